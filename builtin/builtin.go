@@ -1,0 +1,62 @@
+// Package builtin owns the seven tool groups that come with the runtime and
+// their 18 tools.
+//
+// Each tool states the small interface it needs; the runtime satisfies them:
+//
+//	groups, err := builtin.Groups(builtin.Needs{Roles: rt, Agents: rt, …})
+//
+// and registers what it gets under the owner toolgroups.Builtin. The package
+// decides no permission: who may call a tool is the gate's business, who may
+// spawn, grant or write to whom is org's.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// Artifacts keeps what agents hand to each other and to people. Put is
+// idempotent by call id.
+type Artifacts interface {
+	PutArtifact(ctx context.Context, c tool.Call, a Artifact) (ref string, err error)
+	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error) // nil when the caller's task has none of this ref
+}
+
+// Artifact is typed content with metadata. Content is either Value, any JSON,
+// or Data, bytes.
+type Artifact struct {
+	Type  string
+	Value json.RawMessage
+	Data  []byte
+	Meta  json.RawMessage // a JSON object, or nil
+}
+
+// Workspaces finds the folder an agent works in.
+type Workspaces interface {
+	// Workspace opens the agent's folder, made when absent; the caller closes
+	// Root. The error is workspace_not_bound when the agent has none.
+	Workspace(ctx context.Context, agent identity.AgentID) (*Workspace, error)
+}
+
+// Workspace is a folder no path leads out of.
+type Workspace struct {
+	Root     *os.Root
+	ReadOnly bool
+}
+
+// Contexts knows how full an agent's conversation is.
+type Contexts interface {
+	ContextUsage(ctx context.Context, agent identity.AgentID) (used, limit int, err error) // tokens
+	// Compress replaces all but the last keep messages by summary in what the
+	// model is sent; before and after count messages.
+	Compress(ctx context.Context, c tool.Call, summary string, keep int) (before, after int, err error)
+}
+
+// Console is where console_print writes.
+type Console interface {
+	Print(ctx context.Context, agent identity.AgentID, text string) error
+}

@@ -1,0 +1,85 @@
+// Package identity owns the names of those who act and of what they act on:
+// typed ids, so that no role is taken for an agent, and Principal, who calls.
+//
+// Ids are opaque text. Those a call makes are derived from the call (Derive),
+// so that the same call repeated finds what it made. The package holds words
+// only: what a Principal may do is decided by org and gate.
+package identity
+
+import "github.com/google/uuid"
+
+// AgentID names an agent; the zero AgentID is nobody.
+type AgentID string
+
+// RoleID names a role.
+type RoleID string
+
+// TaskID names a task.
+type TaskID string
+
+// CallID names one call of a tool; it is the call's idempotency key.
+type CallID string
+
+// User names a person or program outside the organization.
+type User string
+
+// Kind says what sort of caller a Principal is.
+type Kind uint8
+
+// The kinds of Principal. The zero Kind is nobody and may do nothing.
+const (
+	Nobody   Kind = iota
+	Agent         // an agent of the organization
+	Caller        // somebody outside, bounded by a role
+	Operator      // who holds the data directory or the operator's token
+)
+
+// Principal is who calls. The zero Principal is nobody: every decision about
+// it is a denial.
+type Principal struct {
+	Kind  Kind
+	Agent AgentID // of an Agent
+	Role  RoleID  // of a Caller
+	User  User    // of a Caller or an Operator
+}
+
+// ByAgent is the Principal of an agent.
+func ByAgent(id AgentID) Principal { return Principal{Kind: Agent, Agent: id} }
+
+// ByCaller is the Principal of somebody outside who acts in a role.
+func ByCaller(user User, role RoleID) Principal {
+	return Principal{Kind: Caller, User: user, Role: role}
+}
+
+// ByOperator is the Principal of the operator.
+func ByOperator(user User) Principal { return Principal{Kind: Operator, User: user} }
+
+// String names the principal for people and records.
+func (p Principal) String() string {
+	switch p.Kind {
+	case Agent:
+		return "agent:" + string(p.Agent)
+	case Caller:
+		return "user:" + string(p.User) + "@" + string(p.Role)
+	case Operator:
+		return "operator"
+	}
+	return "nobody"
+}
+
+// space is the name space of derived ids.
+var space = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
+
+// Derive gives the uuid v5 of parts: the same parts always give the same id,
+// and no two lists of parts share one. Safe for concurrent use.
+func Derive(parts ...string) string {
+	var name []byte
+	for _, part := range parts {
+		name = append(name, part...)
+		name = append(name, 0)
+	}
+	return uuid.NewSHA1(space, name).String()
+}
+
+// Fresh gives a new random id (uuid v7, so ids sort by age).
+func Fresh() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,121 @@
+// Package model owns the interface to whatever thinks for an agent: a
+// language model, a script, a recording, a person.
+//
+// A Model gets the whole conversation with every request and keeps no state
+// that matters: what it answers may depend on the Request alone, so that an
+// agent survives a restart. Answers are proposals; nothing an answer says is
+// permitted before the gate has decided it.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+)
+
+// Model thinks. Generate yields partial text as it comes and, last, exactly
+// one Delta that holds the Answer; an error ends the sequence. It must end
+// when ctx does. Safe for concurrent use.
+type Model interface {
+	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
+}
+
+// Delta is a piece of an answer.
+type Delta struct {
+	Text   string  // text to show, never stored
+	Answer *Answer // set in the last Delta only
+}
+
+// Request is everything a model may know.
+type Request struct {
+	Self     Self
+	System   string   // the system prompt
+	Items    []Item   // the conversation in the order the journal has it
+	Tools    []string // names visible now, in order
+	ToolJSON []byte   // the same tools, serialised for the wire; do not change
+	Compact  *Compact // set when earlier items are to be sent as a summary
+}
+
+// Self says who thinks.
+type Self struct {
+	ID     identity.AgentID `json:"id"`
+	Role   string           `json:"role"` // the role's name
+	Parent identity.AgentID `json:"parent,omitempty"`
+	Task   identity.TaskID  `json:"task"`
+	State  string           `json:"state,omitempty"` // workflow state
+}
+
+// Compact stands for the first Items of a conversation.
+type Compact struct {
+	Summary string
+	Items   int // how many of Request.Items the summary replaces
+}
+
+// Item is one entry of a conversation; exactly one field is set.
+type Item struct {
+	Message *Message // somebody wrote to the agent
+	Answer  *Answer  // the model answered
+	Result  *Result  // a call of the last answer ended
+}
+
+// Message is what one member of the organization sends another.
+type Message struct {
+	ID        string          `json:"id"`
+	From      string          `json:"from"` // an agent's id or "user"
+	To        string          `json:"to"`
+	Task      identity.TaskID `json:"taskId,omitempty"`
+	Payload   json.RawMessage `json:"payload"`
+	CreatedAt time.Time       `json:"createdAt"`
+}
+
+// Result is the outcome of a call, as the model reads it.
+type Result struct {
+	Call    identity.CallID `json:"call"`
+	Tool    string          `json:"tool"`
+	Content json.RawMessage `json:"content"` // tool.Result.JSON
+	IsError bool            `json:"isError,omitempty"`
+}
+
+// Finish says how an answer ends.
+type Finish string
+
+// The ways an answer ends. The zero Finish is refused.
+const (
+	Calls    Finish = "calls"    // tools are to be called; ask again with their results
+	Continue Finish = "continue" // Text goes to the user; ask again at once
+	Wait     Finish = "wait"     // nothing to say: ask again when a message has come
+	End      Finish = "end"      // the turn is over; Text or Value is its outcome
+)
+
+// Answer is what a model says at one step. Providers set all fields but
+// those of "As recorded", which the runtime fills in.
+type Answer struct {
+	Text   string          `json:"text,omitempty"`
+	Value  json.RawMessage `json:"value,omitempty"` // outcome of an End that is not plain text
+	Calls  []Call          `json:"calls,omitempty"`
+	Finish Finish          `json:"finish"`
+	Read   int             `json:"read"`          // messages of the conversation taken in so far
+	Log    []string        `json:"log,omitempty"` // what the brain wrote to its console
+	Usage  Usage           `json:"usage,omitzero"`
+
+	// As recorded: what the step that gave this answer saw.
+	Tools []string `json:"tools,omitempty"` // nil when the same as with the answer before
+	State string   `json:"state,omitempty"`
+}
+
+// Call is a tool call a model proposes.
+type Call struct {
+	ID       identity.CallID `json:"id"`                 // the runtime's own
+	Provider string          `json:"provider,omitempty"` // the provider's id, only ever echoed to it
+	Name     string          `json:"name"`
+	Args     json.RawMessage `json:"args"` // unchecked; a provider that got something else than JSON quotes it as a JSON string
+}
+
+// Usage counts tokens of one answer; zero means not reported.
+type Usage struct {
+	Input  int `json:"input,omitempty"`
+	Output int `json:"output,omitempty"`
+}
