@@ -28,10 +28,11 @@ type Kind uint8
 
 // The kinds of Principal. The zero Kind is nobody and may do nothing.
 const (
-	Nobody   Kind = iota
-	Agent         // an agent of the organization
-	Caller        // somebody outside, bounded by a role
-	Operator      // who holds the data directory or the operator's token
+	Nobody        Kind = iota
+	Agent              // an agent of the organization
+	Caller             // somebody outside, bounded by a role
+	Operator           // who holds the data directory or the operator's token
+	Configuration      // the operator's configuration files
 )
 
 // Principal is who calls. The zero Principal is nobody: every decision about
@@ -63,6 +64,8 @@ func (p Principal) String() string {
 		return "user:" + string(p.User) + "@" + string(p.Role)
 	case Operator:
 		return "operator"
+	case Configuration:
+		return "config"
 	}
 	return "nobody"
 }

@@ -1,0 +1,124 @@
+package gate
+
+import (
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Request is a call that asks to pass the gate.
+type Request struct {
+	tool.Call
+	// Started says that the call's intent is on record and its outcome is
+	// not: the process ended in between. It is decided again.
+	Started bool
+}
+
+// Admission is a call on its way through the gate.
+type Admission struct {
+	Request  Request
+	Seat     Seat
+	Decision Decision
+	Denial   error       // why it was refused, with its code; nil when it was not
+	Result   tool.Result // after it ran, or what a refusal tells the model
+	NewState string      // the workflow state its success moves to, "" for none
+	Cut      bool        // the caller's context ended before the tool answered
+
+	handle *toolgroups.Handle
+	view   *toolgroups.View
+}
+
+// Allowed says whether the call passed every step so far.
+func (a *Admission) Allowed() bool { return a.Denial == nil }
+
+// Superseded says whether the View that allowed the call is no longer in
+// force. A denial is never superseded.
+func (a *Admission) Superseded() bool { return a.Allowed() && a.Seat.view() != a.view }
+
+// step is one check; its error, with a code, refuses the call.
+type step struct {
+	name string
+	run  func(*Gate, *Admission) error
+}
+
+// steps is the way to a tool, in order, before anything has an effect. Then
+// the calls are recorded, run and recorded again (run.go).
+var steps = []step{
+	{"resolve", (*Gate).resolve},
+	{"parse", (*Gate).parse},
+	{"authorize", (*Gate).authorize},
+	{"check arguments", (*Gate).check},
+	{"repeat", (*Gate).repeat},
+}
+
+// admit takes a request through the steps, from the beginning.
+func (g *Gate) admit(seat Seat, r Request) *Admission {
+	a := &Admission{Request: r, Seat: seat}
+	for _, s := range steps {
+		if err := s.run(g, a); err != nil {
+			a.refuse(err)
+			break
+		}
+	}
+	return a
+}
+
+func (a *Admission) refuse(err error) {
+	a.Denial = err
+	a.Result = tool.Failure(a.Request.Name, err)
+}
+
+// resolve finds where the principal stands now, and the tool it names.
+func (g *Gate) resolve(a *Admission) error {
+	a.Seat = g.Bind(a.Seat.Principal)
+	a.view = a.Seat.view()
+	a.Decision, a.handle = a.Seat.decide(a.view, a.Request.Name)
+	return nil
+}
+
+// parse reads the arguments strictly, once; what was authorised is what runs.
+// Arguments left out are {}. Of a tool that is not the caller's the schema
+// is not looked at, so that the answer tells nothing about it.
+func (g *Gate) parse(a *Admission) error {
+	if len(a.Request.Args) == 0 {
+		a.Request.Args = json.RawMessage(`{}`)
+	}
+	if n := len(a.Request.Args); n > g.config.MaxArgs {
+		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are taken", a.Request.Name, n, g.config.MaxArgs)
+	}
+	if a.handle != nil {
+		return a.handle.Schema.Parse(a.Request.Args)
+	}
+	if err := strictjson.Object(a.Request.Args, nil); err != nil {
+		return errcode.New(errcode.InvalidArguments, "arguments of %s are no JSON object that is safe to read: %v", a.Request.Name, err)
+	}
+	return nil
+}
+
+// authorize refuses what the View does not let through.
+func (g *Gate) authorize(a *Admission) error {
+	if !a.Decision.Allowed {
+		return errcode.New(a.Decision.Code, "%s", a.Decision.Reason())
+	}
+	return nil
+}
+
+// check holds the arguments against the tool's schema.
+func (g *Gate) check(a *Admission) error {
+	return a.handle.Schema.Validate(a.Request.Args)
+}
+
+// repeat refuses to run a Mutating call again whose outcome is unknown.
+func (g *Gate) repeat(a *Admission) error {
+	if a.Request.Started && a.handle.Definition.Effect == tool.Mutating {
+		return interrupted(a.Request.Name)
+	}
+	return nil
+}
+
+func interrupted(name string) error {
+	return errcode.New(errcode.ToolInterrupted, "%s was started and its outcome is unknown: it may or may not have acted; look before you call it again", name)
+}

@@ -1,0 +1,213 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+)
+
+// Type names a kind of event; the values are the contract's.
+type Type string
+
+// Body is what an event of one type says. The set of bodies is closed.
+type Body interface {
+	Type() Type
+	body()
+}
+
+// TaskStarted: a task was given to the organization.
+type TaskStarted struct {
+	Text   string   `json:"text"`
+	Caller string   `json:"caller"`
+	Groups []string `json:"groups,omitempty"` // the narrowing
+	State  string   `json:"state,omitempty"`
+}
+
+// AgentSpawned: an agent was made.
+type AgentSpawned struct {
+	Parent identity.AgentID `json:"parent,omitempty"`
+	RoleID identity.RoleID  `json:"roleId"`
+	Tools  []string         `json:"tools"` // visible at its start
+}
+
+// AgentTerminated: an agent was ended.
+type AgentTerminated struct {
+	By     string           `json:"by"`
+	Parent identity.AgentID `json:"parent,omitempty"`
+	Reason string           `json:"reason,omitempty"`
+}
+
+// MessageSent: somebody wrote to somebody.
+type MessageSent struct {
+	Message model.Message `json:"message"`
+	Due     string        `json:"due,omitempty"` // RFC 3339, of a delayed one
+}
+
+// MessageTaken: an agent took a message into its journal. It is for the
+// agent's own replay and shown to nobody.
+type MessageTaken struct {
+	Message model.Message `json:"message"`
+}
+
+// ModelAnswered: the model of an agent answered.
+type ModelAnswered struct {
+	Answer model.Answer `json:"answer"`
+}
+
+// ToolCall: a call was decided; if it was allowed, it has started.
+type ToolCall struct {
+	Call     identity.CallID `json:"call"`
+	Tool     string          `json:"tool"`
+	Args     json.RawMessage `json:"args,omitempty"`
+	Group    string          `json:"group,omitempty"`
+	Decision string          `json:"decision"` // allowed or denied
+	Code     errcode.Code    `json:"code,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Epoch    uint64          `json:"epoch"`
+}
+
+// The decisions of a ToolCall.
+const (
+	Allowed = "allowed"
+	Denied  = "denied"
+)
+
+// ToolResult: a call ended well.
+type ToolResult struct {
+	Call   identity.CallID `json:"call"`
+	Tool   string          `json:"tool"`
+	Result json.RawMessage `json:"result"`
+}
+
+// ToolError: a call was denied or failed.
+type ToolError struct {
+	Call   identity.CallID `json:"call"`
+	Tool   string          `json:"tool"`
+	Code   errcode.Code    `json:"code"`
+	Result json.RawMessage `json:"result"` // as the model reads it
+}
+
+// StateTransition: a successful call moved an agent's workflow state.
+type StateTransition struct {
+	Tool string `json:"tool"`
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// RoleChanged: a role was created, changed or deleted.
+type RoleChanged struct {
+	RoleID identity.RoleID `json:"roleId"`
+	Change string          `json:"change"` // created, updated, deleted
+	By     string          `json:"by"`
+	Record json.RawMessage `json:"record"`         // the role as it is now
+	Diff   json.RawMessage `json:"diff,omitempty"` // org.Diff
+	Epoch  uint64          `json:"epoch"`
+}
+
+// GroupRegistered: a tool group was registered or replaced while running.
+type GroupRegistered struct {
+	Group string   `json:"group"`
+	Owner string   `json:"owner"`
+	Tools []string `json:"tools"`
+	Epoch uint64   `json:"epoch"`
+}
+
+// GroupUnregistered: a tool group is gone.
+type GroupUnregistered struct {
+	Group string `json:"group"`
+	Owner string `json:"owner"`
+	Epoch uint64 `json:"epoch"`
+}
+
+// ContextCompressed: from now on the first Items of the conversation are sent
+// to the model as Summary.
+type ContextCompressed struct {
+	Summary string `json:"summary"`
+	Items   int    `json:"items"`
+}
+
+// Failed: an agent's turn ended in an error.
+type Failed struct {
+	Code    errcode.Code `json:"code"`
+	Message string       `json:"message"`
+}
+
+// Result: a task ended.
+type Result struct {
+	Status string          `json:"status"` // done, failed, cancelled
+	Result json.RawMessage `json:"result,omitempty"`
+	Code   errcode.Code    `json:"code,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// The types of events, each beside its body.
+func (TaskStarted) Type() Type       { return "task_started" }
+func (AgentSpawned) Type() Type      { return "agent_spawned" }
+func (AgentTerminated) Type() Type   { return "agent_terminated" }
+func (MessageSent) Type() Type       { return "message" }
+func (MessageTaken) Type() Type      { return "message_taken" }
+func (ModelAnswered) Type() Type     { return "model_answered" }
+func (ToolCall) Type() Type          { return "tool_call" }
+func (ToolResult) Type() Type        { return "tool_result" }
+func (ToolError) Type() Type         { return "tool_error" }
+func (StateTransition) Type() Type   { return "state_transition" }
+func (RoleChanged) Type() Type       { return "role_changed" }
+func (GroupRegistered) Type() Type   { return "group_registered" }
+func (GroupUnregistered) Type() Type { return "group_unregistered" }
+func (ContextCompressed) Type() Type { return "context_compressed" }
+func (Failed) Type() Type            { return "error" }
+func (Result) Type() Type            { return "result" }
+
+func (TaskStarted) body()       {}
+func (AgentSpawned) body()      {}
+func (AgentTerminated) body()   {}
+func (MessageSent) body()       {}
+func (MessageTaken) body()      {}
+func (ModelAnswered) body()     {}
+func (ToolCall) body()          {}
+func (ToolResult) body()        {}
+func (ToolError) body()         {}
+func (StateTransition) body()   {}
+func (RoleChanged) body()       {}
+func (GroupRegistered) body()   {}
+func (GroupUnregistered) body() {}
+func (ContextCompressed) body() {}
+func (Failed) body()            {}
+func (Result) body()            {}
+
+// Public says whether an event is shown outside its agent's journal.
+func Public(b Body) bool {
+	_, internal := b.(MessageTaken)
+	return !internal
+}
+
+// decodeBody reads the body of a type from an event's flat object.
+func decodeBody(t Type, data []byte) (Body, error) {
+	for _, decode := range decoders {
+		if b, err := decode(t, data); b != nil || err != nil {
+			return b, err
+		}
+	}
+	return nil, fmt.Errorf("event type %q is not known here", t)
+}
+
+var decoders = []func(Type, []byte) (Body, error){
+	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
+	decoder[MessageTaken], decoder[ModelAnswered], decoder[ToolCall], decoder[ToolResult],
+	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
+	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[Failed], decoder[Result],
+}
+
+func decoder[B Body](t Type, data []byte) (Body, error) {
+	var b B
+	if b.Type() != t {
+		return nil, nil
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return nil, fmt.Errorf("event of type %q: %w", t, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,306 @@
+package org
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// Agent is an instance of a role, as it is stored.
+type Agent struct {
+	ID        identity.AgentID `json:"id"`
+	Role      identity.RoleID  `json:"roleId"`
+	Parent    identity.AgentID `json:"parentAgentId,omitempty"`
+	Task      identity.TaskID  `json:"taskId"`
+	Root      bool             `json:"root,omitempty"` // the agent a task starts with, unless the task names a role
+	Brief     TaskBrief        `json:"taskBrief,omitzero"`
+	Status    Status           `json:"status"`
+	State     string           `json:"state,omitempty"` // workflow state
+	CreatedAt time.Time        `json:"createdAt"`
+	EndedBy   identity.CallID  `json:"endedBy,omitempty"`
+	Reason    string           `json:"reason,omitempty"`
+}
+
+// member is an agent in memory: what decisions need, no more.
+type member struct {
+	id       identity.AgentID
+	role     identity.RoleID
+	task     identity.TaskID
+	parent   *member
+	children *member // the youngest child
+	next     *member // the next older sibling
+	slot     *slot
+	state    string
+	contacts []identity.AgentID
+	created  time.Time
+	root     bool
+}
+
+func newMember(a *Agent) *member {
+	m := &member{id: a.ID, role: a.Role, task: a.Task, state: a.State, created: a.CreatedAt, root: a.Root}
+	for _, c := range a.Brief.Collaborators {
+		m.contacts = append(m.contacts, c.Agent)
+	}
+	return m
+}
+
+func (m *member) attach(parent *member) {
+	m.parent, m.next = parent, parent.children
+	parent.children = m
+}
+
+func (m *member) detach() {
+	if m.parent == nil {
+		return
+	}
+	for p := &m.parent.children; *p != nil; p = &(*p).next {
+		if *p == m {
+			*p = m.next
+			return
+		}
+	}
+}
+
+func (m *member) agent() Agent {
+	a := Agent{ID: m.id, Role: m.role, Task: m.task, State: m.state, CreatedAt: m.created, Root: m.root, Status: Active}
+	if m.parent != nil {
+		a.Parent = m.parent.id
+	}
+	return a
+}
+
+// below says whether m is a descendant of ancestor.
+func (m *member) below(ancestor *member) bool {
+	for p := m.parent; p != nil; p = p.parent {
+		if p == ancestor {
+			return true
+		}
+	}
+	return false
+}
+
+// descend appends m and everything below it, children before parents.
+func (m *member) descend(list []*member) []*member {
+	for c := m.children; c != nil; c = c.next {
+		list = c.descend(list)
+	}
+	return append(list, m)
+}
+
+// Spawn asks for an agent.
+type Spawn struct {
+	Role  identity.RoleID
+	Brief TaskBrief
+}
+
+// Spawn makes an agent below parent, under the given id; the same id again
+// gives the agent it made. The role's use and grant must be covered by what
+// the parent may grant.
+//
+// Errors: AgentNotFound, RoleNotFound, InsufficientPermissions,
+// InvalidTaskBrief, UnknownRecipient for a collaborator the parent may not
+// message itself.
+func (o *Org) Spawn(parent identity.AgentID, id identity.AgentID, s Spawn) (Agent, []Change, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if m, ok := o.agents[id]; ok {
+		return m.agent(), nil, nil
+	}
+	p, ok := o.agents[parent]
+	if !ok {
+		return Agent{}, nil, notFound(errcode.AgentNotFound, "agent", string(parent))
+	}
+	if err := o.maySpawn(p, s); err != nil {
+		return Agent{}, nil, err
+	}
+	agent := Agent{
+		ID: id, Role: s.Role, Parent: parent, Task: p.task, Brief: s.Brief,
+		Status: Active, State: o.initialState(p.task), CreatedAt: o.config.Now().UTC(),
+	}
+	return agent, o.addAgent(&agent, p), nil
+}
+
+func (o *Org) maySpawn(p *member, s Spawn) error {
+	role, ok := o.roles[s.Role]
+	if !ok || role.Status != Active {
+		return notFound(errcode.RoleNotFound, "role", string(s.Role)).(*errcode.Error).With("roleId", s.Role)
+	}
+	if err := s.Brief.Check(); err != nil {
+		return err
+	}
+	if err := o.grantsOf(p).mayGive(role.Name, role.Use, role.Grant); err != nil {
+		return err
+	}
+	for _, c := range s.Brief.Collaborators {
+		if err := o.mayMessage(p, c.Agent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Org) addAgent(a *Agent, parent *member) []Change {
+	m := newMember(a)
+	if parent != nil {
+		m.attach(parent)
+	}
+	m.slot = o.slotOf(m)
+	o.agents[m.id] = m
+	return []Change{record(KindAgent, string(a.ID), a)}
+}
+
+// Agent gives an agent that is not terminated, without its brief.
+func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return Agent{}, false
+	}
+	return m.agent(), true
+}
+
+// Agents lists the agents of a task, or of all tasks for "", without briefs,
+// sorted by age.
+func (o *Org) Agents(task identity.TaskID) []Agent {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	var list []Agent
+	for _, m := range o.agents {
+		if task == "" || m.task == task {
+			list = append(list, m.agent())
+		}
+	}
+	slices.SortFunc(list, func(a, b Agent) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// Entry gives the ancestor of an agent, or itself, that stands directly below
+// root, or that its task started with: the one whose workspace it shares.
+func (o *Org) Entry(id identity.AgentID) (identity.AgentID, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, ok := o.agents[id]
+	if !ok || m.root {
+		return "", false
+	}
+	for m.parent != nil && !m.parent.root {
+		m = m.parent
+	}
+	return m.id, true
+}
+
+// Move sets an agent's workflow state; stored is its record, to be rewritten.
+func (o *Org) Move(id identity.AgentID, state string, stored Agent) ([]Change, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return nil, notFound(errcode.AgentNotFound, "agent", string(id))
+	}
+	m.state = state
+	stored.State = state
+	return []Change{record(KindAgent, string(id), stored)}, nil
+}
+
+// Termination says which agent was ended, and why.
+type Termination struct {
+	Agent  identity.AgentID
+	Role   identity.RoleID
+	Task   identity.TaskID
+	Parent identity.AgentID
+	Reason string
+}
+
+// Terminate ends an agent and everything below it, children before parents,
+// in time proportional to their number. An agent ends its own descendants,
+// the operator any agent but a root. stored gives an agent's record.
+//
+// Errors: AgentNotFound, NotChildAgent.
+func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []Change, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m, err := o.mayTerminate(by, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []Termination
+	var changes []Change
+	m.detach()
+	for _, d := range m.descend(nil) {
+		why := reason
+		if d != m {
+			why = "parent terminated (cascade)"
+		}
+		t := Termination{Agent: d.id, Role: d.role, Task: d.task, Reason: why}
+		if d.parent != nil {
+			t.Parent = d.parent.id
+		}
+		list = append(list, t)
+		changes = append(changes, d.end(call, why, stored))
+		delete(o.agents, d.id)
+	}
+	return list, changes, nil
+}
+
+func (m *member) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) Change {
+	a, ok := stored(m.id)
+	if !ok {
+		a = m.agent()
+	}
+	a.Status, a.State, a.EndedBy, a.Reason = Terminated, m.state, call, reason
+	return record(KindAgent, string(m.id), a)
+}
+
+func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*member, error) {
+	m, ok := o.agents[target]
+	if !ok {
+		return nil, notFound(errcode.AgentNotFound, "agent", string(target)).(*errcode.Error).With("agentId", target)
+	}
+	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only an ancestor may", target).With("agentId", target)
+	switch by.Kind {
+	case identity.Operator:
+		if m.parent == nil {
+			return nil, errcode.New(errcode.NotChildAgent, "terminate agent %q: its task stands on it; cancel task %s instead", target, m.task).With("agentId", target)
+		}
+		return m, nil
+	case identity.Agent:
+		if caller, ok := o.agents[by.Agent]; ok && m.below(caller) {
+			return m, nil
+		}
+	}
+	return nil, refused
+}
+
+// MayMessage says whether an agent may write to another: its descendants, its
+// parent, the collaborators its brief names in the same task, and its task's
+// root.
+//
+// Errors: UnknownRecipient, CrossTask, InsufficientPermissions.
+func (o *Org) MayMessage(from, to identity.AgentID) error {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	sender, ok := o.agents[from]
+	if !ok {
+		return errcode.New(errcode.SenderTerminated, "send from agent %q: it is terminated", from)
+	}
+	return o.mayMessage(sender, to)
+}
+
+func (o *Org) mayMessage(from *member, to identity.AgentID) error {
+	m, ok := o.agents[to]
+	switch {
+	case !ok:
+		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
+	case m.task != from.task:
+		return errcode.New(errcode.CrossTask, "send to %q: it works on another task", to).With("from", from.id).With("to", to)
+	case m == from.parent || m.root || m.below(from) || slices.Contains(from.contacts, to):
+		return nil
+	}
+	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent writes to its parent, its descendants, root, user and the collaborators of its brief", to).With("to", to)
+}

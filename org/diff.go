@@ -1,0 +1,80 @@
+package org
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Diff says which agents gain or lose which tools by a change, sorted by
+// agent; agents that neither gain nor lose are left out.
+type Diff []AgentDiff
+
+// AgentDiff is what a change means to one agent.
+type AgentDiff struct {
+	Agent identity.AgentID `json:"agent"`
+	Role  string           `json:"role"`
+	Gains []string         `json:"gains"` // sorted
+	Loses []string         `json:"loses"` // sorted
+}
+
+// diff compares the views in force with those that next would give.
+func (o *Org) diff(affected []*slot, next *Role) Diff {
+	find := func(id identity.RoleID) (*Role, bool) {
+		if id == next.ID {
+			return next, true
+		}
+		return o.role(id)
+	}
+	snapshot := o.config.Groups.Snapshot()
+	bySlot := map[*slot]AgentDiff{}
+	for _, s := range affected {
+		gains, loses := compare(s.View(), s.compile(snapshot, find))
+		if len(gains)+len(loses) > 0 {
+			bySlot[s] = AgentDiff{Gains: gains, Loses: loses}
+		}
+	}
+	return o.agentsIn(bySlot)
+}
+
+func (o *Org) agentsIn(bySlot map[*slot]AgentDiff) Diff {
+	diff := Diff{}
+	if len(bySlot) == 0 {
+		return diff
+	}
+	for _, m := range o.agents {
+		if d, ok := bySlot[m.slot]; ok {
+			d.Agent, d.Role = m.id, o.roleName(m.role)
+			diff = append(diff, d)
+		}
+	}
+	slices.SortFunc(diff, func(a, b AgentDiff) int { return cmp.Compare(a.Agent, b.Agent) })
+	return diff
+}
+
+func (o *Org) roleName(id identity.RoleID) string {
+	if r, ok := o.roles[id]; ok {
+		return r.Name
+	}
+	return string(id)
+}
+
+func compare(before, after *toolgroups.View) (gains, loses []string) {
+	gains, loses = []string{}, []string{}
+	was, is := before.Names(), after.Names()
+	for _, name := range is {
+		if !slices.Contains(was, name) {
+			gains = append(gains, name)
+		}
+	}
+	for _, name := range was {
+		if !slices.Contains(is, name) {
+			loses = append(loses, name)
+		}
+	}
+	slices.Sort(gains)
+	slices.Sort(loses)
+	return gains, loses
+}

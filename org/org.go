@@ -1,0 +1,202 @@
+// Package org owns who there is: roles, agents and tasks, and the rules about
+// who may give, spawn, end and write to whom (design §4 "Use and grant").
+//
+// Org keeps the organization in memory. Its changing methods validate, change
+// the memory and return the Changes that make it last; they are called from
+// one goroutine, the committer of the store, so that the order of changes is
+// the order on disk. Its reading methods are safe for concurrent use. Every
+// agent points to a Slot whose View is recompiled before a change returns.
+// The package stores nothing itself and calls no tool.
+package org
+
+import (
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Kind says what a record is about.
+type Kind string
+
+// The kinds of records org writes.
+const (
+	KindRole  Kind = "role"
+	KindAgent Kind = "agent"
+	KindTask  Kind = "task"
+	KindMeta  Kind = "meta"
+)
+
+// Change is one record to be written; a nil Value removes it.
+type Change struct {
+	Kind  Kind
+	Key   string
+	Value json.RawMessage
+}
+
+// Source is what Load reads from. A damaged record comes with an error that
+// names it; the sequence goes on behind it.
+type Source interface {
+	Records(kind string) iter.Seq2[Record, error]
+}
+
+// Record is one stored record.
+type Record struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Config is what an Org needs.
+type Config struct {
+	Groups  *toolgroups.Manager
+	Default toolgroups.Set   // toolGroups of roles created without; All unless the organization says otherwise
+	Now     func() time.Time // the seam for time
+	Log     *slog.Logger
+}
+
+// Org is the organization in memory.
+type Org struct {
+	config Config
+
+	mu     sync.RWMutex // guards everything below; held for no I/O
+	roles  map[identity.RoleID]*Role
+	named  map[string]*Role // active roles
+	agents map[identity.AgentID]*member
+	tasks  map[identity.TaskID]*Task
+	slots  slots
+	epoch  uint64
+}
+
+// Load builds the organization from what source holds. A damaged or malformed
+// record is left out and logged: what depends on it is denied.
+func Load(config Config, source Source) (*Org, error) {
+	o := &Org{
+		config: config,
+		roles:  map[identity.RoleID]*Role{},
+		named:  map[string]*Role{},
+		agents: map[identity.AgentID]*member{},
+		tasks:  map[identity.TaskID]*Task{},
+		slots:  newSlots(),
+	}
+	if source != nil {
+		o.load(source)
+	}
+	config.Groups.Watch(o.groupsChanged)
+	return o, nil
+}
+
+func (o *Org) load(source Source) {
+	for r := range o.records(source, KindMeta) {
+		if r.Key == "epoch" {
+			_ = json.Unmarshal(r.Value, &o.epoch) // a lost epoch starts anew
+		}
+	}
+	for r := range o.records(source, KindRole) {
+		var role Role
+		if o.decode(KindRole, r, &role) && role.ID == identity.RoleID(r.Key) {
+			o.addRole(&role)
+		}
+	}
+	for r := range o.records(source, KindTask) {
+		var task Task
+		if o.decode(KindTask, r, &task) && task.ID == identity.TaskID(r.Key) {
+			o.tasks[task.ID] = task.compact()
+		}
+	}
+	o.loadAgents(source)
+}
+
+// loadAgents reads all agents, then links each to its parent and its slot.
+func (o *Org) loadAgents(source Source) {
+	parents := map[*member]identity.AgentID{}
+	for r := range o.records(source, KindAgent) {
+		var agent Agent
+		if !o.decode(KindAgent, r, &agent) || agent.ID != identity.AgentID(r.Key) || agent.Status == Terminated {
+			continue
+		}
+		m := newMember(&agent)
+		o.agents[m.id] = m
+		parents[m] = agent.Parent
+	}
+	for m, parent := range parents {
+		if p, ok := o.agents[parent]; ok {
+			m.attach(p)
+		}
+	}
+	for m := range parents {
+		m.slot = o.slotOf(m)
+	}
+}
+
+func (o *Org) records(source Source, kind Kind) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for r, err := range source.Records(string(kind)) {
+			if err != nil {
+				o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", err)
+				continue
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (o *Org) decode(kind Kind, r Record, v any) bool {
+	if err := json.Unmarshal(r.Value, v); err != nil {
+		o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", err)
+		return false
+	}
+	return true
+}
+
+// Epoch counts the changes of what somebody may do.
+func (o *Org) Epoch() uint64 {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.epoch
+}
+
+// Advance moves the epoch, as a new process does before it runs anything.
+func (o *Org) Advance() []Change {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return []Change{o.advance()}
+}
+
+func (o *Org) advance() Change {
+	o.epoch++
+	return record(KindMeta, "epoch", o.epoch)
+}
+
+// record makes a Change; v always marshals.
+func record(kind Kind, key string, v any) Change {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic("org: marshal " + string(kind) + " " + key + ": " + err.Error())
+	}
+	return Change{Kind: kind, Key: key, Value: value}
+}
+
+// groupsChanged is called by the registry after each of its changes.
+func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.epoch++
+	o.recompile(o.slots.holding(changed))
+}
+
+// Binding completes what is to be given to somebody: set bound to the owners
+// its groups have now.
+func (o *Org) bind(set toolgroups.Set) toolgroups.Binding {
+	return o.config.Groups.Snapshot().Bind(set)
+}
+
+func notFound(code errcode.Code, what, id string) error {
+	return errcode.New(code, "there is no %s %q", what, id)
+}

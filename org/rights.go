@@ -1,0 +1,123 @@
+package org
+
+import (
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// maker is somebody who gives rights: its names in records and everything
+// that what it gives must pass. A maker without bounds gives everything.
+type maker struct {
+	name   string // createdBy
+	role   string // createdByRole
+	grants []limit
+}
+
+// limit is one thing that rights must pass, with the rule's words.
+type limit struct {
+	toolgroups.Binding
+	rule string
+}
+
+// maker says in whose name a principal gives.
+func (o *Org) maker(by identity.Principal) (maker, error) {
+	switch by.Kind {
+	case identity.Operator:
+		return maker{name: ByOperator, role: ByOperator}, nil
+	case identity.Configuration:
+		return maker{name: ByConfig, role: ByConfig}, nil
+	case identity.Agent:
+		if m, ok := o.agents[by.Agent]; ok {
+			return o.grantsOf(m), nil
+		}
+		return maker{}, notFound(errcode.AgentNotFound, "agent", string(by.Agent))
+	case identity.Caller:
+		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
+			return maker{name: string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), limit{r.use(), "the caller's role " + r.Name})}, nil
+		}
+		return maker{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
+	}
+	return maker{}, errcode.New(errcode.Unauthenticated, "nobody gives nothing")
+}
+
+// grantsOf says what an agent may give.
+func (o *Org) grantsOf(m *member) maker {
+	who := maker{name: string(m.id), role: string(m.role), grants: m.slot.grants(o.role)}
+	if m.root {
+		who.name, who.role = ByRoot, ByRoot
+	}
+	return who
+}
+
+// mayGive refuses what is not covered by everything the maker's gifts must pass.
+func (m maker) mayGive(name string, sets ...toolgroups.Set) error {
+	for _, limit := range m.grants {
+		for _, set := range sets {
+			if missing := limit.Set.Missing(set); len(missing) > 0 {
+				return errcode.New(errcode.InsufficientPermissions,
+					"give role %q the tool groups %s: %s may not grant them; ask for groups it may", name, list(missing), m.name).
+					With("missing", missing)
+			}
+		}
+	}
+	return nil
+}
+
+func list(ids []toolgroups.GroupID) string {
+	parts := make([]string, len(ids))
+	for i, id := range ids {
+		parts[i] = string(id)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lookup finds a role; dry runs look up roles as they would be.
+type lookup func(identity.RoleID) (*Role, bool)
+
+func (o *Org) role(id identity.RoleID) (*Role, bool) {
+	r, ok := o.roles[id]
+	return r, ok
+}
+
+// nothing is the ceiling of those whose maker, parent or task is gone or unknown.
+func nothing(why string) limit { return limit{rule: why} }
+
+// ceiling lists what the makers of a role may grant, recursively: a role is
+// never worth more than its makers are now.
+func ceiling(find lookup, r *Role) []limit {
+	var bounds []limit
+	for seen := map[string]bool{}; ; {
+		by := r.CreatedByRole
+		switch {
+		case by == ByRoot || by == ByOperator || by == ByConfig:
+			return bounds
+		case by == "" || seen[by]:
+			return append(bounds, nothing("who made role "+r.Name+" is not known"))
+		}
+		seen[by] = true
+		maker, ok := find(identity.RoleID(by))
+		if !ok || maker.Status != Active {
+			return append(bounds, nothing("the role that made role "+r.Name+" is gone"))
+		}
+		bounds = append(bounds, limit{maker.grant(), "what role " + maker.Name + ", its maker, may grant"})
+		r = maker
+	}
+}
+
+// Grantable gives what an agent may put into roles it makes: for its prompt.
+func (o *Org) Grantable(id identity.AgentID) toolgroups.Set {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return toolgroups.Set{}
+	}
+	set := toolgroups.All()
+	for _, limit := range m.slot.grants(o.role) {
+		set = set.Intersect(limit.Set)
+	}
+	return set
+}

@@ -1,0 +1,369 @@
+package org
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Status says whether a role or agent is in use.
+type Status string
+
+// The states of roles and agents. The zero Status is not active.
+const (
+	Active     Status = "active"
+	Deleted    Status = "deleted"
+	Terminated Status = "terminated"
+)
+
+// Makers that are not roles, as createdBy and createdByRole have them.
+const (
+	ByRoot     = "root"
+	ByOperator = "operator"
+	ByConfig   = "config"
+)
+
+// RootRole is the role id and name of every task's root agent. No record has
+// it: root is known by a flag, never by name or id.
+const RootRole = "root"
+
+// Role says what the agents that hold it are told and may do. The JSON names
+// are those of seed 002.
+type Role struct {
+	ID            identity.RoleID                         `json:"id"`
+	Name          string                                  `json:"name"`
+	Prompt        string                                  `json:"rolePrompt"`
+	CreatedBy     string                                  `json:"createdBy"`     // ByRoot, ByOperator, ByConfig or an agent's id
+	CreatedByRole string                                  `json:"createdByRole"` // the same, or the id of the creating agent's role
+	CreatedAt     time.Time                               `json:"createdAt"`
+	Status        Status                                  `json:"status"`
+	Model         ServiceID                               `json:"llmServiceId"`
+	Use           toolgroups.Set                          `json:"toolGroups"`
+	Grant         toolgroups.Set                          `json:"grant"`
+	GroupOwners   map[toolgroups.GroupID]toolgroups.Owner `json:"groupOwners"`
+	Revision      uint64                                  `json:"revision"`
+	Limits        Limits                                  `json:"limits,omitzero"`
+}
+
+// Limits bound what an agent of a role may use up; zero is the default.
+type Limits struct {
+	Rounds int `json:"rounds,omitempty"` // model answers with calls in one turn
+}
+
+// ServiceID names a model; "" is the organization's default and null in JSON.
+type ServiceID string
+
+// MarshalJSON implements json.Marshaler.
+func (s ServiceID) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(s))
+}
+
+// RoleSpec asks for a role. Nil Use and Grant are left out: see CreateRole.
+type RoleSpec struct {
+	Name   string
+	Prompt string
+	Model  string
+	Use    *toolgroups.Set
+	Grant  *toolgroups.Set
+	Limits Limits
+}
+
+// Role gives a role by id, deleted ones too.
+func (o *Org) Role(id identity.RoleID) (Role, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	r, ok := o.roles[id]
+	if !ok {
+		return Role{}, false
+	}
+	return *r, true
+}
+
+// RoleNamed gives the active role of this exact name.
+func (o *Org) RoleNamed(name string) (Role, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	r, ok := o.named[name]
+	if !ok {
+		return Role{}, false
+	}
+	return *r, true
+}
+
+// FindRole gives the active role of this id or exact name.
+func (o *Org) FindRole(idOrName string) (Role, error) {
+	if r, ok := o.Role(identity.RoleID(idOrName)); ok && r.Status == Active {
+		return r, nil
+	}
+	if r, ok := o.RoleNamed(idOrName); ok {
+		return r, nil
+	}
+	return Role{}, notFound(errcode.RoleNotFound, "role", idOrName)
+}
+
+// Roles lists the active roles, sorted by name.
+func (o *Org) Roles() []Role {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	list := make([]Role, 0, len(o.named))
+	for _, name := range slices.Sorted(maps.Keys(o.named)) {
+		list = append(list, *o.named[name])
+	}
+	return list
+}
+
+// CreateRole makes a role for by, under the given id.
+//
+// Use left out is the organization's default, bounded by what by may grant;
+// Grant left out is Use if that holds org_management, else nothing. Use and
+// Grant must be covered by what by may grant. The same id again, or a role of
+// the same name, maker and content, is returned as it is.
+//
+// Errors: InvalidRole, InsufficientPermissions, RoleExists.
+func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []Change, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r, ok := o.roles[id]; ok && (r.Status == Active || by.Kind == identity.Agent) {
+		return *r, nil, nil
+	}
+	maker, err := o.maker(by)
+	if err != nil {
+		return Role{}, nil, err
+	}
+	role, err := o.newRole(maker, id, spec)
+	if err != nil {
+		return Role{}, nil, err
+	}
+	if existing, ok := o.named[role.Name]; ok {
+		if existing.same(role) {
+			return *existing, nil, nil
+		}
+		return Role{}, nil, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name or spawn that one", role.Name, existing.ID).With("roleId", existing.ID)
+	}
+	o.addRole(role)
+	o.recompile(o.slots.underRole(id))
+	return *role, []Change{record(KindRole, string(id), role), o.advance()}, nil
+}
+
+// UpdateRole changes what of spec is set and says who gains or loses which
+// tools. With dryRun nothing changes. Name and Prompt are changed when not empty.
+//
+// Errors: RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
+// Conflict for a role that the configuration makes.
+func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, Diff, []Change, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old, maker, err := o.changeable(by, id)
+	if err != nil {
+		return Role{}, nil, nil, err
+	}
+	next, err := o.revise(maker, old, spec)
+	if err != nil {
+		return Role{}, nil, nil, err
+	}
+	diff, changes := o.replaceRole(old, next, dryRun)
+	return *next, diff, changes, nil
+}
+
+// DeleteRole takes a role out of use: its agents, and the roles they made,
+// lose everything. Errors as UpdateRole.
+func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (Diff, []Change, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old, _, err := o.changeable(by, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	next := *old
+	next.Status, next.Revision = Deleted, old.Revision+1
+	diff, changes := o.replaceRole(old, &next, dryRun)
+	return diff, changes, nil
+}
+
+// changeable finds an active role by may change: only its maker's kind does.
+func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, maker, error) {
+	m, err := o.maker(by)
+	if err != nil {
+		return nil, m, err
+	}
+	old, ok := o.roles[id]
+	switch {
+	case !ok || old.Status != Active:
+		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
+	case by.Kind == identity.Agent:
+		return nil, m, errcode.New(errcode.InsufficientPermissions, "change role %q: agents create roles, only the operator changes them", old.Name)
+	case (old.CreatedBy == ByConfig) != (m.name == ByConfig):
+		return nil, m, errcode.New(errcode.Conflict, "change role %q: the configuration makes it; change it in the file", old.Name)
+	}
+	return old, m, nil
+}
+
+// revise gives old changed by spec.
+func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
+	merged := RoleSpec{Name: old.Name, Prompt: old.Prompt, Model: string(old.Model), Use: &old.Use, Grant: &old.Grant, Limits: old.Limits}
+	if spec.Name != "" {
+		merged.Name = spec.Name
+	}
+	if spec.Prompt != "" {
+		merged.Prompt = spec.Prompt
+	}
+	if spec.Model != "" {
+		merged.Model = spec.Model
+	}
+	if spec.Use != nil {
+		merged.Use = spec.Use
+	}
+	if spec.Grant != nil {
+		merged.Grant = spec.Grant
+	}
+	if spec.Limits != (Limits{}) {
+		merged.Limits = spec.Limits
+	}
+	next, err := o.newRole(maker, old.ID, merged)
+	if err != nil {
+		return nil, err
+	}
+	if other, ok := o.named[next.Name]; ok && other.ID != old.ID {
+		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
+	}
+	next.CreatedBy, next.CreatedByRole, next.CreatedAt = old.CreatedBy, old.CreatedByRole, old.CreatedAt
+	next.Revision = old.Revision + 1
+	return next, nil
+}
+
+func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
+	affected := o.slots.underRole(old.ID)
+	diff := o.diff(affected, next)
+	if dryRun {
+		return diff, nil
+	}
+	delete(o.named, old.Name)
+	o.addRole(next)
+	change := o.advance()
+	o.recompile(affected)
+	return diff, []Change{record(KindRole, string(next.ID), next), change}
+}
+
+func (o *Org) addRole(r *Role) {
+	o.roles[r.ID] = r
+	if r.Status == Active {
+		o.named[r.Name] = r
+	}
+}
+
+// newRole checks a specification against what maker may grant.
+func (o *Org) newRole(maker maker, id identity.RoleID, spec RoleSpec) (*Role, error) {
+	if err := CheckRoleName(spec.Name); err != nil {
+		return nil, err
+	}
+	use, grant := o.rights(maker, spec)
+	for _, id := range append(use.IDs(), grant.IDs()...) {
+		if err := toolgroups.CheckID(id); err != nil {
+			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
+		}
+	}
+	if err := maker.mayGive(spec.Name, use, grant); err != nil {
+		return nil, err
+	}
+	owners := o.bind(use).Owners
+	maps.Copy(owners, o.bind(grant).Owners)
+	return &Role{
+		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits,
+		CreatedBy: maker.name, CreatedByRole: maker.role, CreatedAt: o.config.Now().UTC(),
+		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
+	}, nil
+}
+
+// rights completes what a specification leaves out.
+func (o *Org) rights(maker maker, spec RoleSpec) (use, grant toolgroups.Set) {
+	if spec.Use != nil {
+		use = *spec.Use
+	} else {
+		use = o.config.Default
+		for _, limit := range maker.grants {
+			use = use.Intersect(limit.Set)
+		}
+	}
+	switch {
+	case spec.Grant != nil:
+		grant = *spec.Grant
+	case use.Has(toolgroups.OrgManagement):
+		grant = use
+	}
+	return use, grant
+}
+
+// same says whether other asks for what r is.
+func (r *Role) same(other *Role) bool {
+	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
+		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits &&
+		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
+}
+
+func (r *Role) use() toolgroups.Binding {
+	return toolgroups.Binding{Set: r.Use, Owners: r.GroupOwners}
+}
+
+func (r *Role) grant() toolgroups.Binding {
+	return toolgroups.Binding{Set: r.Grant, Owners: r.GroupOwners}
+}
+
+// CheckRoleName says what is wrong with a role's name: 1 to 128 printable
+// characters without space at the ends, nothing that passes for root.
+func CheckRoleName(name string) error {
+	refuse := func(why string) error {
+		return errcode.New(errcode.InvalidRole, "role name %q %s", name, why)
+	}
+	switch n := utf8.RuneCountInString(name); {
+	case n == 0:
+		return refuse("is empty")
+	case n > 128:
+		return refuse("has more than 128 characters")
+	case !utf8.ValidString(name):
+		return refuse("is not UTF-8")
+	case strings.TrimSpace(name) != name:
+		return refuse("begins or ends with space")
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
+		return refuse("holds a control or invisible character")
+	case looksLike(name, RootRole):
+		return refuse("passes for root, whose role the runtime makes")
+	}
+	return nil
+}
+
+// looksLike says whether a name reads as word to a person: letter case,
+// width, accents-free look-alikes of other alphabets do not count.
+func looksLike(name, word string) bool {
+	return strings.Map(plain, name) == word
+}
+
+// plain gives the ASCII letter a rune is easily taken for.
+func plain(r rune) rune {
+	if 0xFF01 <= r && r <= 0xFF5E { // full-width forms
+		r -= 0xFF01 - '!'
+	}
+	r = unicode.ToLower(r)
+	if latin, ok := lookAlike[r]; ok {
+		return latin
+	}
+	return r
+}
+
+// lookAlike holds the letters of UTS #39's intentional confusables, and
+// digits, that stand for the letters of "root".
+var lookAlike = map[rune]rune{
+	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o',
+	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r',
+	'т': 't', 'τ': 't', 'ᴛ': 't', 'ⲧ': 't', 'ꮦ': 't',
+}

@@ -1,0 +1,53 @@
+package org
+
+import (
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Seat gives the Slot of an agent and the workflow state it is in. For
+// anybody unknown it gives a Slot that denies. Callers from outside and the
+// operator call no tools here yet: they are denied too.
+func (o *Org) Seat(p identity.Principal) (*toolgroups.Slot, string) {
+	if p.Kind == identity.Agent {
+		o.mu.RLock()
+		defer o.mu.RUnlock()
+		if m, ok := o.agents[p.Agent]; ok {
+			return &m.slot.Slot, m.state
+		}
+	}
+	return &toolgroups.Slot{}, ""
+}
+
+// RoleView compiles what a role would let its agents call directly below a
+// root whose task has no bounds but groups.
+func (o *Org) RoleView(id identity.RoleID, groups toolgroups.Set) *toolgroups.View {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	view := o.peek(id, groups).compile(o.config.Groups.Snapshot(), o.role)
+	view.Epoch = o.epoch
+	return view
+}
+
+// RoleRule names the rule that keeps a tool from a role's agents, as RoleView
+// sees them; "" when none does.
+func (o *Org) RoleRule(id identity.RoleID, groups toolgroups.Set, h *toolgroups.Handle) string {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.peek(id, groups).rule(o.config.Groups.Snapshot(), o.role, h)
+}
+
+// AgentRule names the rule that keeps a tool from an agent; "" when none does.
+func (o *Org) AgentRule(id identity.AgentID, h *toolgroups.Handle) string {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return "there is no such agent"
+	}
+	return m.slot.rule(o.config.Groups.Snapshot(), o.role, h)
+}
+
+func (o *Org) peek(id identity.RoleID, groups toolgroups.Set) *slot {
+	return &slot{role: id, root: id == RootRole, bounds: []limit{{o.bind(groups), "the groups asked for"}}}
+}

@@ -1,0 +1,215 @@
+package org
+
+import (
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// slot is the place of all agents that share role and limits: one View for
+// them all. A slot's inputs never change, only what they come to.
+type slot struct {
+	toolgroups.Slot
+	role   identity.RoleID
+	root   bool
+	parent *slot   // of the agents' parents; nil at the top
+	bounds []limit // of the task, at the top
+	orphan bool    // the parent or task is missing: nothing is allowed
+}
+
+type slotKey struct {
+	role   identity.RoleID
+	root   bool
+	parent *slot
+	bounds string
+	orphan bool
+}
+
+// slots interns slots and knows which of them a change touches.
+type slots struct {
+	byKey   map[slotKey]*slot
+	byRole  map[identity.RoleID]map[*slot]bool
+	byGroup map[toolgroups.GroupID]map[*slot]bool
+	all     map[*slot]bool // those that use All
+}
+
+func newSlots() slots {
+	return slots{
+		byKey:   map[slotKey]*slot{},
+		byRole:  map[identity.RoleID]map[*slot]bool{},
+		byGroup: map[toolgroups.GroupID]map[*slot]bool{},
+		all:     map[*slot]bool{},
+	}
+}
+
+// slotOf gives the slot of an agent, compiled.
+func (o *Org) slotOf(m *member) *slot {
+	if m.slot != nil {
+		return m.slot
+	}
+	key := slotKey{role: m.role, root: m.root}
+	var bounds []limit
+	task, ok := o.tasks[m.task]
+	switch {
+	case m.parent != nil:
+		m.parent.slot = o.slotOf(m.parent)
+		key.parent = m.parent.slot
+	case ok && task.Top == m.id:
+		bounds = task.bounds()
+		key.bounds = keyOf(bounds)
+	default:
+		key.orphan = true
+	}
+	if s, ok := o.slots.byKey[key]; ok {
+		return s
+	}
+	s := &slot{role: key.role, root: key.root, parent: key.parent, bounds: bounds, orphan: key.orphan}
+	o.slots.byKey[key] = s
+	o.recompile([]*slot{s})
+	return s
+}
+
+// keyOf gives limits as text, the same for the same limits.
+func keyOf(limits []limit) string {
+	text, _ := json.Marshal(limits) // sets and maps of strings always marshal
+	return string(text)
+}
+
+// rights gives what a slot's agents use and the limits that must let it pass.
+func (s *slot) rights(find lookup) (use limit, limits []limit) {
+	switch {
+	case s.orphan:
+		return nothing("the agent's parent or task is gone"), nil
+	case s.root: // bounds of a task limit what root gives, never its own use
+		return limit{toolgroups.Binding{
+			Set:    toolgroups.Of(toolgroups.OrgManagement),
+			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
+		}, "root uses org_management alone"}, nil
+	}
+	role, ok := find(s.role)
+	if !ok || role.Status != Active {
+		return nothing("the role is gone"), nil
+	}
+	return limit{role.use(), "the toolGroups of role " + role.Name}, append(ceiling(find, role), s.above(find)...)
+}
+
+// grants lists everything that what a slot's agents give must pass.
+func (s *slot) grants(find lookup) []limit {
+	switch {
+	case s.orphan:
+		return []limit{nothing("the agent's parent or task is gone")}
+	case s.root:
+		return s.bounds
+	}
+	role, ok := find(s.role)
+	if !ok || role.Status != Active {
+		return []limit{nothing("the role " + string(s.role) + " is gone")}
+	}
+	own := limit{role.grant(), "what role " + role.Name + " may grant"}
+	return append(append(ceiling(find, role), own), s.above(find)...)
+}
+
+// above lists what the parent may grant, or the task's bounds at the top.
+func (s *slot) above(find lookup) []limit {
+	if s.parent != nil {
+		return s.parent.grants(find)
+	}
+	return s.bounds
+}
+
+func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
+	use, limits := s.rights(find)
+	bindings := make([]toolgroups.Binding, len(limits))
+	for i, l := range limits {
+		bindings[i] = l.Binding
+	}
+	return snapshot.Compile(use.Binding, bindings...)
+}
+
+// rule names the first rule that keeps a tool from a slot's agents; "" when
+// none does.
+func (s *slot) rule(snapshot *toolgroups.Snapshot, find lookup, h *toolgroups.Handle) string {
+	use, limits := s.rights(find)
+	for _, l := range append([]limit{use}, limits...) {
+		if !snapshot.Reaches(l.Binding, h) {
+			return l.rule
+		}
+	}
+	return ""
+}
+
+// recompile puts the current views of slots in force and notes what they
+// depend on.
+func (o *Org) recompile(list []*slot) {
+	snapshot := o.config.Groups.Snapshot()
+	for _, s := range list {
+		o.slots.note(s, o.role)
+		view := s.compile(snapshot, o.role)
+		view.Epoch = o.epoch
+		s.Publish(view)
+	}
+}
+
+// note indexes a slot under every role and group its view depends on. Old
+// entries stay: a slot too many costs time, one too few would cost truth.
+func (x *slots) note(s *slot, find lookup) {
+	use, limits := s.rights(find)
+	if use.Set.IsAll() {
+		x.all[s] = true
+	}
+	for _, b := range append(limits, use) {
+		for _, id := range b.Set.IDs() {
+			add(x.byGroup, id, s)
+		}
+	}
+	for at := s; at != nil; at = at.parent {
+		x.noteMakers(s, at.role, find)
+	}
+}
+
+func (x *slots) noteMakers(s *slot, id identity.RoleID, find lookup) {
+	for seen := map[identity.RoleID]bool{}; !seen[id]; {
+		seen[id] = true
+		add(x.byRole, id, s)
+		role, ok := find(id)
+		if !ok {
+			return
+		}
+		id = identity.RoleID(role.CreatedByRole)
+	}
+}
+
+func add[K comparable](index map[K]map[*slot]bool, key K, s *slot) {
+	if index[key] == nil {
+		index[key] = map[*slot]bool{}
+	}
+	index[key][s] = true
+}
+
+// underRole lists the slots that a change of a role may touch.
+func (x *slots) underRole(id identity.RoleID) []*slot {
+	var list []*slot
+	for s := range x.byRole[id] {
+		list = append(list, s)
+	}
+	return list
+}
+
+// holding lists the slots that a change of groups may touch.
+func (x *slots) holding(ids []toolgroups.GroupID) []*slot {
+	found := map[*slot]bool{}
+	for s := range x.all {
+		found[s] = true
+	}
+	for _, id := range ids {
+		for s := range x.byGroup[id] {
+			found[s] = true
+		}
+	}
+	list := make([]*slot, 0, len(found))
+	for s := range found {
+		list = append(list, s)
+	}
+	return list
+}

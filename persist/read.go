@@ -1,0 +1,288 @@
+package persist
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+)
+
+// chunk is how many entries one read transaction fetches: none is open while
+// a caller looks at what it got.
+const chunk = 256
+
+// Read implements journal.Log: the events of one stream after a number.
+func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		seqs, err := s.places(ctx, stream, after)
+		if err != nil {
+			yield(journal.Event{}, err)
+			return
+		}
+		for part := range slices.Chunk(seqs, chunk) {
+			events, err := s.fetch(ctx, part)
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(journal.Event{}, err)
+				return
+			}
+		}
+	}
+}
+
+// places lists the numbers of a stream's events: from the index, then from memory.
+func (s *Store) places(ctx context.Context, stream identity.AgentID, after uint64) ([]uint64, error) {
+	s.mu.RLock()
+	tail := slices.Clone(s.tail[stream])
+	s.mu.RUnlock()
+	var seqs []uint64
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		for key, value := range under(tx.Bucket(bucketIndex), agentKey(stream)) {
+			payload, err := unframe(bucketIndex, key, kindIndex, value)
+			if err != nil {
+				return err
+			}
+			more, err := unpack(payload)
+			if err != nil {
+				return err
+			}
+			seqs = append(seqs, more...)
+		}
+		return nil
+	})
+	for _, seq := range tail { // a checkpoint between the two looks puts it in both
+		if len(seqs) == 0 || seq > seqs[len(seqs)-1] {
+			seqs = append(seqs, seq)
+		}
+	}
+	from, _ := slices.BinarySearch(seqs, after+1)
+	return seqs[from:], err
+}
+
+func (s *Store) fetch(ctx context.Context, seqs []uint64) ([]journal.Event, error) {
+	events := make([]journal.Event, 0, len(seqs))
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketLog)
+		for _, seq := range seqs {
+			key := numberKey(seq)
+			e, err := decodeEvent(key, b.Get(key))
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return nil
+	})
+	return events, err
+}
+
+func decodeEvent(key, value []byte) (journal.Event, error) {
+	payload, err := unframe(bucketLog, key, kindEvent, value)
+	if err != nil {
+		return journal.Event{}, err
+	}
+	var e journal.Event
+	if err := json.Unmarshal(payload, &e); err != nil {
+		return e, fmt.Errorf("event %d: %w", number(key), err)
+	}
+	e.Seq = number(key)
+	return e, nil
+}
+
+// Follow implements journal.Feed.
+func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		for {
+			news := s.newsChannel()
+			events, err := s.since(ctx, after)
+			if err != nil {
+				if ctx.Err() == nil {
+					yield(journal.Event{}, err)
+				}
+				return
+			}
+			for _, e := range events {
+				after = e.Seq
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(events) > 0 {
+				continue
+			}
+			if !wait {
+				return
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) newsChannel() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.news
+}
+
+// since fetches a chunk of the log.
+func (s *Store) since(ctx context.Context, after uint64) ([]journal.Event, error) {
+	var events []journal.Event
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketLog).Cursor()
+		for key, value := c.Seek(numberKey(after + 1)); key != nil && len(events) < chunk; key, value = c.Next() {
+			e, err := decodeEvent(key, value)
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return nil
+	})
+	return events, err
+}
+
+// Inbox implements journal.Post.
+func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
+	var list []journal.Message
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		for key, value := range under(tx.Bucket(bucketInbox), agentKey(agent)) {
+			m, err := decodeMessage(bucketInbox, key, value)
+			if err != nil {
+				return err
+			}
+			list = append(list, m)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Delayed implements journal.Post.
+func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
+	var list []journal.Message
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		for key, value := range under(tx.Bucket(bucketDelayed), nil) {
+			m, err := decodeMessage(bucketDelayed, key, value)
+			if err != nil {
+				return err
+			}
+			m.Due = time.Unix(0, int64(number(key))).UTC()
+			list = append(list, m)
+		}
+		return nil
+	})
+	return list, err
+}
+
+func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
+	payload, err := unframe(bucket, key, kindMessage, value)
+	if err != nil {
+		return journal.Message{}, err
+	}
+	m := journal.Message{Seq: number(key[len(key)-8:])}
+	if err := json.Unmarshal(payload, &m.Message); err != nil {
+		return m, fmt.Errorf("message %d: %w", m.Seq, err)
+	}
+	return m, nil
+}
+
+// Runnable implements journal.Post.
+func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+	var list []identity.AgentID
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		for key := range keys(tx.Bucket(bucketRunnable)) {
+			list = append(list, identity.AgentID(key[1:]))
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Record implements journal.Records.
+func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
+	var value []byte
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		k := recordKey(kind, key)
+		f := tx.Bucket(bucketRecords).Get(k)
+		if f == nil {
+			return nil
+		}
+		payload, err := unframe(bucketRecords, k, kindRecord, f)
+		value = bytes.Clone(payload)
+		return err
+	})
+	return value, err
+}
+
+// Records implements journal.Records: the records of a kind whose keys begin
+// with prefix, sorted by key. A damaged one comes with its error, and the
+// sequence goes on.
+func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		within := recordKey(kind, prefix)
+		for from := within; from != nil; {
+			var part []found
+			err := s.view(ctx, func(tx *bolt.Tx) error {
+				part, from = someRecords(tx, kind, within, from)
+				return nil
+			})
+			if err != nil {
+				yield(journal.Record{}, err)
+				return
+			}
+			for _, f := range part {
+				if !yield(f.record, f.err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+type found struct {
+	record journal.Record
+	err    error
+}
+
+// someRecords fetches a chunk of records and the key to go on with, nil at the end.
+func someRecords(tx *bolt.Tx, kind string, within, from []byte) (part []found, next []byte) {
+	c := tx.Bucket(bucketRecords).Cursor()
+	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
+		if len(part) == chunk {
+			return part, bytes.Clone(key)
+		}
+		payload, err := unframe(bucketRecords, key, kindRecord, value)
+		_, name, _ := strings.Cut(string(key), "\x00")
+		part = append(part, found{journal.Record{Kind: kind, Key: name, Value: bytes.Clone(payload)}, err})
+	}
+	return part, nil
+}
+
+// under yields the entries of a bucket whose keys begin with prefix.
+func under(b *bolt.Bucket, prefix []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		c := b.Cursor()
+		for key, value := c.Seek(prefix); key != nil && bytes.HasPrefix(key, prefix); key, value = c.Next() {
+			if !yield(key, value) {
+				return
+			}
+		}
+	}
+}
