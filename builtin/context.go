@@ -1,0 +1,131 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// contextTools makes compress_context and get_context_status over c.
+func contextTools(c Contexts) ([]tool.Tool, error) {
+	h := conversations{c}
+	var s set
+	s.add(tool.New("compress_context", compressContextText, guarded(h.compress), options(tool.Idempotent, compressContextInput)))
+	s.add(tool.New("get_context_status", contextStatusText, guarded(h.status), options(tool.ReadOnly, contextStatusInput)))
+	return s.tools, s.err
+}
+
+// conversations handles the calls of the context group.
+type conversations struct{ contexts Contexts }
+
+const compressContextText = `Replace the older part of your conversation by a summary you write, so that you can go on working. ` +
+	`Use it when get_context_status, or the context line of a message, says warning or worse. ` +
+	`You will no longer see what is replaced: put every decision, open question, id, path and artifact reference you still need into the summary. ` +
+	`The last keepRecentCount messages stay as they are. Answers {ok, compressed, originalCount, newCount}; ` +
+	`compressed is false when there was nothing to replace. ` +
+	`Example: {"summary":"Goal: … Done: … Open: …","keepRecentCount":10}`
+
+// A blank summary has an error code of its own, so the schema lets it pass.
+const compressContextInput = `{
+	"type": "object",
+	"properties": {
+		"summary": {
+			"type": "string",
+			"description": "What you need to remember of the messages that are replaced. Not blank.",
+			"maxLength": 200000
+		},
+		"keepRecentCount": {
+			"type": "integer",
+			"description": "How many of the latest messages stay as they are.",
+			"minimum": 0,
+			"maximum": 1000,
+			"default": 10
+		}
+	},
+	"required": ["summary"],
+	"additionalProperties": false
+}`
+
+const defaultKeep = 10
+
+type compressContext struct {
+	Summary string `json:"summary"`
+	Keep    *int   `json:"keepRecentCount,omitempty"` // nil is defaultKeep; 0 keeps none
+}
+
+type compression struct {
+	OK         bool `json:"ok"`
+	Compressed bool `json:"compressed"`
+	Before     int  `json:"originalCount"`
+	After      int  `json:"newCount"`
+}
+
+func (h conversations) compress(ctx context.Context, in compressContext) (compression, error) {
+	if strings.TrimSpace(in.Summary) == "" {
+		return compression{}, errcode.New(errcode.InvalidSummary,
+			"summary is blank; write what you need to remember of the messages it replaces").With("ok", false)
+	}
+	keep := defaultKeep
+	if in.Keep != nil {
+		keep = *in.Keep
+	}
+	before, after, err := h.contexts.Compress(ctx, caller(ctx), in.Summary, keep)
+	return compression{true, after < before, before, after}, err
+}
+
+const contextStatusText = `See how full your context is: the part of your conversation the model can read at once. ` +
+	`Use it during long work; from warning on, call compress_context. ` +
+	`Answers {usedTokens, maxTokens, usagePercent, usagePercentStr, status, thresholds}; usagePercent is between 0 and 1, ` +
+	`status is normal, warning (from 0.7), critical (from 0.9) or exceeded (from 0.95). Takes no arguments. Example: {}`
+
+const contextStatusInput = `{
+	"type": "object",
+	"properties": {},
+	"additionalProperties": false
+}`
+
+type contextStatus struct {
+	Used       int        `json:"usedTokens"`
+	Max        int        `json:"maxTokens"`
+	Usage      float64    `json:"usagePercent"`
+	Percent    string     `json:"usagePercentStr"`
+	Status     string     `json:"status"`
+	Thresholds thresholds `json:"thresholds"`
+}
+
+// thresholds are the shares of the context at which a status begins.
+type thresholds struct {
+	Warning  float64 `json:"warning"`
+	Critical float64 `json:"critical"`
+	Exceeded float64 `json:"exceeded"`
+}
+
+func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, error) {
+	used, limit, err := h.contexts.ContextUsage(ctx, caller(ctx).By.Agent)
+	return statusOf(used, limit), err
+}
+
+// statusOf says how full a context is; one without a known limit is empty.
+func statusOf(used, limit int) contextStatus {
+	var usage float64
+	if limit > 0 {
+		usage = float64(used) / float64(limit)
+	}
+	t := thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
+	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), t.status(usage), t}
+}
+
+func (t thresholds) status(usage float64) string {
+	switch {
+	case usage >= t.Exceeded:
+		return "exceeded"
+	case usage >= t.Critical:
+		return "critical"
+	case usage >= t.Warning:
+		return "warning"
+	}
+	return "normal"
+}

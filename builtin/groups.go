@@ -1,0 +1,64 @@
+package builtin
+
+import (
+	"errors"
+
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Needs is what the built-in tools work with; the runtime is all of it.
+type Needs interface {
+	Roles
+	Agents
+	Messages
+	Artifacts
+	Workspaces
+	Contexts
+	Console
+}
+
+// Groups makes the seven built-in groups over what they need.
+func Groups(n Needs) ([]toolgroups.Group, error) {
+	var b groupSet
+	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))
+	b.add(toolgroups.Artifact, "Keep and fetch pieces of work by reference")(artifactTools(n))
+	b.add(toolgroups.Workspace, "Read and write files of the workspace")(workspaceTools(n))
+	b.add(toolgroups.Command, "Run programs and JavaScript")(commandAndScript())
+	b.add(toolgroups.Network, "Make HTTP requests")(networkTools())
+	b.add(toolgroups.Context, "See and compress the conversation")(contextTools(n))
+	b.add(toolgroups.Console, "Print to the operator's console")(consoleTools(n))
+	return b.groups, b.err
+}
+
+// Register makes the built-in groups and registers them.
+func Register(m *toolgroups.Manager, n Needs) error {
+	groups, err := Groups(n)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if _, err := m.Register(toolgroups.Builtin, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type groupSet struct {
+	groups []toolgroups.Group
+	err    error
+}
+
+func (b *groupSet) add(id toolgroups.GroupID, description string) func([]tool.Tool, error) {
+	return func(tools []tool.Tool, err error) {
+		b.groups = append(b.groups, toolgroups.Group{ID: id, Description: description, Tools: tools})
+		b.err = errors.Join(b.err, err)
+	}
+}
+
+func commandAndScript() ([]tool.Tool, error) {
+	tools, err := commandTools()
+	script, scriptErr := runJavaScript()
+	return append(tools, script), errors.Join(err, scriptErr)
+}

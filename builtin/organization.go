@@ -1,0 +1,44 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// Roles is where roles are found and made. CreateRole is idempotent by call id.
+type Roles interface {
+	FindRole(ctx context.Context, c tool.Call, name string) (*org.Role, error) // nil when there is none
+	CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error)
+}
+
+// Agents is where agents are made and ended. Both are idempotent by call id.
+type Agents interface {
+	// Spawn makes an agent below the caller and, if first is not nil, sends it
+	// its first message in the same commit.
+	Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (Spawned, error)
+	Terminate(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
+}
+
+// Spawned is a new agent.
+type Spawned struct {
+	ID        identity.AgentID `json:"id"`
+	Role      identity.RoleID  `json:"roleId"`
+	RoleName  string           `json:"roleName"`
+	MessageID string           `json:"messageId,omitempty"`
+}
+
+// Messages is how agents write to each other. Send is idempotent by call id.
+type Messages interface {
+	Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (Sent, error)
+}
+
+// Sent is a message on its way.
+type Sent struct {
+	MessageID string     `json:"messageId"`
+	Due       *time.Time `json:"scheduledDeliveryTime,omitempty"` // of a delayed one
+}

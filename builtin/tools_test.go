@@ -1,0 +1,200 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// ann is the agent who calls in tests.
+const ann = identity.AgentID("ann")
+
+// kit is a group's tools by name.
+type kit map[string]tool.Tool
+
+func newKit(t testing.TB, tools []tool.Tool, err error) kit {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kit{}
+	for _, tl := range tools {
+		k[tl.Definition().Name] = tl
+	}
+	return k
+}
+
+func (k kit) result(t testing.TB, by identity.Principal, name string, args any) tool.Result {
+	t.Helper()
+	text, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := k[name].Call(t.Context(), tool.Call{ID: "call-1", Name: name, Args: text, By: by})
+	if err != nil {
+		t.Fatalf("%s(%s): %v", name, text, err)
+	}
+	return result
+}
+
+// ask calls a tool as ann and gives what the model reads.
+func (k kit) ask(t testing.TB, name string, args any) string {
+	t.Helper()
+	return string(k.result(t, identity.ByAgent(ann), name, args).JSON())
+}
+
+// get is ask for an answer that is no failure, decoded.
+func get[T any](t testing.TB, k kit, name string, args any) T {
+	t.Helper()
+	result := k.result(t, identity.ByAgent(ann), name, args)
+	var out T
+	if result.IsError {
+		t.Fatalf("%s(%v) failed: %s", name, args, result.JSON())
+	}
+	if err := json.Unmarshal(result.JSON(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// code gives the error code of an answer, "" for a success.
+func (k kit) code(t testing.TB, name string, args any) errcode.Code {
+	t.Helper()
+	result := k.result(t, identity.ByAgent(ann), name, args)
+	if !result.IsError {
+		return ""
+	}
+	var body struct{ Error errcode.Code }
+	if err := json.Unmarshal(result.JSON(), &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Error
+}
+
+type obj = map[string]any
+
+// everyTool gives the tools made here, over nothing.
+func everyTool(t *testing.T) kit {
+	all := kit{}
+	for _, group := range []func() ([]tool.Tool, error){
+		func() ([]tool.Tool, error) { return artifactTools(nil) },
+		func() ([]tool.Tool, error) { return workspaceTools(nil) },
+		func() ([]tool.Tool, error) { return contextTools(nil) },
+		func() ([]tool.Tool, error) { return consoleTools(nil) },
+		commandTools,
+		networkTools,
+	} {
+		tools, err := group()
+		for name, tl := range newKit(t, tools, err) {
+			all[name] = tl
+		}
+	}
+	return all
+}
+
+func TestDefinitionsAreThoseInTestdata(t *testing.T) {
+	for name, tl := range everyTool(t) {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			enc := json.NewEncoder(&got)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", "  ")
+			if err := enc.Encode(tl.Definition()); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", "tools", name+".json")
+			if *update {
+				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("run with -update if this is meant (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryDescriptionEndsWithAnExampleItsSchemaAllows(t *testing.T) {
+	for name, tl := range everyTool(t) {
+		t.Run(name, func(t *testing.T) {
+			d := tl.Definition()
+			_, example, found := strings.Cut(d.Description, "Example: ")
+			if !found {
+				t.Fatalf("no example in %q", d.Description)
+			}
+			args, err := jsonschema.UnmarshalJSON(strings.NewReader(example))
+			if err != nil {
+				t.Fatalf("%s: %v", example, err)
+			}
+			if err := compile(t, d.Input).Validate(args); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSchemasRefuse(t *testing.T) {
+	all := everyTool(t)
+	for _, c := range []struct{ name, tool, args string }{
+		{"a property nobody knows", "read_file", `{"path":"a","mode":"r"}`},
+		{"an empty path", "read_file", `{"path":""}`},
+		{"a negative offset", "read_file", `{"path":"a","offset":-1}`},
+		{"a length of nothing", "read_file", `{"path":"a","length":0}`},
+		{"a length over a million", "read_file", `{"path":"a","length":1000001}`},
+		{"a missing content", "write_file", `{"path":"a"}`},
+		{"content that is no text", "write_file", `{"path":"a","content":{"a":1}}`},
+		{"an encoding nobody knows", "write_file", `{"path":"a","content":"","encoding":"hex"}`},
+		{"an artifact without content", "put_artifact", `{"type":"a"}`},
+		{"meta that is no object", "put_artifact", `{"type":"a","content":1,"meta":[]}`},
+		{"a missing summary", "compress_context", `{}`},
+		{"a negative count", "compress_context", `{"summary":"s","keepRecentCount":-1}`},
+		{"an empty argv", "run_command", `{"argv":[]}`},
+		{"a plain http url", "http_request", `{"url":"http://example.com/"}`},
+		{"a method nobody knows", "http_request", `{"url":"https://example.com/","method":"TRACE"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args, err := jsonschema.UnmarshalJSON(strings.NewReader(c.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compile(t, all[c.tool].Definition().Input).Validate(args); err == nil {
+				t.Errorf("%s allows %s", c.tool, c.args)
+			}
+		})
+	}
+}
+
+func compile(t *testing.T, schema json.RawMessage) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("tool.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("tool.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}

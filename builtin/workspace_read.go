@@ -1,0 +1,101 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"syscall"
+)
+
+const readFileText = `Read a file of your workspace, whole or in parts. Use it before you change a file or answer from it. ` +
+	`Answers {path, content, offset, length, size}; offset, length and size count bytes. ` +
+	`content is text, or base64 with "encoding":"base64" when the bytes are not UTF-8. ` +
+	`A part never ends inside a character, so length may be a little less than you asked for; ` +
+	`to read on, add length to offset until you reach size. At most 1,000,000 bytes a call. ` +
+	`Example: {"path":"notes/plan.md","offset":0,"length":20000}`
+
+const readFileInput = `{
+	"type": "object",
+	"properties": {
+		"path": ` + pathProperty + `,
+		"offset": {
+			"type": "integer",
+			"description": "Byte to start at.",
+			"minimum": 0,
+			"maximum": 9007199254740991,
+			"default": 0
+		},
+		"length": {
+			"type": "integer",
+			"description": "How many bytes to read at most.",
+			"minimum": 1,
+			"maximum": 1000000,
+			"default": 5000
+		}
+	},
+	"required": ["path"],
+	"additionalProperties": false
+}`
+
+const (
+	defaultLength = 5000
+	maxLength     = 1_000_000
+)
+
+type readFile struct {
+	Path   string `json:"path"`
+	Offset int64  `json:"offset,omitempty"`
+	Length int64  `json:"length,omitempty"` // 0 is defaultLength
+}
+
+type filePart struct {
+	Path     string `json:"path"`
+	Content  string `json:"content"`
+	Encoding string `json:"encoding,omitempty"`
+	Offset   int64  `json:"offset"`
+	Length   int    `json:"length"`
+	Size     int64  `json:"size"`
+}
+
+func (f files) read(ctx context.Context, in readFile) (filePart, error) {
+	return within(ctx, f, in.Path, func(ws *Workspace, name string) (filePart, error) {
+		file, size, err := openRegular(ws.Root, name)
+		if err != nil {
+			return filePart{}, err
+		}
+		defer file.Close()
+		length := min(cmp.Or(in.Length, defaultLength), maxLength)
+		data, err := io.ReadAll(io.NewSectionReader(file, in.Offset, length))
+		if err != nil {
+			return filePart{}, err
+		}
+		content, encoding, n := encode(data, in.Offset+int64(len(data)) < size)
+		return filePart{name, content, encoding, in.Offset, n, size}, nil
+	})
+}
+
+// openRegular opens a regular file for reading and says how long it is.
+func openRegular(root *os.Root, name string) (*os.File, int64, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := regular(name, info); err != nil {
+		return nil, 0, err
+	}
+	// By now the name may lead to something else, even to a pipe: do not wait
+	// on it, and look again at what was opened.
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = file.Stat(); err == nil {
+		err = regular(name, info)
+	}
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// document is one YAML document while it is read.
+type document struct {
+	*reader
+	src   *source
+	texts map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
+}
+
+// sound checks what concerns the document as YAML, whatever its kind: aliases
+// that can be followed, no key twice in a mapping.
+func (d *document) sound(root *yaml.Node) bool {
+	ok := true
+	a := aliases{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
+		ok = false
+		d.value(alias, "").fail(message, "")
+	}}
+	a.size(root)
+	if ok {
+		d.unique(root, "")
+	}
+	return ok
+}
+
+// unique reports keys that a mapping has twice, at any depth.
+func (d *document) unique(n *yaml.Node, path string) {
+	if n.Kind != yaml.MappingNode {
+		for i, child := range n.Content {
+			d.unique(child, fmt.Sprintf("%s[%d]", path, i))
+		}
+		return
+	}
+	first := make(map[string]*yaml.Node)
+	for pair := range slices.Chunk(n.Content, 2) {
+		key := d.value(pair[0], "").node
+		name := join(path, key.Value)
+		d.unique(pair[1], name)
+		if key.Kind != yaml.ScalarNode {
+			continue
+		}
+		if earlier, twice := first[key.Value]; twice {
+			d.value(pair[0], name).fail(fmt.Sprintf("stands twice; the first is at line %d", earlier.Line), "")
+			continue
+		}
+		first[key.Value] = pair[0]
+	}
+}
+
+// read finds the document's kind and lets it read the rest.
+func (d *document) read(root value) {
+	if root.node.Kind != yaml.MappingNode || !hasTag(root, "!!map") {
+		root.fail("a document must be a mapping with kind and name, not "+root.describe(), "")
+		return
+	}
+	at, name, ok := d.kindName(root)
+	if !ok {
+		return
+	}
+	known := kinds()
+	all, now := kindNames()
+	i := slices.Index(all, name)
+	switch {
+	case i < 0:
+		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("this version reads ", now)))
+	case known[i].read == nil:
+		at.fail("kind "+name+" is not available in this version", listing("it reads ", now))
+	default:
+		known[i].read(d.item(name, root))
+	}
+}
+
+func (d *document) kindName(root value) (at value, name string, ok bool) {
+	at, ok = root.child("kind")
+	if ok {
+		name, ok = at.filled()
+		return at, name, ok
+	}
+	for key := range root.pairs() {
+		if slices.Contains(toolboxKeys(), key.node.Value) {
+			key.fail("Toolbox's v1 form is not available in this version", "a document has kind and name")
+			return at, "", false
+		}
+	}
+	_, now := kindNames()
+	root.at("kind").fail("is missing", listing("this version reads ", now))
+	return at, "", false
+}
+
+// item is a document of a known kind.
+type item struct {
+	value
+	kind   string
+	name   string // "" when it is missing or cannot be read, which is reported
+	nameAt value
+}
+
+// item reads the document's name. When that fails the rest is read all the
+// same, for its own errors.
+func (d *document) item(kind string, root value) item {
+	it := item{value: root, kind: kind}
+	var ok bool
+	if it.nameAt, ok = root.child("name"); !ok {
+		it.nameAt = root.at("name")
+		it.nameAt.fail("is missing", "every document has a name")
+		return it
+	}
+	if it.name, ok = it.nameAt.filled(); !ok {
+		return it
+	}
+	if problem := nameProblem(it.name); problem != "" {
+		it.nameAt.fail(problem, "")
+	}
+	return it
+}
+
+// declare takes the name and refuses it when it is taken.
+func (it item) declare() {
+	key := declared{it.kind, it.name}
+	if it.name == "" {
+		return
+	}
+	if first, taken := it.doc.names[key]; taken {
+		it.nameAt.fail(fmt.Sprintf("%s %s is declared twice; the first is at %s", it.kind, quote(it.name), first), "")
+		return
+	}
+	it.doc.names[key] = it.nameAt.pos
+}
+
+// fields reads the document's fields but kind and name.
+func (it item) fields(known ...field) {
+	done := func(value) {}
+	it.value.fields(append([]field{{"kind", done}, {"name", done}}, known...))
+}

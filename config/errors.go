@@ -1,0 +1,79 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// Error is one thing wrong with the configuration. Line and Column are 0 when
+// the whole file is meant.
+type Error struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Field   string `json:"field,omitempty"` // path in the document, as limits.rounds or toolGroups[1]
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	Excerpt string `json:"excerpt,omitempty"` // the line and, under it, a caret
+}
+
+// Error implements error: "file:line:column: field: message (hint)" and the
+// excerpt on the lines below.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.pos().String() + ": ")
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Message)
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	for line := range strings.Lines(e.Excerpt) {
+		b.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
+	}
+	return b.String()
+}
+
+// Unwrap gives the code, invalid_config, so that errcode.Of and
+// errcode.Message know the error.
+func (e *Error) Unwrap() error { return errcode.New(errcode.InvalidConfig, "%s", e.Error()) }
+
+func (e *Error) pos() Pos { return Pos{e.File, e.Line, e.Column} }
+
+// Errors is everything wrong with the configuration, by file, line and column.
+// It is never empty where it is returned as an error.
+type Errors []*Error
+
+// Error implements error: each error in turn.
+func (e Errors) Error() string {
+	texts := make([]string, len(e))
+	for i, one := range e {
+		texts[i] = one.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap gives the code, as Error.Unwrap does.
+func (e Errors) Unwrap() error { return errcode.New(errcode.InvalidConfig, "%s", e.Error()) }
+
+// Join adds errors to what Load or Read returned and puts all in order. It
+// gives nil when there is none. An err that carries no Errors is given back.
+func Join(err error, more ...*Error) error {
+	list, ok := errors.AsType[Errors](err)
+	if err != nil && !ok {
+		return err
+	}
+	list = append(slices.Clone(list), more...)
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return list
+}

@@ -1,0 +1,104 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// TestLimits: small files that stand for much and large ones are refused with
+// a reason.
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"aliases of aliases": {bomb(9), "stand for more than 10000 values"},
+		"an alias in itself": {"kind: &a [*a]", "alias *a stands inside its own anchor"},
+		"depth of brackets":  {"kind: " + strings.Repeat("[", 1000), "exceeded max depth of 64"},
+		"depth of lists":     {strings.Repeat("- ", 1000) + "a", "exceeded max depth of 64"},
+		"many values":        {"[" + strings.Repeat("a,", 1<<20) + "]", "may hold 1048578 values; at most 262144 are read"},
+		"a huge file":        {strings.Repeat("# comment \n", 1<<20), "has more than 10 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := refused(t, c.text)
+			if got := list[0].Message; len(list) != 1 || !strings.Contains(got, c.want) {
+				t.Errorf("got %.300v, want one error with %q", list, c.want)
+			}
+		})
+	}
+}
+
+// TestManyErrors: what is no configuration at all costs a list of bounded length.
+func TestManyErrors(t *testing.T) {
+	for name, text := range map[string]string{
+		"one long line":   "{kind: role, name: a, toolGroups: [" + strings.Repeat("1,", 50_000) + "]}",
+		"many documents":  strings.Repeat("---\nrole: a\n", 5_000),
+		"many references": strings.Repeat("---\n{kind: role, name: a, model: b}\n", 3_000),
+		"many names":      "{kind: role, name: a, prompt: '" + strings.Repeat("${A}${B}${é}", 200_000) + "'}",
+		"many groups":     "{kind: role, name: a, bogus: 1, toolGroups: [" + groups(20_000) + "]}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if n := len(refused(t, text)); n > 1001 {
+				t.Errorf("got %d errors", n)
+			}
+		})
+	}
+}
+
+func groups(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "g%d,", i)
+	}
+	return b.String()
+}
+
+func bomb(levels int) string {
+	var b strings.Builder
+	b.WriteString("kind: role\nname: a\na0: &a0 x\n")
+	for i := range levels {
+		alias := fmt.Sprintf("*a%d", i)
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.Join([]string{alias, alias, alias, alias, alias, alias, alias, alias}, ", "))
+	}
+	return b.String()
+}
+
+// TestVariablesCannotGrow: variables multiply no text without bound.
+func TestVariablesCannotGrow(t *testing.T) {
+	text := "{kind: role, name: a, prompt: '" + strings.Repeat("${BIG}", 100) + "'}"
+	big := func(string) (string, bool) { return strings.Repeat("x", 1<<20), true }
+	_, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, big)
+	if err == nil || !strings.Contains(err.Error(), "grows past 10 MiB") {
+		t.Errorf("got %.200v", err)
+	}
+}
+
+// TestAliasesShareText: many aliases of a large text with variables cost its
+// expansion once, and report its error once.
+func TestAliasesShareText(t *testing.T) {
+	text := "kind: role\nname: a\nprompt: &p '${MISSING}" + strings.Repeat("x", 1<<20) + "'\ntoolGroups: [" + strings.Repeat("*p, ", 1000) + "]\n"
+	if list := refused(t, text); len(list) != 1 || list[0].Message != "variable MISSING is not set" {
+		t.Errorf("got %.300v", list)
+	}
+}
+
+// TestExcerpts: lines that a terminal would suffer from are cut and cleaned.
+func TestExcerpts(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"tabs stay, the caret aligns":    {"{kind: role,\tname: a,\tbogus: 1}", "{kind: role,\tname: a,\tbogus: 1}\n            \t        \t^"},
+		"other line breaks are counted":  {"kind: role\r\nname: a\rprompt: x\u2028bogus: 1\n", "bogus: 1\n^"},
+		"a byte order mark is no column": {"\ufeffbogus: 1\nkind: role\nname: a", "bogus: 1\n^"},
+		"hidden characters are shown":    {"{kind: role, name: a, 'bo\u202egus': 1}", "{kind: role, name: a, 'bo\ufffdgus': 1}\n                      ^"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := refused(t, c.text)[0].Excerpt; got != c.want {
+				t.Errorf("got:\n%q\nwant:\n%q", got, c.want)
+			}
+		})
+	}
+	long := refused(t, "{kind: role, name: a, prompt: "+strings.Repeat("é", 5<<20/2)+", bogus: "+strings.Repeat("x", 1<<20)+"}")
+	line, caret, _ := strings.Cut(long[0].Excerpt, "\n")
+	if n := len([]rune(line)); n > 110 || !strings.Contains(line, "é, bogus: xxx") || len(caret) > 70 {
+		t.Errorf("excerpt has %d characters: %s", n, long[0].Excerpt)
+	}
+}

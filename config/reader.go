@@ -1,0 +1,137 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// reader carries one Load or Read.
+type reader struct {
+	config  *Config
+	env     Env
+	open    func(path string) ([]byte, error) // a file that a document names
+	named   map[string][]byte                 // those opened
+	names   map[declared]Pos
+	refs    []reference
+	partial bool // something could not be read, so a missing name proves nothing
+	errs    Errors
+}
+
+// declared is what a name is unique within.
+type declared struct{ kind, name string }
+
+// reference is a field that names another document.
+type reference struct {
+	declared
+	at value
+}
+
+func newReader(env Env, open func(string) ([]byte, error)) *reader {
+	if env == nil {
+		env = func(string) (string, bool) { return "", false }
+	}
+	return &reader{
+		config: new(Config),
+		env:    env,
+		open:   open,
+		named:  make(map[string][]byte),
+		names:  make(map[declared]Pos),
+	}
+}
+
+// read works in three steps: every document by itself, then what they name
+// among each other, then the list of errors in reading order.
+func (r *reader) read(files []File) (*Config, error) {
+	r.config.Files = files
+	for _, f := range files {
+		r.file(newSource(f))
+	}
+	r.config.Files = append(r.config.Files[:len(files):len(files)], r.namedFiles()...)
+	if !r.partial {
+		r.resolve()
+	}
+	return r.config, Join(nil, r.errs...)
+}
+
+// file reads the documents of one file, up to the first that is not YAML.
+func (r *reader) file(src *source) {
+	for root, fault := range src.documents() {
+		if fault != nil {
+			r.errs = append(r.errs, fault)
+			r.partial = true
+			return
+		}
+		d := &document{reader: r, src: src, texts: make(map[*yaml.Node]expansion)}
+		if d.sound(root) {
+			d.read(d.value(root, ""))
+		}
+	}
+}
+
+// maxErrors is the most errors that are listed; past it somebody loaded
+// something that is no configuration.
+const maxErrors = 1000
+
+// report lists an error.
+func (r *reader) report(at Pos, src *source, field, message, hint string) {
+	switch n := len(r.errs); {
+	case n < maxErrors:
+		r.errs = append(r.errs, src.fault(at, field, message, hint))
+	case n == maxErrors:
+		r.errs = append(r.errs, &Error{File: at.File, Message: fmt.Sprintf("more than %d errors; no others are listed", maxErrors)})
+	}
+}
+
+// resolve refuses references to documents that do not exist.
+func (r *reader) resolve() {
+	for _, ref := range r.refs {
+		if _, ok := r.names[ref.declared]; !ok && len(r.errs) <= maxErrors {
+			ref.at.fail(fmt.Sprintf("no %s is named %q", ref.kind, ref.name), r.hintFor(ref.declared))
+		}
+	}
+}
+
+func (r *reader) hintFor(missing declared) string {
+	var known []string
+	for d := range r.names {
+		if d.kind == missing.kind {
+			known = append(known, d.name)
+		}
+	}
+	if len(known) > maxErrors {
+		return ""
+	}
+	if len(known) == 0 {
+		return "there is no document of kind " + missing.kind
+	}
+	return cmp.Or(Suggest(missing.name, known), listing("there are ", known))
+}
+
+// include opens a file that a document names, once.
+func (r *reader) include(path string) ([]byte, error) {
+	if data, ok := r.named[path]; ok {
+		return bytes.Clone(data), nil
+	}
+	data, err := r.open(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, errTooLarge
+	}
+	r.named[path] = data
+	return bytes.Clone(data), nil
+}
+
+func (r *reader) namedFiles() []File {
+	var files []File
+	for _, path := range slices.Sorted(maps.Keys(r.named)) {
+		files = append(files, File{Path: path, Data: r.named[path], Named: true})
+	}
+	return files
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// source is a document file with the lines an excerpt is cut from.
+type source struct {
+	path  string
+	text  string // without byte order mark
+	lines []int  // where each line starts; filled when first asked for
+}
+
+func newSource(f File) *source {
+	return &source{path: f.Path, text: string(bytes.TrimPrefix(f.Data, []byte("\ufeff")))}
+}
+
+// fault makes an Error about a place in the file.
+func (s *source) fault(at Pos, field, message, hint string) *Error {
+	return &Error{
+		File: at.File, Line: at.Line, Column: at.Column,
+		Field: field, Message: message, Hint: hint, Excerpt: s.excerpt(at),
+	}
+}
+
+// excerpt gives the line of a place with a caret below.
+func (s *source) excerpt(at Pos) string {
+	if at.Line < 1 || at.Column < 1 {
+		return ""
+	}
+	line := s.line(at.Line)
+	if strings.TrimSpace(line) == "" {
+		return ""
+	}
+	return pointAt(line, at.Column-1)
+}
+
+// line gives the n-th line, without its end.
+func (s *source) line(n int) string {
+	starts := s.starts()
+	if n > len(starts) {
+		return ""
+	}
+	end := len(s.text)
+	if n < len(starts) {
+		end = starts[n]
+	}
+	return strings.TrimRight(s.text[starts[n-1]:end], lineBreaks)
+}
+
+// starts gives where each line starts.
+func (s *source) starts() []int {
+	if s.lines == nil {
+		s.lines = lineStarts(s.text)
+	}
+	return s.lines
+}
+
+// find gives the first place of a text from a place on.
+func (s *source) find(from Pos, text string) (Pos, bool) {
+	if from.Line < 1 || from.Line > len(s.starts()) {
+		return Pos{}, false
+	}
+	start := s.starts()[from.Line-1]
+	start += byteOffset(s.text[start:], from.Column-1)
+	i := strings.Index(s.text[start:], text)
+	if i < 0 {
+		return Pos{}, false
+	}
+	return s.posAt(start + i), true
+}
+
+// posAt gives the place of a byte.
+func (s *source) posAt(offset int) Pos {
+	line, found := slices.BinarySearch(s.starts(), offset)
+	if found {
+		line++
+	}
+	return Pos{s.path, line, utf8.RuneCountInString(s.text[s.starts()[line-1]:offset]) + 1}
+}
+
+// lineBreaks are the characters that end a line for the YAML scanner, which
+// counts as YAML 1.1 does.
+const lineBreaks = "\r\n\u0085\u2028\u2029"
+
+func lineStarts(text string) []int {
+	starts := []int{0}
+	for i, r := range text {
+		if !strings.ContainsRune(lineBreaks, r) || strings.HasPrefix(text[i:], "\r\n") {
+			continue
+		}
+		starts = append(starts, i+utf8.RuneLen(r))
+	}
+	return starts
+}
+
+// excerptWidth is the most characters of a line an excerpt shows.
+const excerptWidth = 100
+
+// pointAt shows the part of a line around the character at index, and a caret
+// under it. A line of megabytes costs no copy.
+func pointAt(line string, index int) string {
+	offset := byteOffset(line, index)
+	before, cut := lastRunes(line[:offset], excerptWidth*3/5)
+	if cut {
+		before = "…" + before
+	}
+	after, cut := firstRunes(line[offset:], excerptWidth*2/5)
+	if cut {
+		after += "…"
+	}
+	return strings.Map(visible, before+after) + "\n" + strings.Map(blank, before) + "^"
+}
+
+// byteOffset is where the character at index begins; the end of a shorter text.
+func byteOffset(text string, index int) int {
+	offset := 0
+	for range index {
+		_, size := utf8.DecodeRuneInString(text[offset:])
+		offset += size
+	}
+	return offset
+}
+
+func firstRunes(text string, n int) (part string, cut bool) {
+	end := byteOffset(text, n)
+	return text[:end], end < len(text)
+}
+
+func lastRunes(text string, n int) (part string, cut bool) {
+	start := len(text)
+	for range n {
+		_, size := utf8.DecodeLastRuneInString(text[:start])
+		start -= size
+	}
+	return text[start:], start > 0
+}
+
+// visible keeps terminal controls and hidden characters out of excerpts.
+func visible(r rune) rune {
+	if r == '\t' || unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
+}
+
+func blank(r rune) rune {
+	if r == '\t' {
+		return r
+	}
+	return ' '
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Suggest gives `did you mean "x"?` for the word of known that is nearest to
+// word, or "" when none is near. It is the hint of an unknown name.
+func Suggest(word string, known []string) string {
+	best, least := "", len(word)/3+1
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d <= least && d < len(k) {
+			if best == "" || d < least {
+				best, least = k, d
+			}
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + quote(best) + "?"
+}
+
+// listing names all words, sorted, or nothing when they are too many to read.
+func listing(intro string, words []string) string {
+	const most = 12
+	if len(words) == 0 || len(words) > most {
+		return ""
+	}
+	return intro + strings.Join(slices.Sorted(slices.Values(words)), ", ")
+}
+
+// longest is the longest word somebody mistypes; of others distance is not asked.
+const longest = 64
+
+// distance counts the letters to insert, delete, replace or swap with their
+// neighbour to turn a into b.
+func distance(a, b string) int {
+	if len(a) > longest || len(b) > longest {
+		return 2 * longest
+	}
+	var rows matrix
+	for i := range len(a) + 1 {
+		for j := range len(b) + 1 {
+			rows[i][j] = rows.step(a, b, i, j)
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// matrix holds the distances of the beginnings of two words.
+type matrix [longest + 1][longest + 1]int
+
+func (m *matrix) step(a, b string, i, j int) int {
+	if i == 0 || j == 0 {
+		return i + j
+	}
+	change := 1
+	if a[i-1] == b[j-1] {
+		change = 0
+	}
+	least := min(m[i-1][j]+1, m[i][j-1]+1, m[i-1][j-1]+change)
+	if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+		least = min(least, m[i-2][j-2]+1)
+	}
+	return least
+}

@@ -1,0 +1,250 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Why an agent stops in the middle of a turn.
+var (
+	errClosing = errors.New("the runtime is closing")  // goes on after the restart
+	errAborted = errors.New("the turn was aborted")    // the turn is over
+	errGone    = errors.New("the agent is terminated") // or its task has ended
+)
+
+// actor drives one agent while it has something to do. It is the only writer
+// of the agent's journal; its goroutine owns everything but again and cancel.
+type actor struct {
+	rt    *Runtime
+	agent org.Agent // as stored
+	role  string    // the role's name, for records
+	state *state
+
+	taken []journal.Event          // messages applied to state, to be kept with the next commit
+	takes []uint64                 // their places in the inbox
+	idle  bool                     // the last commit said that the agent rests
+	redo  map[identity.CallID]bool // calls a former process had started
+
+	again  bool                    // mail came meanwhile; guarded by Runtime.mu
+	cancel context.CancelCauseFunc // ends the turn; guarded by Runtime.mu
+}
+
+// run is the loop of an agent: take mail, ask the model, run the calls it
+// wants, ask again, until there is nothing left to do.
+func (a *actor) run(ctx context.Context) {
+	defer a.rt.left(a)
+	err := a.load(ctx)
+	for turn := a.rt.turn(ctx, a); err == nil; {
+		err = a.step(turn)
+		if cause := context.Cause(turn); err != nil && err != errRest && cause != nil {
+			err = cause
+		}
+		switch {
+		case err == errRest && !a.rt.rests(a):
+			err = nil
+		case errors.Is(err, errAborted):
+			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
+			turn = a.rt.turn(ctx, a)
+		}
+	}
+	if err != errRest && !errors.Is(err, errClosing) && !errors.Is(err, errGone) {
+		a.rt.broken(a, err)
+	}
+}
+
+// errRest: the agent has nothing to do and this is on record.
+var errRest = errors.New("at rest")
+
+// step does one thing. Mail is taken at its beginning: never while a call runs.
+func (a *actor) step(ctx context.Context) error {
+	if len(a.state.pending) == 0 {
+		if err := a.take(ctx); err != nil {
+			return err
+		}
+	}
+	switch a.state.next() {
+	case call:
+		return a.call(ctx, nil)
+	case ask:
+		return a.ask(ctx)
+	}
+	if !a.idle {
+		if err := a.commit(&journal.Batch{Idle: true}); err != nil {
+			return err
+		}
+	}
+	return errRest
+}
+
+// load folds the agent's journal, unless the runtime remembers it.
+func (a *actor) load(ctx context.Context) error {
+	agent, err := a.rt.agentRecord(ctx, a.agent.ID)
+	if err != nil {
+		return err
+	}
+	a.agent, a.role = agent, a.rt.roleName(agent)
+	if a.state = a.rt.recall(a.agent.ID); a.state != nil {
+		return nil
+	}
+	a.state = &state{}
+	for e, err := range a.rt.store.Read(ctx, a.agent.ID, 0) {
+		if err != nil {
+			return fmt.Errorf("read journal of agent %s: %w", a.agent.ID, err)
+		}
+		a.state.apply(e)
+	}
+	a.redo = a.state.started
+	return nil
+}
+
+// take applies the mail that waits; it is recorded with the next commit.
+func (a *actor) take(ctx context.Context) error {
+	inbox, err := a.rt.store.Inbox(ctx, a.agent.ID)
+	if err != nil {
+		return fmt.Errorf("read inbox of agent %s: %w", a.agent.ID, err)
+	}
+	for _, m := range inbox[min(len(a.takes), len(inbox)):] {
+		e := a.event(journal.MessageTaken{Message: m.Message})
+		a.taken, a.takes = append(a.taken, e), append(a.takes, m.Seq)
+		a.state.apply(e)
+		a.idle = false
+	}
+	return nil
+}
+
+// ask asks the model once and acts on the answer.
+func (a *actor) ask(ctx context.Context) error {
+	answer, err := a.generate(ctx)
+	switch {
+	case ctx.Err() != nil: // an answer after the end of the turn is discarded
+		return context.Cause(ctx)
+	case err != nil:
+		return a.fail(err)
+	}
+	switch answer.Finish {
+	case model.Calls:
+		if limit := a.rt.rounds(a.agent); a.state.rounds >= limit {
+			return a.fail(errcode.New(errcode.MaxToolRounds, "%d answers with tool calls in one turn; at most %d are allowed", a.state.rounds+1, limit))
+		}
+		return a.call(ctx, answer)
+	case model.Continue:
+		return a.say(answer)
+	case model.Wait, model.End:
+		return a.finish(answer)
+	}
+	return a.fail(errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which is nothing known", answer.Finish))
+}
+
+// say records an answer whose text goes to the user.
+func (a *actor) say(answer *model.Answer) error {
+	text := a.message("user", textPayload(answer.Text), "say")
+	return a.commit(&journal.Batch{Events: []journal.Event{
+		a.event(journal.ModelAnswered{Answer: *answer}), a.event(journal.MessageSent{Message: text}),
+	}})
+}
+
+// finish records an answer that ends or suspends the turn; an outcome goes to
+// the parent, that of a task's top agent to the user.
+func (a *actor) finish(answer *model.Answer) error {
+	b := &journal.Batch{Idle: answer.Read >= a.state.messages}
+	b.Events = append(b.Events, a.event(journal.ModelAnswered{Answer: *answer}))
+	if answer.Finish == model.End {
+		payload := answer.Value
+		if payload == nil {
+			payload = textPayload(answer.Text)
+		}
+		a.report(b, payload, "end")
+	}
+	return a.commit(b)
+}
+
+// fail ends the turn in an error and tells the parent; an abort is silent.
+func (a *actor) fail(cause error) error {
+	b := &journal.Batch{Idle: true}
+	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause)}))
+	if errcode.Of(cause) != errcode.TurnAborted && a.agent.Parent != "" {
+		a.report(b, a.notice(cause), "error")
+	}
+	if errcode.Of(cause) == errcode.Internal {
+		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
+	}
+	return a.commit(b)
+}
+
+// report adds a message to the parent, or to the user.
+func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
+	to := "user"
+	if a.agent.Parent != "" {
+		to = string(a.agent.Parent)
+	}
+	m := a.message(to, payload, kind)
+	b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}))
+	if to != "user" {
+		b.Post = append(b.Post, journal.Message{Message: m})
+	}
+}
+
+// message makes a message of this step; its id is that of the step.
+func (a *actor) message(to string, payload []byte, kind string) model.Message {
+	return model.Message{
+		ID:   identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
+		From: string(a.agent.ID), To: to, Task: a.agent.Task, Payload: payload, CreatedAt: a.rt.now(),
+	}
+}
+
+// call takes the open calls through the gate: those of answer, which is
+// recorded with the first intents, or those that an earlier process left.
+func (a *actor) call(ctx context.Context, answer *model.Answer) error {
+	calls := a.state.pending
+	if answer != nil {
+		calls = answer.Calls
+	}
+	requests := make([]gate.Request, len(calls))
+	for i, c := range calls {
+		requests[i].ID, requests[i].Name, requests[i].Args = c.ID, c.Name, c.Args
+		requests[i].Started = a.state.started[c.ID]
+	}
+	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, &recorder{a: a, answer: answer})
+	return err
+}
+
+// commit puts a batch into the agent's journal, with the mail taken since the
+// last one, and folds it in. An agent that is gone commits nothing.
+func (a *actor) commit(b *journal.Batch) error {
+	fresh := b.Events
+	b.Stream, b.Take = a.agent.ID, a.takes
+	b.Events = slices.Concat(a.taken, fresh)
+	decide := b.Prepare
+	b.Prepare = func(b *journal.Batch) error {
+		if !a.rt.alive(a.agent) {
+			return errGone
+		}
+		if decide != nil {
+			return decide(b)
+		}
+		return nil
+	}
+	if _, err := a.rt.commit(b); err != nil {
+		b.Events = fresh
+		return err
+	}
+	for _, e := range b.Events[len(a.taken):] {
+		a.state.apply(e)
+	}
+	a.taken, a.takes, a.idle = nil, nil, b.Idle
+	return nil
+}
+
+func (a *actor) event(body journal.Body) journal.Event {
+	return journal.Event{At: a.rt.now(), Task: a.agent.Task, Agent: a.agent.ID, Role: a.role, Body: body}
+}

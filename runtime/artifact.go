@@ -1,0 +1,121 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// The kinds of records artifacts are kept as: the content once by its hash,
+// and one record for each put.
+const (
+	kindArtifact = "artifact"
+	kindBlob     = "blob"
+)
+
+// Artifact is one put artifact.
+type Artifact struct {
+	ID        string           `json:"id"`
+	Type      string           `json:"type"`
+	Meta      json.RawMessage  `json:"meta,omitempty"`
+	Blob      string           `json:"blob"` // SHA-256 of the content, in hex
+	Binary    bool             `json:"binary,omitempty"`
+	Size      int              `json:"size"` // bytes of the content
+	Task      identity.TaskID  `json:"taskId"`
+	By        identity.AgentID `json:"agentId"`
+	CreatedAt time.Time        `json:"createdAt"`
+}
+
+// refPrefix begins a reference to an artifact.
+const refPrefix = "artifact:"
+
+// PutArtifact implements builtin.Artifacts.
+func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
+	agent, ok := rt.org.Agent(c.By.Agent)
+	if !ok {
+		return "", errcode.New(errcode.AgentNotFound, "put an artifact: there is no agent %q", c.By.Agent)
+	}
+	content := a.Data
+	if content == nil {
+		content = a.Value
+	}
+	sum := sha256.Sum256(content)
+	record := Artifact{
+		ID: identity.Derive(string(c.ID), "artifact"), Type: a.Type, Meta: a.Meta,
+		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content),
+		Task: agent.Task, By: agent.ID, CreatedAt: rt.now(),
+	}
+	value, err := json.Marshal(record)
+	if err != nil {
+		return "", fmt.Errorf("put artifact: %w", err)
+	}
+	err = rt.change(c.By, func(b *journal.Batch) error {
+		b.Put = []journal.Record{
+			{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
+		}
+		return nil
+	})
+	return refPrefix + record.ID, err
+}
+
+// GetArtifact implements builtin.Artifacts: artifacts belong to the task.
+func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
+	agent, ok := rt.org.Agent(c.By.Agent)
+	if !ok {
+		return nil, nil
+	}
+	a, content, err := rt.Artifact(ctx, ref)
+	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && a.Task != agent.Task {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &builtin.Artifact{Type: a.Type, Meta: a.Meta, Value: content}
+	if a.Binary {
+		out.Data, out.Value = content, nil
+	}
+	return out, nil
+}
+
+// Artifact gives an artifact by its id or reference, with its content.
+func (rt *Runtime) Artifact(ctx context.Context, ref string) (Artifact, []byte, error) {
+	a, err := stored[Artifact](ctx, rt, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
+	if err != nil {
+		return a, nil, err
+	}
+	content, err := rt.store.Record(ctx, kindBlob, a.Blob)
+	if err == nil && content == nil && a.Size > 0 {
+		err = fmt.Errorf("artifact %s: its content %s is missing", a.ID, a.Blob)
+	}
+	return a, content, err
+}
+
+// Artifacts lists artifacts, of one task or of all for "", sorted by id.
+func (rt *Runtime) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
+	return func(yield func(Artifact, error) bool) {
+		for r, err := range rt.store.Records(ctx, kindArtifact, "") {
+			var a Artifact
+			if err == nil {
+				err = json.Unmarshal(r.Value, &a)
+			}
+			if err == nil && task != "" && a.Task != task {
+				continue
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package runtime
+
+import (
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Register adds a tool group while the organization runs, or replaces the one
+// the same owner has, and puts it on record. Errors: those of
+// toolgroups.Manager.Register.
+func (rt *Runtime) Register(owner toolgroups.Owner, g toolgroups.Group) (toolgroups.Warning, error) {
+	warning, err := rt.config.Groups.Register(owner, g)
+	if err != nil {
+		return "", err
+	}
+	info, _ := rt.config.Groups.Snapshot().Group(g.ID)
+	return warning, rt.groupEvent(journal.GroupRegistered{Group: string(g.ID), Owner: string(owner), Tools: info.Tools, Epoch: rt.org.Epoch()})
+}
+
+// Unregister removes a tool group and puts that on record. When it returns no
+// call of its tools starts any more: every call that was let through before
+// has been recorded ahead of this.
+func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) error {
+	if err := rt.config.Groups.Unregister(owner, id); err != nil {
+		return err
+	}
+	return rt.groupEvent(journal.GroupUnregistered{Group: string(id), Owner: string(owner), Epoch: rt.org.Epoch()})
+}
+
+func (rt *Runtime) groupEvent(body journal.Body) error {
+	_, err := rt.commit(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}})
+	return err
+}

@@ -1,0 +1,96 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// prompt builds an agent's system prompt: who it is, what it is for, whom it
+// may write to, which tools it has and, for those who make roles, what they
+// may give.
+func (rt *Runtime) prompt(a org.Agent, tools []string) string {
+	var p strings.Builder
+	p.WriteString("You are an agent of an organization. You act only by calling the tools you are given; a call that is refused tells you why. Text without a tool call ends your turn and goes to who gave you the work.\n")
+	section(&p, "Your role", rt.roleName(a)+"\n"+rt.rolePrompt(a))
+	section(&p, "You", fmt.Sprintf("id %s, parent %s, task %s", a.ID, orNone(string(a.Parent)), a.Task))
+	if a.Brief.Objective != "" {
+		brief, _ := json.MarshalIndent(a.Brief, "", "  ") // a brief always marshals
+		section(&p, "Your task brief", string(brief))
+	}
+	section(&p, "Whom you may write to", "your parent, agents you spawned and theirs, root, user"+collaborators(a))
+	section(&p, "Your tools", orNone(strings.Join(tools, ", ")))
+	if granted := rt.grantable(a.ID); granted != "" {
+		section(&p, "Tool groups you may give to roles you create", granted)
+	}
+	return p.String()
+}
+
+func section(p *strings.Builder, title, text string) {
+	fmt.Fprintf(p, "\n## %s\n%s\n", title, strings.TrimSpace(text))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+func collaborators(a org.Agent) string {
+	var b strings.Builder
+	for _, c := range a.Brief.Collaborators {
+		fmt.Fprintf(&b, "\n- %s (%s) %s", c.Agent, c.Role, c.Description)
+	}
+	return b.String()
+}
+
+// grantable lists the groups an agent may grant, one a line with its tools.
+func (rt *Runtime) grantable(id identity.AgentID) string {
+	set := rt.org.Grantable(id)
+	var b strings.Builder
+	for _, g := range rt.config.Groups.Snapshot().Groups() {
+		if set.Has(g.ID) {
+			fmt.Fprintf(&b, "- %s: %s (%s)\n", g.ID, g.Description, strings.Join(g.Tools, ", "))
+		}
+	}
+	return b.String()
+}
+
+func (rt *Runtime) rolePrompt(a org.Agent) string {
+	if a.Root {
+		return rt.config.RootPrompt
+	}
+	role, _ := rt.org.Role(a.Role)
+	return role.Prompt
+}
+
+func (rt *Runtime) roleName(a org.Agent) string {
+	if role, ok := rt.org.Role(a.Role); ok {
+		return role.Name
+	}
+	return string(a.Role)
+}
+
+// rounds says how many answers with calls one turn of an agent may have.
+func (rt *Runtime) rounds(a org.Agent) int {
+	if role, ok := rt.org.Role(a.Role); ok && role.Limits.Rounds > 0 {
+		return role.Limits.Rounds
+	}
+	return rt.config.Rounds
+}
+
+// modelOf finds the model of an agent: its role's, or the default.
+func (rt *Runtime) modelOf(a org.Agent) (model.Model, error) {
+	role, _ := rt.org.Role(a.Role)
+	m, err := rt.config.Model(string(role.Model))
+	if err != nil {
+		return nil, errcode.Wrap(errcode.InvalidConfig, err, "model of role %q: %s", rt.roleName(a), errcode.Message(err))
+	}
+	return m, nil
+}

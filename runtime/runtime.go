@@ -1,0 +1,197 @@
+// Package runtime owns the running organization: it drives agents, carries
+// their messages, ends tasks, and goes on after a restart.
+//
+// An agent is its journal: what it does next is a pure function of the events
+// in it (state.go), and one loop (agent.go) acts on that. Agents run
+// concurrently, each in one goroutine while it has something to do and in
+// none while it waits. Every call goes through the gate; everything that
+// happened is committed before it is acted upon. The package decides no
+// permission (org, gate) and stores nothing itself (journal.Store).
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Config is what a Runtime needs.
+type Config struct {
+	Store  journal.Store
+	Groups *toolgroups.Manager
+
+	// Model finds a model by name; "" is the organization's default.
+	Model func(name string) (model.Model, error)
+
+	RootPrompt string          // what root is told beside what the runtime tells it
+	Default    *toolgroups.Set // toolGroups of roles created without; nil is All
+	Rounds     int             // answers with calls in one turn; 0 is 200
+	Workspaces string          // where agents' own workspaces are made; "" is nowhere
+
+	Console io.Writer        // where console_print writes; nil discards
+	Log     *slog.Logger     // nil discards
+	Now     func() time.Time // the seam for time; nil is time.Now
+	Fatal   func(error)      // called once when the store has stopped; nil logs
+}
+
+// Runtime runs an organization. All methods are safe for concurrent use.
+type Runtime struct {
+	config Config
+	store  journal.Store
+	org    *org.Org
+	gate   *gate.Gate
+	log    *slog.Logger
+
+	life  context.Context // ends with Close
+	close context.CancelCauseFunc
+	work  sync.WaitGroup // actors and deliveries
+	fatal sync.Once
+
+	mu     sync.Mutex // guards what follows; held for no I/O
+	active map[identity.AgentID]*actor
+	tasks  map[identity.TaskID]*taskRun
+	warm   map[identity.AgentID]*state // of agents at rest, a bounded number
+}
+
+// taskRun is a task that is being worked on.
+type taskRun struct {
+	id      identity.TaskID
+	live    int               // agents at work and deliveries under way
+	delayed []journal.Message // by Due, then Seq
+	timer   *time.Timer       // for the first of delayed
+	ended   bool
+	done    chan struct{}
+}
+
+// New loads the organization from the store. Nothing runs before Start or
+// Resume. The error names the field of Config that is missing.
+func New(config Config) (*Runtime, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	rt := &Runtime{
+		config: config, store: config.Store, log: config.Log,
+		active: map[identity.AgentID]*actor{},
+		tasks:  map[identity.TaskID]*taskRun{},
+		warm:   map[identity.AgentID]*state{},
+	}
+	rt.life, rt.close = context.WithCancelCause(context.Background())
+	var err error
+	rt.org, err = org.Load(org.Config{Groups: config.Groups, Default: *config.Default, Now: config.Now, Log: config.Log}, source{config.Store})
+	if err != nil {
+		return nil, fmt.Errorf("load the organization: %w", err)
+	}
+	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log})
+	return rt, err
+}
+
+func (c *Config) complete() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("runtime: Config.Store is missing")
+	case c.Groups == nil:
+		return errors.New("runtime: Config.Groups is missing")
+	case c.Model == nil:
+		return errors.New("runtime: Config.Model is missing")
+	}
+	if c.Default == nil {
+		all := toolgroups.All()
+		c.Default = &all
+	}
+	if c.Rounds == 0 {
+		c.Rounds = 200
+	}
+	if c.Console == nil {
+		c.Console = io.Discard
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}
+
+// Close ends all turns at their next boundary and returns when all is quiet.
+// What was under way goes on when the task is resumed. It may be called twice.
+func (rt *Runtime) Close() error {
+	rt.close(errClosing)
+	rt.mu.Lock()
+	for _, run := range rt.tasks {
+		run.stopTimer()
+	}
+	rt.mu.Unlock()
+	rt.work.Wait()
+	return nil
+}
+
+// Org gives the organization, for reading.
+func (rt *Runtime) Org() *org.Org { return rt.org }
+
+// Groups gives the registry.
+func (rt *Runtime) Groups() *toolgroups.Manager { return rt.config.Groups }
+
+// Gate gives the gate.
+func (rt *Runtime) Gate() *gate.Gate { return rt.gate }
+
+// Store gives the store, for reading.
+func (rt *Runtime) Store() journal.Store { return rt.store }
+
+func (rt *Runtime) now() time.Time { return rt.config.Now().UTC() }
+
+// commit puts a batch on disk and wakes who got mail. Once begun it is not
+// given up: the outcome is the real one. When the store has stopped nothing
+// can go on.
+func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
+	seq, err := rt.store.Commit(context.WithoutCancel(rt.life), b)
+	if errors.Is(err, journal.ErrClosed) {
+		rt.stopped(err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range b.Post {
+		if m.Due.IsZero() {
+			rt.wake(identity.AgentID(m.To))
+		} else {
+			rt.schedule(m)
+		}
+	}
+	for _, m := range b.Arrived {
+		rt.wake(identity.AgentID(m.To))
+	}
+	return seq, nil
+}
+
+func (rt *Runtime) stopped(err error) {
+	if rt.life.Err() != nil {
+		return // closing: the store may be closed already
+	}
+	rt.fatal.Do(func() {
+		rt.log.Error("the store has stopped", "error", err)
+		if rt.config.Fatal != nil {
+			rt.config.Fatal(err)
+		}
+	})
+}
+
+// records gives the organization's changes to the store.
+func records(changes []org.Change) []journal.Record {
+	list := make([]journal.Record, len(changes))
+	for i, c := range changes {
+		list[i] = journal.Record{Kind: string(c.Kind), Key: c.Key, Value: c.Value}
+	}
+	return list
+}

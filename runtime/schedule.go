@@ -1,0 +1,218 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+)
+
+// maxWarm bounds how many agents at rest are remembered; the others are read
+// from their journals when they are needed.
+const maxWarm = 1024
+
+// wake has an agent's goroutine look at its mail. Agents of tasks that are
+// not worked on stay as they are.
+func (rt *Runtime) wake(id identity.AgentID) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if a, ok := rt.active[id]; ok {
+		a.again = true
+		return
+	}
+	agent, ok := rt.org.Agent(id)
+	run := rt.tasks[agent.Task]
+	if !ok || run == nil || run.ended || rt.life.Err() != nil {
+		return
+	}
+	a := &actor{rt: rt, agent: agent}
+	rt.active[id] = a
+	run.live++
+	rt.work.Go(func() { a.run(rt.life) })
+}
+
+// rests says whether an agent may end its goroutine; mail that came since
+// keeps it.
+func (rt *Runtime) rests(a *actor) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if a.again {
+		a.again = false
+		return false
+	}
+	return true
+}
+
+// left is called when an agent's goroutine ends. A task none of whose agents
+// is at work has come to its end.
+func (rt *Runtime) left(a *actor) {
+	rt.mu.Lock()
+	delete(rt.active, a.agent.ID)
+	if a.idle && len(a.taken) == 0 && rt.life.Err() == nil {
+		rt.remember(a)
+	}
+	late := a.again // mail came between the last look and now
+	rt.mu.Unlock()
+	if late {
+		rt.wake(a.agent.ID)
+	}
+	rt.release(a.agent.Task)
+}
+
+func (rt *Runtime) remember(a *actor) {
+	if len(rt.warm) >= maxWarm {
+		for id := range rt.warm { // any one
+			delete(rt.warm, id)
+			break
+		}
+	}
+	rt.warm[a.agent.ID] = a.state
+}
+
+// recall gives the remembered state of an agent and forgets it: from now on
+// it is the agent's.
+func (rt *Runtime) recall(id identity.AgentID) *state {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	s := rt.warm[id]
+	delete(rt.warm, id)
+	return s
+}
+
+// hold keeps a task from ending until release; false when it is not worked on.
+func (rt *Runtime) hold(id identity.TaskID) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	run := rt.tasks[id]
+	if run == nil || run.ended {
+		return false
+	}
+	run.live++
+	return true
+}
+
+func (rt *Runtime) release(id identity.TaskID) {
+	rt.mu.Lock()
+	run := rt.tasks[id]
+	if run == nil {
+		rt.mu.Unlock()
+		return
+	}
+	run.live--
+	quiet := run.live == 0 && len(run.delayed) == 0 && !run.ended && rt.life.Err() == nil
+	if quiet {
+		run.ended = true
+	}
+	rt.mu.Unlock()
+	if quiet {
+		rt.settle(run)
+	}
+}
+
+// turn begins a turn that abort, termination or Close can end.
+func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
+	turn, cancel := context.WithCancelCause(ctx)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if a.cancel != nil {
+		a.cancel(nil)
+	}
+	a.cancel = cancel
+	return turn
+}
+
+// interrupt ends the turn of an agent that is at work.
+func (rt *Runtime) interrupt(id identity.AgentID, cause error) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	a, ok := rt.active[id]
+	if ok && a.cancel != nil {
+		a.cancel(cause)
+	}
+	return ok
+}
+
+// alive says whether an agent may still write: it and its task are in being.
+func (rt *Runtime) alive(a org.Agent) bool {
+	if _, ok := rt.org.Agent(a.ID); !ok {
+		return false
+	}
+	task, ok := rt.org.Task(a.Task)
+	return ok && task.Status == org.Running
+}
+
+// broken is for what the machinery could not do; the agent stays where it is
+// until it is woken again.
+func (rt *Runtime) broken(a *actor, err error) {
+	rt.log.Error("agent stopped", "agent", a.agent.ID, "task", a.agent.Task, "error", err)
+}
+
+// schedule delivers a delayed message when it is due, while its task is
+// worked on.
+func (rt *Runtime) schedule(m journal.Message) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	run := rt.tasks[m.Task]
+	if run == nil || run.ended {
+		return
+	}
+	at, known := slices.BinarySearchFunc(run.delayed, m, byDue)
+	if known {
+		return
+	}
+	run.delayed = slices.Insert(run.delayed, at, m)
+	rt.setTimer(run)
+}
+
+func byDue(a, b journal.Message) int {
+	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
+}
+
+func (rt *Runtime) setTimer(run *taskRun) {
+	run.stopTimer()
+	if len(run.delayed) > 0 {
+		run.timer = time.AfterFunc(max(0, run.delayed[0].Due.Sub(rt.now())), func() { rt.deliver(run) })
+	}
+}
+
+func (run *taskRun) stopTimer() {
+	if run.timer != nil {
+		run.timer.Stop()
+	}
+}
+
+// deliver moves the delayed messages that are due to their inboxes, in order.
+func (rt *Runtime) deliver(run *taskRun) {
+	due, ok := rt.due(run)
+	if !ok {
+		return
+	}
+	defer rt.work.Done()
+	if _, err := rt.commit(&journal.Batch{Arrived: due}); err != nil {
+		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
+	}
+	rt.release(run.id)
+}
+
+// due takes the messages that are due and holds the task for their delivery.
+func (rt *Runtime) due(run *taskRun) ([]journal.Message, bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if run.ended || rt.life.Err() != nil {
+		return nil, false
+	}
+	n, now := 0, rt.now()
+	for n < len(run.delayed) && !run.delayed[n].Due.After(now) {
+		n++
+	}
+	due := slices.Clone(run.delayed[:n])
+	run.delayed = slices.Delete(run.delayed, 0, n)
+	rt.setTimer(run)
+	run.live++
+	rt.work.Add(1)
+	return due, true
+}

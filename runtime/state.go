@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+)
+
+// state is an agent as its journal says it is: a fold of events. apply and
+// next are pure, so that a restarted process, and a replay, come to the same.
+type state struct {
+	seq      uint64 // the last event applied
+	items    []model.Item
+	messages int // taken so far
+	answers  int // given so far
+	rounds   int // answers with calls since the turn began
+	tools    []string
+	compact  *model.Compact
+
+	pending []model.Call             // calls of the last answer without an outcome
+	started map[identity.CallID]bool // those of them whose intent is on record
+	news    bool                     // there is something the model has not seen
+	last    journal.Body             // ModelAnswered or Failed, what came last
+}
+
+// step is what an agent does next.
+type step int
+
+const (
+	rest step = iota // wait for a message
+	ask              // ask the model
+	call             // call what the model asked for
+)
+
+// next says what to do.
+func (s *state) next() step {
+	switch {
+	case len(s.pending) > 0:
+		return call
+	case s.news:
+		return ask
+	}
+	return rest
+}
+
+// apply folds one event in.
+func (s *state) apply(e journal.Event) {
+	s.seq = max(s.seq, e.Seq)
+	switch b := e.Body.(type) {
+	case journal.MessageTaken:
+		s.items = append(s.items, model.Item{Message: &b.Message})
+		s.messages++
+		s.news = true
+	case journal.ModelAnswered:
+		s.answered(b)
+	case journal.ToolCall:
+		if b.Decision == journal.Allowed {
+			s.start(b.Call)
+		}
+	case journal.ToolResult:
+		s.ended(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result})
+	case journal.ToolError:
+		s.ended(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
+	case journal.ContextCompressed:
+		s.compact = &model.Compact{Summary: b.Summary, Items: b.Items}
+	case journal.Failed:
+		s.failed(b)
+	}
+}
+
+func (s *state) answered(b journal.ModelAnswered) {
+	a := b.Answer
+	s.items = append(s.items, model.Item{Answer: &a})
+	s.answers++
+	s.last = b
+	if a.Tools != nil {
+		s.tools = a.Tools
+	}
+	s.pending, s.started = a.Calls, nil
+	switch a.Finish {
+	case model.Calls:
+		s.rounds++
+		s.news = false
+	case model.Continue:
+		s.news = true
+	default: // the turn is over, unless there is mail the model has not read
+		s.rounds = 0
+		s.news = a.Read < s.messages
+	}
+}
+
+func (s *state) start(id identity.CallID) {
+	if s.started == nil {
+		s.started = map[identity.CallID]bool{}
+	}
+	s.started[id] = true
+}
+
+func (s *state) ended(r model.Result) {
+	s.items = append(s.items, model.Item{Result: &r})
+	rest := make([]model.Call, 0, len(s.pending))
+	for _, c := range s.pending {
+		if c.ID != r.Call {
+			rest = append(rest, c)
+		}
+	}
+	s.pending = rest
+	delete(s.started, r.Call)
+	s.news = len(rest) == 0
+}
+
+// failed ends the turn: what was read is behind, open calls are dropped.
+func (s *state) failed(b journal.Failed) {
+	end := model.Answer{Finish: model.End, Read: s.messages}
+	s.items = append(s.items, model.Item{Answer: &end})
+	s.answers++
+	s.last = b
+	s.pending, s.started = nil, nil
+	s.news, s.rounds = false, 0
+}

@@ -1,0 +1,249 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Start gives a task to the organization and begins to work on it.
+//
+// Errors: those of org.StartTask.
+func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	id := identity.TaskID(identity.Fresh())
+	rt.begin(id)
+	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
+		spec.FirstSeq = rt.store.Seq()
+		task, agent, changes, err := rt.org.StartTask(id, spec)
+		if err != nil {
+			return err
+		}
+		rt.opening(b, task, agent)
+		b.Put = append(b.Put, records(changes)...)
+		return nil
+	}}
+	_, err := rt.commit(b)
+	if err != nil {
+		rt.forget(id)
+		return "", err
+	}
+	rt.release(id)
+	return id, nil
+}
+
+// opening adds the events and the first message of a task.
+func (rt *Runtime) opening(b *journal.Batch, task org.Task, agent org.Agent) {
+	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: task.State}
+	if !task.Groups.Set.IsAll() {
+		started.Groups = []string{}
+		for _, g := range task.Groups.Set.IDs() {
+			started.Groups = append(started.Groups, string(g))
+		}
+	}
+	first := model.Message{
+		ID: identity.Derive(string(task.ID), "first"), From: "user", To: string(agent.ID),
+		Task: task.ID, Payload: textPayload(task.Text), CreatedAt: task.CreatedAt,
+	}
+	about := journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent)}
+	for _, body := range []journal.Body{started, rt.spawned(agent), journal.MessageSent{Message: first}} {
+		about.Body = body
+		b.Events = append(b.Events, about)
+	}
+	b.Post = append(b.Post, journal.Message{Message: first})
+}
+
+// Resume takes up an unfinished task again; a task that has ended stays so.
+// It returns when the task is being worked on.
+func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
+	task, ok := rt.org.Task(id)
+	if !ok {
+		return errcode.New(errcode.TaskNotFound, "resume task %q: there is no such task", id)
+	}
+	if task.Status != org.Running || !rt.begin(id) {
+		return nil
+	}
+	defer rt.release(id)
+	if err := rt.rouse(ctx, id); err != nil {
+		rt.forget(id)
+		return fmt.Errorf("resume task %s: %w", id, err)
+	}
+	return nil
+}
+
+// rouse wakes a task's agents that have unfinished business and schedules its
+// delayed messages.
+func (rt *Runtime) rouse(ctx context.Context, id identity.TaskID) error {
+	delayed, err := rt.store.Delayed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range delayed {
+		if m.Task == id {
+			rt.schedule(m)
+		}
+	}
+	runnable, err := rt.store.Runnable(ctx)
+	if err != nil {
+		return err
+	}
+	for _, agent := range runnable {
+		if a, ok := rt.org.Agent(agent); ok && a.Task == id {
+			rt.wake(agent)
+		}
+	}
+	return nil
+}
+
+// begin makes a task one that is worked on, held until release; false when it
+// is already.
+func (rt *Runtime) begin(id identity.TaskID) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.tasks[id] != nil {
+		return false
+	}
+	rt.tasks[id] = &taskRun{id: id, live: 1, done: make(chan struct{})}
+	return true
+}
+
+func (rt *Runtime) forget(id identity.TaskID) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if run := rt.tasks[id]; run != nil {
+		run.stopTimer()
+		delete(rt.tasks, id)
+	}
+}
+
+// Wait returns when a task has ended, with its record.
+func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
+	rt.mu.Lock()
+	run := rt.tasks[id]
+	rt.mu.Unlock()
+	if run != nil {
+		select {
+		case <-run.done:
+		case <-ctx.Done():
+			return org.Task{}, ctx.Err()
+		case <-rt.life.Done():
+			return org.Task{}, context.Cause(rt.life)
+		}
+	}
+	return rt.TaskRecord(ctx, id)
+}
+
+// Cancel ends a task: its agents stop at once. A task that has ended stays as
+// it is.
+func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string) error {
+	task, err := rt.TaskRecord(ctx, id)
+	if err != nil {
+		return err
+	}
+	failure := &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason}
+	if err := rt.end(task, org.Cancelled, nil, failure); err != nil {
+		return err
+	}
+	for _, a := range rt.org.Agents(id) {
+		rt.interrupt(a.ID, errGone)
+	}
+	return nil
+}
+
+// settle ends a task that has come to rest, by what its top agent said last.
+func (rt *Runtime) settle(run *taskRun) {
+	ctx := context.WithoutCancel(rt.life)
+	task, err := rt.TaskRecord(ctx, run.id)
+	if err == nil {
+		status, result, failure := rt.outcome(ctx, task)
+		err = rt.end(task, status, result, failure)
+	}
+	if err != nil {
+		rt.log.Error("task not ended", "task", run.id, "error", err)
+	}
+}
+
+// outcome reads from the top agent's journal how its task has ended.
+func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
+	last, err := rt.lastWord(ctx, task.Top)
+	if err != nil {
+		return org.Failed, nil, &org.TaskError{Code: errcode.Internal, Message: errcode.Message(err)}
+	}
+	switch b := last.(type) {
+	case journal.Failed:
+		return org.Failed, nil, &org.TaskError{Code: b.Code, Message: b.Message}
+	case journal.ModelAnswered:
+		if b.Answer.Finish == model.End {
+			return org.Done, resultOf(b.Answer), nil
+		}
+	}
+	return org.Failed, nil, &org.TaskError{Code: errcode.TaskStalled,
+		Message: "nobody works on the task any more and its top agent waits for a message that nobody will send"}
+}
+
+func (rt *Runtime) lastWord(ctx context.Context, id identity.AgentID) (journal.Body, error) {
+	rt.mu.Lock()
+	warm := rt.warm[id]
+	rt.mu.Unlock()
+	if warm != nil {
+		return warm.last, nil
+	}
+	s := &state{}
+	for e, err := range rt.store.Read(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		s.apply(e)
+	}
+	return s.last, nil
+}
+
+// resultOf gives a final answer as JSON: its value, or its text.
+func resultOf(a model.Answer) json.RawMessage {
+	if a.Value != nil {
+		return a.Value
+	}
+	text, _ := json.Marshal(a.Text) // a string always marshals
+	return text
+}
+
+// end records a task's end, once, and tells who waits.
+func (rt *Runtime) end(task org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
+	e := journal.Result{Status: string(status), Result: result}
+	if failure != nil {
+		e.Code, e.Error = failure.Code, failure.Message
+	}
+	_, err := rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		changes := rt.org.EndTask(task, status, result, failure)
+		if changes == nil {
+			return nil
+		}
+		b.Events = []journal.Event{{At: rt.now(), Task: task.ID, Agent: task.Top, Body: e}}
+		b.Put = records(changes)
+		return nil
+	}})
+	if err != nil {
+		return fmt.Errorf("end task %s: %w", task.ID, err)
+	}
+	rt.closeRun(task.ID)
+	return nil
+}
+
+func (rt *Runtime) closeRun(id identity.TaskID) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if run := rt.tasks[id]; run != nil {
+		run.ended = true
+		run.stopTimer()
+		close(run.done)
+		delete(rt.tasks, id)
+	}
+}

@@ -1,0 +1,111 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+)
+
+// generate asks the agent's model and completes the answer with what the
+// record needs.
+func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
+	thinker, err := a.rt.modelOf(a.agent)
+	if err != nil {
+		return nil, err
+	}
+	seat := a.rt.gate.Bind(identity.ByAgent(a.agent.ID))
+	r := a.request(seat)
+	answer, err := collect(ctx, thinker, r)
+	if err != nil {
+		return nil, err
+	}
+	answer.State, answer.Tools = seat.State, nil
+	if !slices.Equal(r.Tools, a.state.tools) || a.state.answers == 0 {
+		answer.Tools = r.Tools
+	}
+	a.name(answer.Calls)
+	return answer, nil
+}
+
+// name gives calls their ids: the same for the same place in the journal.
+func (a *actor) name(calls []model.Call) {
+	for i := range calls {
+		c := &calls[i]
+		c.ID = identity.CallID(identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
+		if !json.Valid(c.Args) { // quoted, so that the record stays JSON and the gate refuses it
+			c.Args, _ = json.Marshal(string(c.Args))
+		}
+	}
+}
+
+func (a *actor) request(seat gate.Seat) model.Request {
+	visible := seat.Visible()
+	names := make([]string, len(visible))
+	for i, d := range visible {
+		names[i] = d.Name
+	}
+	return model.Request{
+		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
+		System: a.rt.prompt(a.agent, names),
+		Items:  slices.Clip(a.state.items), Tools: names, ToolJSON: seat.Wire(), Compact: a.state.compact,
+	}
+}
+
+// collect reads a model's answer to its end. What the model breaks is its failure.
+func collect(ctx context.Context, m model.Model, r model.Request) (answer *model.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer, err = nil, fmt.Errorf("the model panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	for delta, err := range m.Generate(ctx, r) {
+		if err != nil {
+			return nil, failedCall(err)
+		}
+		if delta.Answer != nil {
+			answer = delta.Answer
+		}
+	}
+	if answer == nil {
+		return nil, errcode.New(errcode.LLMCallFailed, "the model gave no answer")
+	}
+	own := *answer
+	own.Calls = slices.Clone(answer.Calls)
+	return &own, nil
+}
+
+func failedCall(err error) error {
+	if errcode.Of(err) != errcode.Internal {
+		return err
+	}
+	return errcode.Wrap(errcode.LLMCallFailed, err, "the model could not be asked; the log has the cause")
+}
+
+// notice is the error message a parent gets.
+func (a *actor) notice(cause error) []byte {
+	var original string
+	for _, item := range slices.Backward(a.state.items) {
+		if item.Message != nil {
+			original = item.Message.ID
+			break
+		}
+	}
+	payload, _ := json.Marshal(map[string]any{ // strings and a time always marshal
+		"kind": "error", "errorType": errcode.Of(cause), "message": errcode.Message(cause),
+		"agentId": a.agent.ID, "originalMessageId": original, "taskId": a.agent.Task, "timestamp": a.rt.now(),
+	})
+	return payload
+}
+
+func textPayload(text string) json.RawMessage {
+	payload, _ := json.Marshal(map[string]string{"text": text}) // a string always marshals
+	return payload
+}

@@ -1,0 +1,238 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+func ExampleNew() {
+	type query struct {
+		Text  string `json:"text" jsonschema:"what to look for"`
+		Limit int    `json:"limit,omitempty" jsonschema:"at most so many hits"`
+	}
+	search := func(ctx context.Context, q query) ([]string, error) {
+		call, _ := tool.Current(ctx)
+		return []string{fmt.Sprintf("%s asks for %s", call.By, q.Text)}, nil
+	}
+	t, err := tool.New("search", "Search the notes.", search, &tool.Options{Effect: tool.ReadOnly})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(t.Definition().Input))
+	result, err := t.Call(context.Background(), tool.Call{
+		Name: "search",
+		Args: json.RawMessage(`{"text": "rhubarb"}`),
+		By:   identity.ByAgent("a1"),
+	})
+	fmt.Println(string(result.JSON()), err)
+	// Output:
+	// {"type":"object","properties":{"text":{"type":"string","description":"what to look for"},"limit":{"type":"integer","description":"at most so many hits"}},"required":["text"],"additionalProperties":false}
+	// ["agent:a1 asks for rhubarb"] <nil>
+}
+
+func ExampleSchema_Validate() {
+	s, err := tool.Compile(json.RawMessage(`{
+		"type": "object",
+		"properties": {"items": {"type": "array", "items": {"required": ["name"]}}},
+		"additionalProperties": false
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Validate(json.RawMessage(`{"items": [{"name": "a"}, {}], "lmit": 3}`)))
+	// Output:
+	// invalid_arguments: items[1].name: is missing; lmit: is not a known property
+}
+
+func made(t *testing.T) func(tool.Tool, error) tool.Tool {
+	return func(tl tool.Tool, err error) tool.Tool {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("New: %v", err)
+		}
+		return tl
+	}
+}
+
+// answering is a tool without arguments that answers out and err.
+func answering[Out any](t *testing.T, out Out, err error) tool.Tool {
+	fn := func(context.Context, struct{}) (Out, error) { return out, err }
+	return made(t)(tool.New("answer", "Answers.", fn, nil))
+}
+
+func TestNewDefines(t *testing.T) {
+	states := []string{"draft"}
+	input := json.RawMessage(`{"type":"object","properties":{"a":{}}}`)
+	nothing := func(context.Context, struct{}) (string, error) { return "", nil }
+	t.Run("what the options say, sharing nothing with them", func(t *testing.T) {
+		tl := made(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, State: "done", States: states, Input: input}))
+		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(string(input)), Effect: tool.Idempotent, State: "done", States: []string{"draft"}}
+		states[0], input[0] = "changed", 'x'
+		if diff := cmp.Diff(tl.Definition(), want); diff != "" {
+			t.Errorf("definition (-got +want):\n%s", diff)
+		}
+	})
+	t.Run("a mutating tool of every state without options", func(t *testing.T) {
+		tl := made(t)(tool.New("n", "d", nothing, nil))
+		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(`{"type":"object","additionalProperties":false}`)}
+		if diff := cmp.Diff(tl.Definition(), want); diff != "" {
+			t.Errorf("definition (-got +want):\n%s", diff)
+		}
+	})
+	t.Run("a tool of no state for an empty list", func(t *testing.T) {
+		tl := made(t)(tool.New("n", "d", nothing, &tool.Options{States: []string{}}))
+		if got := tl.Definition().States; got == nil || len(got) != 0 {
+			t.Errorf("got %#v, want an empty list", got)
+		}
+	})
+	t.Run("a tool with free names for a map", func(t *testing.T) {
+		tl := made(t)(tool.New("n", "d", func(_ context.Context, in map[string]int) (int, error) { return in["a"], nil }, nil))
+		if got, want := string(tl.Definition().Input), `{"type":"object","additionalProperties":{"type":"integer"}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	type loop struct{ Next *loop }
+	tests := []struct {
+		name string
+		make func() (tool.Tool, error)
+		want string
+	}{
+		{"a bad name", func() (tool.Tool, error) { return tool.New("reаd", "", takes[struct{}], nil) }, `tool name "reаd" has U+0430 at byte 2`},
+		{"no function", func() (tool.Tool, error) { return tool.New[struct{}, string]("n", "", nil, nil) }, `tool "n" has no function`},
+		{"a list", func() (tool.Tool, error) { return tool.New("n", "", takes[[]string], nil) }, `arguments of type []string are neither a struct nor a map`},
+		{"a pointer", func() (tool.Tool, error) { return tool.New("n", "", takes[*loop], nil) }, `are neither a struct nor a map`},
+		{"a map with other keys", func() (tool.Tool, error) { return tool.New("n", "", takes[map[int]string], nil) }, `are neither a struct nor a map`},
+		{"any", func() (tool.Tool, error) { return tool.New("n", "", takes[any], nil) }, `are neither a struct nor a map`},
+		{"a type that contains itself", func() (tool.Tool, error) { return tool.New("n", "", takes[loop], nil) }, `tool "n": infer input schema of tool_test.loop: `},
+		{"a field that is no data", func() (tool.Tool, error) { return tool.New("n", "", takes[struct{ F func() }], nil) }, `infer input schema`},
+		{"a time, which is text", func() (tool.Tool, error) { return tool.New("n", "", takes[time.Time], nil) }, `input schema: type: want "object" at the top`},
+		{"a schema of no object", func() (tool.Tool, error) {
+			return tool.New("n", "", takes[struct{}], &tool.Options{Input: json.RawMessage(`true`)})
+		}, `tool "n": input schema: not an object`},
+		{"an empty schema", func() (tool.Tool, error) {
+			return tool.New("n", "", takes[struct{}], &tool.Options{Input: json.RawMessage(``)})
+		}, `tool "n": input schema: not an object`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tl, err := tt.make()
+			if err == nil || !strings.Contains(err.Error(), tt.want) || tl != nil {
+				t.Errorf("got %v, %v, want nil, %s", tl, err, tt.want)
+			}
+		})
+	}
+}
+
+func takes[In any](context.Context, In) (string, error) { return "", nil }
+
+func TestCallGivesWhatTheFunctionReturns(t *testing.T) {
+	type hit struct {
+		Path string `json:"path"`
+	}
+	failure := func(code errcode.Code, message string) tool.Result {
+		return tool.Failure("answer", errcode.New(code, "%s", message))
+	}
+	tests := []struct {
+		name string
+		tool tool.Tool
+		want tool.Result
+	}{
+		{"a string as text", answering(t, "done", nil), tool.Result{Text: "done"}},
+		{"a struct as JSON", answering(t, hit{"a"}, nil), tool.Result{Structured: json.RawMessage(`{"path":"a"}`)}},
+		{"nothing as null", answering[any](t, nil, nil), tool.Result{Structured: json.RawMessage(`null`)}},
+		{"JSON as it is", answering(t, json.RawMessage(`[1]`), nil), tool.Result{Structured: json.RawMessage(`[1]`)}},
+		{"a result as it is", answering(t, tool.Result{Text: "no", IsError: true}, nil), tool.Result{Text: "no", IsError: true}},
+		{"a string behind an interface as text", answering[any](t, "done", nil), tool.Result{Text: "done"}},
+		{"its own error as a failure with the text", answering(t, "", errors.New("disk full")), failure(errcode.ToolExecutionFailed, "disk full")},
+		{"a code as a failure of that code", answering(t, "", fmt.Errorf("read: %w", errcode.New(errcode.FileNotFound, "no file a"))), failure(errcode.FileNotFound, "no file a")},
+		{"the cause of a code stays inside", answering(t, "", errcode.Wrap(errcode.FileNotFound, errors.New("secret"), "no file a")), failure(errcode.FileNotFound, "no file a")},
+		{"a context error of its own as a failure", answering(t, "", context.DeadlineExceeded), failure(errcode.ToolExecutionFailed, "context deadline exceeded")},
+		{"what is no JSON as a failure", answering(t, func() {}, nil), failure(errcode.NotSerializable, `tool "answer" returned what is no JSON: json: unsupported type: func()`)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.tool.Call(t.Context(), tool.Call{Name: "answer", Args: json.RawMessage(`{}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Errorf("result (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCallAfterTheEndOfItsContext(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	call := tool.Call{Name: "answer", Args: json.RawMessage(`{}`)}
+	t.Run("returns the machinery's error", func(t *testing.T) {
+		for _, cause := range []error{over.Err(), errors.New("connection reset"), errcode.New(errcode.FileNotFound, "no file")} {
+			got, err := answering(t, "", cause).Call(over, call)
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				t.Errorf("got error %v, want %v and %v in it", err, context.Canceled, cause)
+			}
+			if diff := cmp.Diff(got, tool.Result{}); diff != "" {
+				t.Errorf("result (-got +want):\n%s", diff)
+			}
+		}
+	})
+	t.Run("keeps an answer that came all the same", func(t *testing.T) {
+		got, err := answering(t, "done", nil).Call(over, call)
+		if err != nil || got.Text != "done" {
+			t.Errorf("got %v, %v, want done", got, err)
+		}
+	})
+}
+
+func TestCallWithArgumentsThatDoNotDecode(t *testing.T) {
+	fn := func(_ context.Context, in struct{ N int8 }) (int8, error) { return in.N, nil }
+	tl := made(t)(tool.New("n", "d", fn, nil))
+	for _, args := range []string{`{"N":"1"}`, `{"N":300}`, `[]`, ``} {
+		got, err := tl.Call(t.Context(), tool.Call{Name: "n", Args: json.RawMessage(args)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct{ Error, ToolName string }
+		if err := json.Unmarshal(got.Structured, &body); err != nil {
+			t.Fatal(err)
+		}
+		if !got.IsError || body.Error != string(errcode.InvalidArguments) || body.ToolName != "n" {
+			t.Errorf("got %+v for %q, want a failure invalid_arguments", body, args)
+		}
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	want := tool.Call{ID: "c1", Name: "n", Args: json.RawMessage(`{}`), By: identity.ByOperator("me")}
+	var got tool.Call
+	fn := func(ctx context.Context, _ struct{}) (string, error) {
+		got, _ = tool.Current(ctx)
+		return "", nil
+	}
+	if _, err := made(t)(tool.New("n", "d", fn, nil)).Call(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("call in the function (-got +want):\n%s", diff)
+	}
+	if _, ok := tool.Current(t.Context()); ok {
+		t.Error("got a call outside of any, want none")
+	}
+}

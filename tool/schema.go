@@ -1,0 +1,142 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/strictjson"
+)
+
+// MaxSchema is how many bytes an input schema may have.
+const MaxSchema = 256 << 10
+
+// Schema is a tool's compiled input schema. It never changes; all methods are
+// safe for concurrent use.
+type Schema struct {
+	shape *strictjson.Shape
+	rules *jsonschema.Schema
+}
+
+// Compile compiles the input schema of a tool: a JSON schema (2020-12 unless
+// it names another draft) that says "type": "object". It reads nothing but
+// input: a reference that leaves it is refused, unless it is to a draft's own
+// meta-schema. So are patterns that are no Go regular expressions. The error
+// names the keyword.
+func Compile(input json.RawMessage) (*Schema, error) {
+	doc, err := schemaDocument(input)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	rules, err := compileRules(doc)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	shape, err := shapeOf(rules)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	return &Schema{shape, rules}, nil
+}
+
+// Parse checks that args is one strict JSON object in which no key is almost
+// a property the schema knows. It comes before everything else that reads
+// args. The error has the code invalid_arguments.
+func (s *Schema) Parse(args json.RawMessage) error {
+	if err := strictjson.Object(args, s.shape); err != nil {
+		return errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
+	}
+	return nil
+}
+
+// Validate checks args, which must have passed Parse, against the schema. The
+// error has the code invalid_arguments and names each field, at most five,
+// with what was expected, so that a model can repair its call.
+func (s *Schema) Validate(args json.RawMessage) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args)) // numbers keep every digit
+	if err != nil {
+		return errcode.New(errcode.InvalidArguments, "arguments are no JSON: %v", err)
+	}
+	err = s.rules.Validate(doc)
+	if err == nil {
+		return nil
+	}
+	return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
+}
+
+// schemaDocument decodes an input schema and checks what every tool's has.
+func schemaDocument(input json.RawMessage) (any, error) {
+	if len(input) > MaxSchema {
+		return nil, fmt.Errorf("%d bytes, more than %d", len(input), MaxSchema)
+	}
+	if err := strictjson.Object(input, nil); err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
+	if err != nil {
+		return nil, err
+	}
+	if kind, ok := doc.(map[string]any)["type"]; !ok || kind != "object" {
+		return nil, errors.New(`type: want "object" at the top`)
+	}
+	return doc, nil
+}
+
+// home is where references within a schema resolve; nothing is ever there.
+const home = "schema:///input"
+
+func compileRules(doc any) (*jsonschema.Schema, error) {
+	c, patterns := jsonschema.NewCompiler(), new(patterns)
+	c.UseLoader(deny{})
+	c.UseRegexpEngine(patterns.compile)
+	if err := c.AddResource(home, doc); err != nil {
+		return nil, err
+	}
+	rules, err := c.Compile(home)
+	if err != nil {
+		return nil, compileError(doc, err, patterns)
+	}
+	return rules, nil
+}
+
+// compileError words why a schema does not compile, without the library's
+// addresses.
+func compileError(doc any, err error, p *patterns) error {
+	if p.err != nil {
+		return p.err
+	}
+	if e, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
+		return fmt.Errorf("reference to %q leaves the schema", e.URL)
+	}
+	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		return errors.New(explain(doc, e.Err))
+	}
+	return err
+}
+
+// deny is a loader that opens nothing: a schema from outside must not make
+// the process read files or addresses.
+type deny struct{}
+
+func (deny) Load(url string) (any, error) {
+	return nil, errors.New("references stay within the schema")
+}
+
+// patterns is a regular expression engine that keeps its first error.
+type patterns struct{ err error }
+
+func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil && p.err == nil {
+		p.err = fmt.Errorf("pattern %q is no Go regular expression (lookahead and back references are not supported): %w", pattern, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return re, nil
+}

@@ -1,0 +1,307 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
+)
+
+func compile(t testing.TB, input string) *tool.Schema {
+	t.Helper()
+	s, err := tool.Compile(json.RawMessage(input))
+	if err != nil {
+		t.Fatalf("Compile: %v", err)
+	}
+	return s
+}
+
+// object is a schema of an object with the given properties.
+func object(properties string) string {
+	return `{"type":"object","properties":{` + properties + `}}`
+}
+
+func TestCompileRefuses(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(secret, []byte(`{"type":"string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ref := func(url string) string { return object(`"a":{"$ref":"` + url + `"}`) }
+	tests := []struct{ name, input, want string }{
+		{"nothing", ``, "not an object at byte 0"},
+		{"a schema of no type", `{}`, `type: want "object" at the top`},
+		{"a schema of another type", `{"type":"string"}`, `type: want "object" at the top`},
+		{"a list of types", `{"type":["object"]}`, `type: want "object" at the top`},
+		{"true", `true`, "not an object at byte 0"},
+		{"a repeated keyword", `{"type":"object","type":"object"}`, `duplicate key "type" at byte 17`},
+		{"a misspelt type", object(`"a":{"type":"strng"}`), `properties.a.type: want one of "array"`},
+		{"a keyword of a wrong type", object(`"a":{"minLength":"3"}`), `properties.a.minLength: want integer, got string`},
+		{"required that is no list", `{"type":"object","required":"a"}`, `required: want array, got string`},
+		{"lookahead", object(`"a":{"type":"string","pattern":"^(?=x)"}`), `pattern "^(?=x)" is no Go regular expression (lookahead and back references are not supported)`},
+		{"lookahead in an older draft", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"pattern":"(?!x)"}}}`, `pattern "(?!x)" is no Go regular expression`},
+		{"lookahead in a name", `{"type":"object","patternProperties":{"(?<=x)":{}}}`, `pattern "(?<=x)" is no Go regular expression`},
+		{"a file", ref("file://" + secret), `leaves the schema`},
+		{"a path", ref(secret), `leaves the schema`},
+		{"a relative path", ref("schema_test.go"), `leaves the schema`},
+		{"an address", ref("http://127.0.0.1:1/schema.json"), `reference to "http://127.0.0.1:1/schema.json" leaves the schema`},
+		{"a dynamic reference outwards", object(`"a":{"$dynamicRef":"file://` + secret + `"}`), `leaves the schema`},
+		{"a dialect from elsewhere", `{"$schema":"file://` + secret + `","type":"object"}`, `leaves the schema`},
+		{"a base elsewhere", `{"$id":"file:///etc/","type":"object","properties":{"a":{"$ref":"passwd"}}}`, `leaves the schema`},
+		{"a reference to nothing", ref("#/$defs/no"), `not found`},
+		{"a schema that is too long", `{"type":"object","title":"` + strings.Repeat("a", tool.MaxSchema) + `"}`, "more than 262144"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tool.Compile(json.RawMessage(tt.input))
+			if err == nil || !strings.HasPrefix(err.Error(), "input schema: ") || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want input schema: ... %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestCompileAccepts(t *testing.T) {
+	tests := []struct{ name, input string }{
+		{"the smallest schema", `{"type":"object"}`},
+		{"draft 7", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","definitions":{"a":{}},"properties":{"a":{"$ref":"#/definitions/a"}}}`},
+		{"a schema that contains itself", `{"type":"object","properties":{"next":{"$ref":"#"}}}`},
+		{"a reference by the schema's own id", `{"$id":"https://example.com/a","type":"object","$defs":{"x":{}},"properties":{"a":{"$ref":"https://example.com/a#/$defs/x"}}}`},
+		{"unknown keywords", `{"type":"object","x-note":1}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { compile(t, tt.input) })
+	}
+}
+
+// A schema whose references multiply is refused, or compiled, in reasonable
+// time.
+func TestCompileIsBounded(t *testing.T) {
+	var self, chain strings.Builder
+	for i := range 4000 {
+		fmt.Fprintf(&self, `,"p%d":{"$ref":"#"}`, i)
+	}
+	for i := range 24 { // every property is one of two sets: 2^24 combinations
+		fmt.Fprintf(&chain, `,"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d0"}]}}}`, i, (i+1)%24, (i+1)%24)
+	}
+	for _, input := range []string{
+		object(self.String()[1:]),
+		`{"type":"object","$ref":"#/$defs/d0","$defs":{` + chain.String()[1:] + `}}`,
+	} {
+		start := time.Now()
+		_, err := tool.Compile(json.RawMessage(input))
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("got %v after %v, want an answer within seconds", err, took)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	s := compile(t, `{
+		"type": "object",
+		"properties": {
+			"path": {"type": "string"},
+			"inner": {"$ref": "#/$defs/inner"},
+			"list": {"type": "array", "items": {"$ref": "#/$defs/inner"}},
+			"either": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/inner"}]},
+			"next": {"$ref": "#"},
+			"map": {"additionalProperties": {"$ref": "#/$defs/inner"}},
+			"tuple": {"prefixItems": [{"$ref": "#/$defs/inner"}]}
+		},
+		"dependentSchemas": {"path": {"properties": {"mode": {}}}},
+		"if": {"properties": {"path": {"const": "x"}}},
+		"then": {"properties": {"force": {}}},
+		"$defs": {"inner": {"properties": {"kind": {}}}}
+	}`)
+	tests := []struct{ name, args, almost string }{
+		{"exact names pass", `{"path":"a","inner":{"kind":1},"list":[{"kind":1}],"next":{"path":"b"}}`, ""},
+		{"at the top", `{"Path":"a"}`, "path"},
+		{"behind a reference", `{"inner":{"Kind":1}}`, "kind"},
+		{"in elements", `{"list":[{},{"KIND":1}]}`, "kind"},
+		{"in an alternative", `{"either":{"Kind":1}}`, "kind"},
+		{"in the schema itself", `{"next":{"next":{"PATH":1}}}`, "path"},
+		{"in values of free names", `{"map":{"Path":{"Kind":1}}}`, "kind"},
+		{"free names are free", `{"map":{"Path":{"kind":1}}}`, ""},
+		{"in a tuple", `{"tuple":[{"Kind":1}]}`, "kind"},
+		{"in a dependent schema", `{"Mode":1}`, "mode"},
+		{"in a condition", `{"Force":1}`, "force"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := s.Parse(json.RawMessage(tt.args))
+			if tt.almost == "" {
+				if err != nil {
+					t.Errorf("got %v, want nil", err)
+				}
+				return
+			}
+			wantInvalid(t, err, fmt.Sprintf("is almost %q", tt.almost))
+		})
+	}
+	t.Run("nothing is no object", func(t *testing.T) { wantInvalid(t, s.Parse(nil), "not an object at byte 0") })
+	t.Run("a repeated key", func(t *testing.T) {
+		wantInvalid(t, s.Parse(json.RawMessage(`{"x":1,"x":2}`)), `duplicate key "x" at byte 7`)
+	})
+}
+
+func wantInvalid(t *testing.T, err error, text string) {
+	t.Helper()
+	if got := errcode.Of(err); got != errcode.InvalidArguments {
+		t.Errorf("got code %q of %v, want %q", got, err, errcode.InvalidArguments)
+	}
+	if got := errcode.Message(err); !strings.Contains(got, text) {
+		t.Errorf("got message %q, want %q in it", got, text)
+	}
+}
+
+func TestValidateNamesTheFieldAndWhatWasExpected(t *testing.T) {
+	tests := []struct{ name, input, args, want string }{
+		{"a type", object(`"limit":{"type":"integer"}`), `{"limit":"3"}`, `limit: want integer, got string`},
+		{"several types", object(`"a":{"type":["null","array"]}`), `{"a":1}`, `a: want array or null, got number`},
+		{"a fraction for an integer", object(`"a":{"type":"integer"}`), `{"a":1.5}`, `a: want integer, got number`},
+		{"a missing field deep inside", object(`"items":{"items":{"required":["name"]}}`), `{"items":[{"name":1},{"name":1},{}]}`, `items[2].name: is missing`},
+		{"several missing fields", `{"type":"object","required":["a","b"]}`, `{}`, `a: is missing; b: is missing`},
+		{"an unknown property", `{"type":"object","additionalProperties":false}`, `{"paht":1}`, `paht: is not a known property`},
+		{"an unknown property, unevaluated", `{"type":"object","unevaluatedProperties":false}`, `{"paht":1}`, `paht: is not allowed`},
+		{"an odd name is quoted", object(`"a b":{"additionalProperties":{"type":"null"}}`), `{"a b":{"c.d/~":1}}`, `["a b"]["c.d/~"]: want null, got number`},
+		{"a numeric name is no index", object(`"m":{"additionalProperties":{"type":"null"}}`), `{"m":{"7":1}}`, `m.7: want null, got number`},
+		{"an enum", object(`"a":{"enum":["x","y",1]}`), `{"a":"z"}`, `a: want one of "x", "y", 1`},
+		{"a const", object(`"a":{"const":{"x":1}}`), `{"a":"z"}`, `a: want {"x":1}`},
+		{"length", object(`"a":{"minLength":2},"b":{"maxLength":1}`), `{"a":"é","b":"éé"}`, `a: want at least 2 characters, got 1; b: want at most 1 characters, got 2`},
+		{"elements", object(`"a":{"minItems":1},"b":{"maxItems":0},"c":{"uniqueItems":true}`), `{"a":[],"b":[1],"c":[1,2,1.0]}`, `a: want at least 1 elements, got 0; b: want at most 0 elements, got 1; c: elements 0 and 2 are equal`},
+		{"numbers", object(`"a":{"minimum":1},"b":{"exclusiveMaximum":1.5},"c":{"multipleOf":0.1}`), `{"a":0,"b":1.5,"c":0.25}`, `a: want at least 1, got 0; b: want less than 1.5, got 1.5; c: want a multiple of 0.1, got 0.25`},
+		{"a pattern", object(`"a":{"pattern":"^[a-z]+$"}`), `{"a":"A"}`, `a: want text that matches ^[a-z]+$`},
+		{"a big number keeps its digits", object(`"a":{"maximum":9007199254740992}`), `{"a":9007199254740993}`, `a: want at most 9007199254740992, got 9007199254740993`},
+		{"a huge number", object(`"a":{"maximum":10}`), `{"a":1e400}`, `a: want at most 10, got 1e+400`},
+		{"alternatives by type", object(`"a":{"anyOf":[{"type":"string"},{"type":"null"}]}`), `{"a":1}`, `a: want null or string, got number`},
+		{"the nearest alternative", object(`"a":{"oneOf":[{"type":"string"},{"type":"object","required":["x"]}]}`), `{"a":{}}`, `a.x: is missing`},
+		{"the alternative a fixed value chooses", object(`"a":{"oneOf":[
+			{"properties":{"kind":{"const":"file"},"path":{"type":"string"}},"required":["path"]},
+			{"properties":{"kind":{"const":"url"},"url":{"type":"string"},"n":{"type":"null"}},"required":["url"]}]}`),
+			`{"a":{"kind":"url","n":1}}`, `a.n: want null, got number; a.url: is missing`},
+		{"more than one of oneOf", object(`"a":{"oneOf":[{},{}]}`), `{"a":1}`, `a: matches several alternatives, want exactly one`},
+		{"not", object(`"a":{"not":{"type":"null"}}`), `{"a":null}`, `a: is what "not" excludes`},
+		{"a dependency", `{"type":"object","dependentRequired":{"a":["b"]}}`, `{"a":1}`, `b: is missing beside a`},
+		{"a property name", `{"type":"object","propertyNames":{"maxLength":1}}`, `{"ab":1}`, `ab: is not an allowed property name`},
+		{"contains", object(`"a":{"contains":{"type":"null"}}`), `{"a":[1]}`, `a: too few elements are as wanted`},
+		{"no further arguments", `{"type":"object","maxProperties":0}`, `{"a":1}`, `want at most 0 properties, got 1`},
+		{"a format of an older draft", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"format":"email"}}}`, `{"a":"x"}`, `a: want a valid email`},
+		{"a reference", `{"type":"object","$defs":{"n":{"type":"null"}},"properties":{"a":{"$ref":"#/$defs/n"}}}`, `{"a":1}`, `a: want null, got number`},
+		{"five problems of nine", `{"type":"object","additionalProperties":{"type":"null"}}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`,
+			`a: want null, got number; b: want null, got number; c: want null, got number; d: want null, got number; e: want null, got number; and 4 more`},
+		{"a schema that refers to itself alone", `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `{"a":1}`, `a: does not satisfy`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, args := compile(t, tt.input), json.RawMessage(tt.args)
+			if err := s.Parse(args); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Validate(args)
+			wantInvalid(t, err, tt.want)
+			if got := errcode.Message(err); !strings.HasSuffix(tt.want, "satisfy") {
+				if diff := cmp.Diff(got, tt.want); diff != "" {
+					t.Errorf("message (-got +want):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestValidateAccepts(t *testing.T) {
+	tests := []struct{ name, input, args string }{
+		{"an integer beyond 64 bits", object(`"a":{"type":"integer"}`), `{"a":123456789012345678901234567890}`},
+		{"an integer with a fraction of zero", object(`"a":{"type":"integer"}`), `{"a":1.0}`},
+		{"a document of the schema's depth", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{"next":{"next":{}}}`},
+		{"a format of the newest draft is a hint", object(`"a":{"format":"email"}`), `{"a":"x"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := compile(t, tt.input).Validate(json.RawMessage(tt.args)); err != nil {
+				t.Errorf("got %v, want nil", err)
+			}
+		})
+	}
+}
+
+func TestExplanationIsShort(t *testing.T) {
+	s := compile(t, `{"type":"object","additionalProperties":false}`)
+	err := s.Validate(json.RawMessage(`{"` + strings.Repeat("é", 1<<20) + `":1}`))
+	if got := len(errcode.Message(err)); got > 200 {
+		t.Errorf("got a message of %d bytes, want at most 200", got)
+	}
+}
+
+// Whatever Parse accepts, Validate and encoding/json can read, without a
+// panic; and the field they see is the same.
+func FuzzParse(f *testing.F) {
+	s := compile(f, `{"type":"object","properties":{
+		"path":{"type":"string","pattern":"^[a-z]*$","maxLength":9},
+		"n":{"type":"integer","minimum":0,"maximum":10,"multipleOf":2},
+		"list":{"uniqueItems":true,"items":{"anyOf":[{"type":"number"},{"$ref":"#"}]}}}}`)
+	for _, seed := range []string{`{}`, `{"path":"a","n":4}`, `{"Path":"a"}`, `{"n":1e400,"list":[1,2,{"path":"x"},1e-400]}`, `{"list":[[],{"n":-1}]}`, `{"\u0070ath":"\ud83d\ude00"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, args []byte) {
+		if s.Parse(args) != nil {
+			return
+		}
+		_ = s.Validate(args)
+		var bound struct{ Path json.RawMessage }
+		var exact map[string]json.RawMessage
+		if err := json.Unmarshal(args, &exact); err != nil {
+			t.Fatalf("decode what Parse accepted: %v", err)
+		}
+		if err := json.Unmarshal(args, &bound); err != nil {
+			t.Fatalf("decode what Parse accepted: %v", err)
+		}
+		if diff := cmp.Diff(string(bound.Path), string(exact["path"])); diff != "" {
+			t.Errorf("path as encoding/json binds it (-got +want):\n%s", diff)
+		}
+	})
+}
+
+// Compile survives any schema, and Validate any document under it.
+func FuzzCompile(f *testing.F) {
+	for _, seed := range []string{
+		object(`"a":{"$ref":"#/$defs/x"}`), `{"type":"object","$id":"x","$defs":{"a":{"$id":"y","$anchor":"z"}}}`,
+		`{"type":"object","allOf":[{"$ref":"#"}],"$dynamicAnchor":"a","properties":{"a":{"$dynamicRef":"#a"}}}`,
+		`{"$schema":"http://json-schema.org/draft-04/schema#","id":"#a","type":"object","dependencies":{"a":["b"]}}`,
+	} {
+		f.Add([]byte(seed), []byte(`{"a":[1,{"b":"c"}]}`))
+	}
+	f.Fuzz(func(t *testing.T, input, args []byte) {
+		s, err := tool.Compile(input)
+		if err == nil && s.Parse(args) == nil {
+			_ = s.Validate(args)
+		}
+	})
+}
+
+func BenchmarkSchema(b *testing.B) {
+	s := compile(b, `{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer","minimum":1},"tags":{"type":"array","items":{"type":"string"}}},"required":["path"],"additionalProperties":false}`)
+	args := json.RawMessage(`{"path":"src/main.go","limit":25,"tags":["a","b","c"]}`)
+	b.Run("parse", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Parse(args); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("validate", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Validate(args); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package tool
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rolecall/rolecall/internal/strictjson"
+)
+
+// maxWork bounds the schemas looked at for one Shape. Nested combinations of
+// references could otherwise multiply without end.
+const maxWork = 1 << 18
+
+// shapeOf collects the property names of every place a schema describes,
+// whichever way it gets there: properties, items, references, alternatives.
+func shapeOf(rules *jsonschema.Schema) (*strictjson.Shape, error) {
+	b := shaper{shapes: map[string]*strictjson.Shape{}}
+	shape := b.shape([]*jsonschema.Schema{rules})
+	if b.work > maxWork {
+		return nil, errors.New("references combine to too many kinds of object")
+	}
+	return shape, nil
+}
+
+// shaper makes one Shape for each set of schemas that apply to one place.
+type shaper struct {
+	shapes map[string]*strictjson.Shape // by the locations of the set
+	work   int                          // schemas looked at; past maxWork nothing more is
+}
+
+// shape gives the shape of the places all of the schemas describe; nil for
+// none.
+func (b *shaper) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
+	all := together(schemas)
+	b.work += 1 + len(all)
+	if len(all) == 0 || b.work > maxWork {
+		return nil
+	}
+	id := identify(all)
+	if s, ok := b.shapes[id]; ok {
+		return s
+	}
+	s := new(strictjson.Shape)
+	b.shapes[id] = s // before going down: schemas may contain themselves
+	b.fill(s, all)
+	return s
+}
+
+func (b *shaper) fill(s *strictjson.Shape, all []*jsonschema.Schema) {
+	for _, name := range names(all) {
+		if b.work > maxWork {
+			return
+		}
+		s.Add(name, b.shape(under(all, func(r *jsonschema.Schema) []*jsonschema.Schema { return valuesOf(r, name) })))
+	}
+	s.Other = b.shape(under(all, others))
+	s.Items = b.shape(under(all, items))
+}
+
+// together gives the schemas and all that apply to the same place with them.
+func together(schemas []*jsonschema.Schema) []*jsonschema.Schema {
+	var all []*jsonschema.Schema
+	seen := map[*jsonschema.Schema]bool{nil: true}
+	for len(schemas) > 0 {
+		s := schemas[0]
+		schemas = schemas[1:]
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		all = append(all, s)
+		schemas = append(schemas, beside(s)...)
+	}
+	slices.SortFunc(all, func(a, b *jsonschema.Schema) int { return cmp.Compare(a.Location, b.Location) })
+	return all
+}
+
+// beside gives the schemas that apply to the same place as s, directly.
+func beside(s *jsonschema.Schema) []*jsonschema.Schema {
+	list := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
+	list = append(list, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
+	if s.DynamicRef != nil {
+		list = append(list, s.DynamicRef.Ref)
+	}
+	list = slices.AppendSeq(list, maps.Values(s.DependentSchemas))
+	for _, d := range s.Dependencies {
+		list = append(list, schemasIn(d)...)
+	}
+	return list
+}
+
+// identify names a set of schemas.
+func identify(all []*jsonschema.Schema) string {
+	var id []byte
+	for _, s := range all {
+		id = append(append(id, s.Location...), '\n')
+	}
+	return string(id)
+}
+
+// names gives the property names of all the schemas, sorted.
+func names(all []*jsonschema.Schema) []string {
+	set := map[string]bool{}
+	for _, s := range all {
+		for name := range s.Properties {
+			set[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// under collects what step finds in each of the schemas.
+func under(all []*jsonschema.Schema, step func(*jsonschema.Schema) []*jsonschema.Schema) []*jsonschema.Schema {
+	var list []*jsonschema.Schema
+	for _, s := range all {
+		list = append(list, step(s)...)
+	}
+	return list
+}
+
+// valuesOf gives the schemas for the value of a property.
+func valuesOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
+	list := []*jsonschema.Schema{s.Properties[name]}
+	if list[0] == nil {
+		list = append(list, schemasIn(s.AdditionalProperties)...)
+	}
+	for pattern, value := range s.PatternProperties {
+		if pattern.MatchString(name) {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// others gives the schemas for the values of properties without a name.
+func others(s *jsonschema.Schema) []*jsonschema.Schema {
+	list := append(schemasIn(s.AdditionalProperties), s.UnevaluatedProperties)
+	return slices.AppendSeq(list, maps.Values(s.PatternProperties))
+}
+
+// items gives the schemas for the elements of an array, wherever they stand.
+func items(s *jsonschema.Schema) []*jsonschema.Schema {
+	list := slices.Concat(schemasIn(s.Items), schemasIn(s.AdditionalItems), s.PrefixItems)
+	return append(list, s.Items2020, s.Contains, s.UnevaluatedItems)
+}
+
+// schemasIn gives the schemas of a keyword that may hold other things.
+func schemasIn(v any) []*jsonschema.Schema {
+	switch v := v.(type) {
+	case *jsonschema.Schema:
+		return []*jsonschema.Schema{v}
+	case []*jsonschema.Schema:
+		return slices.Clone(v)
+	}
+	return nil
+}
