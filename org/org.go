@@ -53,10 +53,9 @@ type Record struct {
 
 // Config is what an Org needs.
 type Config struct {
-	Groups  *toolgroups.Manager
-	Default toolgroups.Set   // toolGroups of roles created without; All unless the organization says otherwise
-	Now     func() time.Time // the seam for time
-	Log     *slog.Logger
+	Groups *toolgroups.Manager
+	Now    func() time.Time // the seam for time
+	Log    *slog.Logger
 }
 
 // Org is the organization in memory.
@@ -70,6 +69,7 @@ type Org struct {
 	tasks  map[identity.TaskID]*Task
 	slots  slots
 	epoch  uint64
+	preset toolgroups.Set // toolGroups of roles created without
 }
 
 // Load builds the organization from what source holds. A damaged or malformed
@@ -82,6 +82,7 @@ func Load(config Config, source Source) (*Org, error) {
 		agents: map[identity.AgentID]*member{},
 		tasks:  map[identity.TaskID]*Task{},
 		slots:  newSlots(),
+		preset: toolgroups.All(),
 	}
 	if source != nil {
 		o.load(source)
@@ -155,6 +156,14 @@ func (o *Org) decode(kind Kind, r Record, v any) bool {
 	return true
 }
 
+// SetDefault says which toolGroups a role gets that is created without; All
+// until it is called.
+func (o *Org) SetDefault(set toolgroups.Set) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.preset = set
+}
+
 // Epoch counts the changes of what somebody may do.
 func (o *Org) Epoch() uint64 {
 	o.mu.RLock()
@@ -191,8 +200,7 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	o.recompile(o.slots.holding(changed))
 }
 
-// Binding completes what is to be given to somebody: set bound to the owners
-// its groups have now.
+// bind binds a set to the owners its groups have now.
 func (o *Org) bind(set toolgroups.Set) toolgroups.Binding {
 	return o.config.Groups.Snapshot().Bind(set)
 }

@@ -290,7 +290,7 @@ func (o *Org) rights(maker maker, spec RoleSpec) (use, grant toolgroups.Set) {
 	if spec.Use != nil {
 		use = *spec.Use
 	} else {
-		use = o.config.Default
+		use = o.preset
 		for _, limit := range maker.grants {
 			use = use.Intersect(limit.Set)
 		}
@@ -309,6 +309,12 @@ func (r *Role) same(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits &&
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
+}
+
+// Is says whether a role is what a complete specification asks for.
+func (r *Role) Is(s RoleSpec) bool {
+	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits &&
+		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }
 
 func (r *Role) use() toolgroups.Binding {

@@ -34,10 +34,9 @@ type Config struct {
 	// Model finds a model by name; "" is the organization's default.
 	Model func(name string) (model.Model, error)
 
-	RootPrompt string          // what root is told beside what the runtime tells it
-	Default    *toolgroups.Set // toolGroups of roles created without; nil is All
-	Rounds     int             // answers with calls in one turn; 0 is 200
-	Workspaces string          // where agents' own workspaces are made; "" is nowhere
+	RootPrompt string // what root is told beside what the runtime tells it
+	Rounds     int    // answers with calls in one turn; 0 is 200
+	Workspaces string // where agents' own workspaces are made; "" is nowhere
 
 	Console io.Writer        // where console_print writes; nil discards
 	Log     *slog.Logger     // nil discards
@@ -57,6 +56,7 @@ type Runtime struct {
 	close context.CancelCauseFunc
 	work  sync.WaitGroup // actors and deliveries
 	fatal sync.Once
+	began sync.Once // the epoch was moved
 
 	mu     sync.Mutex // guards what follows; held for no I/O
 	active map[identity.AgentID]*actor
@@ -88,7 +88,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	rt.life, rt.close = context.WithCancelCause(context.Background())
 	var err error
-	rt.org, err = org.Load(org.Config{Groups: config.Groups, Default: *config.Default, Now: config.Now, Log: config.Log}, source{config.Store})
+	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, source{config.Store})
 	if err != nil {
 		return nil, fmt.Errorf("load the organization: %w", err)
 	}
@@ -104,10 +104,6 @@ func (c *Config) complete() error {
 		return errors.New("runtime: Config.Groups is missing")
 	case c.Model == nil:
 		return errors.New("runtime: Config.Model is missing")
-	}
-	if c.Default == nil {
-		all := toolgroups.All()
-		c.Default = &all
 	}
 	if c.Rounds == 0 {
 		c.Rounds = 200

@@ -149,14 +149,11 @@ func team(r model.Request) model.Answer {
 			return do("create_role", map[string]any{"name": "worker", "rolePrompt": "work", "toolGroups": []string{"artifact"}})
 		case 1:
 			return do("spawn_agent_with_task", map[string]any{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"})
-		case 2:
-			return model.Answer{Finish: model.Wait}
 		}
-		for i := len(r.Items) - 1; ; i-- {
-			if m := r.Items[i].Message; m != nil {
-				return model.Answer{Finish: model.End, Value: m.Payload}
-			}
+		if report := report(r); report != nil {
+			return model.Answer{Finish: model.End, Value: report}
 		}
+		return model.Answer{Finish: model.Wait}
 	}
 	switch answers(r) {
 	case 0:
@@ -164,6 +161,16 @@ func team(r model.Request) model.Answer {
 	default:
 		return end(fmt.Sprint(last(r)["error"]))
 	}
+}
+
+// report gives the payload of the last message from another agent.
+func report(r model.Request) json.RawMessage {
+	for i := len(r.Items) - 1; i >= 0; i-- {
+		if m := r.Items[i].Message; m != nil && m.From != "user" {
+			return m.Payload
+		}
+	}
+	return nil
 }
 
 func TestAnAgentIsDeniedWhatItsRoleHasNotAndTheRunGoesOn(t *testing.T) {
@@ -229,5 +236,9 @@ func TestARestartedProcessGoesOnWhereItWas(t *testing.T) {
 	}
 	if got, want := string(task.Result), `{"text":"tool_not_available"}`; got != want {
 		t.Errorf("result %s, want %s (status %s, error %v)", got, want, task.Status, task.Error)
+		for _, e := range h.events(t) {
+			text, _ := json.Marshal(e)
+			t.Log(e.Seq, string(text))
+		}
 	}
 }

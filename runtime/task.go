@@ -19,6 +19,9 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	if err := rt.advance(); err != nil {
+		return "", err
+	}
 	id := identity.TaskID(identity.Fresh())
 	rt.begin(id)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
@@ -31,8 +34,7 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 		b.Put = append(b.Put, records(changes)...)
 		return nil
 	}}
-	_, err := rt.commit(b)
-	if err != nil {
+	if _, err := rt.commit(b); err != nil {
 		rt.forget(id)
 		return "", err
 	}
@@ -67,6 +69,9 @@ func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
 	task, ok := rt.org.Task(id)
 	if !ok {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: there is no such task", id)
+	}
+	if err := rt.advance(); err != nil {
+		return err
 	}
 	if task.Status != org.Running || !rt.begin(id) {
 		return nil

@@ -1,0 +1,49 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/internal/js"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// runJavaScript makes run_javascript.
+func runJavaScript() (tool.Tool, error) {
+	return tool.New("run_javascript", runJavaScriptText, guarded(evaluate), options(tool.ReadOnly, runJavaScriptInput))
+}
+
+const runJavaScriptText = `Run JavaScript and get the value it returns. ` +
+	`Use it to calculate exactly and to parse, sort, filter or reshape data instead of doing that in your head. ` +
+	`code is the body of an async function: end it with return; await works; the variable input holds the argument input. ` +
+	`Answers the bare value as JSON; undefined becomes null; functions, symbols, BigInt and circular objects are refused. ` +
+	`There are no files, no network, no timers and no modules, and nothing is kept between calls; console output is discarded. ` +
+	`Limits: 5 seconds, 64 MiB of memory, 200000 characters of JSON as the result. ` +
+	`Example: {"code":"return input.reduce((a, b) => a + b, 0) / input.length","input":[3,4,8]} answers 5`
+
+const runJavaScriptInput = `{
+	"type": "object",
+	"properties": {
+		"code": {
+			"type": "string",
+			"description": "The body of an async JavaScript function, with an explicit return.",
+			"minLength": 1,
+			"maxLength": 1000000
+		},
+		"input": {
+			"description": "Any JSON value; the code sees it as the variable input. Put data here instead of writing it into the code."
+		}
+	},
+	"required": ["code"],
+	"additionalProperties": false
+}`
+
+type script struct {
+	Code  string          `json:"code"`
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+func evaluate(ctx context.Context, in script) (tool.Result, error) {
+	value, err := js.Run(ctx, in.Code, in.Input, js.Limits{})
+	return tool.Result{Structured: value}, err
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/script"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// assembly says what a house is put together for. The zero assembly looks and
+// changes, and runs nothing.
+type assembly struct {
+	console io.Writer   // where console_print writes
+	fatal   func(error) // called when the store has stopped
+}
+
+// house is everything put together on one data directory.
+type house struct {
+	store  *persist.Store
+	groups *toolgroups.Manager
+	rt     *runtime.Runtime
+
+	models  map[string]model.Model // by name
+	preset  string                 // the organization's model
+	closers []io.Closer
+}
+
+// assemble opens the data directory and puts the house together.
+func assemble(_ context.Context, c *common, a assembly) (*house, error) {
+	store, err := persist.Open(c.data)
+	if err != nil {
+		return nil, err
+	}
+	h := &house{store: store, groups: toolgroups.NewManager(toolgroups.Reserved()...)}
+	h.rt, err = runtime.New(runtime.Config{
+		Store: store, Groups: h.groups, Model: h.model,
+		Workspaces: filepath.Join(c.data, "workspaces"),
+		Console:    a.console, Log: c.logger(), Fatal: a.fatal,
+	})
+	if err == nil {
+		err = builtin.Register(h.groups, h.rt)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// Close ends everything; what was under way can be resumed.
+func (h *house) Close() error {
+	var errs []error
+	if h.rt != nil {
+		errs = append(errs, h.rt.Close())
+	}
+	for _, c := range h.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(append(errs, h.store.Close())...)
+}
+
+// model finds a model; "" is the organization's.
+func (h *house) model(name string) (model.Model, error) {
+	if name == "" {
+		name = h.preset
+	}
+	if m, ok := h.models[name]; ok {
+		return m, nil
+	}
+	if name == "" {
+		return nil, errcode.New(errcode.InvalidConfig, "%s", noModel)
+	}
+	return nil, errcode.New(errcode.InvalidConfig, "there is no model %q; declare it: kind: model, name: %s", name, name)
+}
+
+const noModel = `no model thinks for this organization. Give a configuration with -f that declares one and names it:
+  kind: organization
+  name: mine
+  model: brain
+  ---
+  kind: model
+  name: brain
+  type: script
+  file: brain.js
+"rolecall demo" needs no configuration`
+
+// configure puts a configuration in force.
+func (h *house) configure(cfg *config.Config) error {
+	if err := h.checkGroups(cfg); err != nil {
+		return err
+	}
+	h.models, h.preset = map[string]model.Model{}, cfg.Organization.Model
+	for _, m := range cfg.Models {
+		brain, err := script.New(m.File, m.Source)
+		if err != nil {
+			return config.Join(nil, cfg.Fault(m.Pos, "file", errcode.Message(err), ""))
+		}
+		h.models[m.Name] = brain
+		h.closers = append(h.closers, brain)
+	}
+	return h.rt.Configure(setup(cfg))
+}
+
+func setup(cfg *config.Config) runtime.Setup {
+	s := runtime.Setup{
+		RootPrompt: cfg.Organization.RootPrompt,
+		Default:    groupSet(cfg.Organization.DefaultToolGroups),
+		Rounds:     cfg.Organization.Limits.Rounds,
+	}
+	for _, r := range cfg.Roles {
+		s.Roles = append(s.Roles, org.RoleSpec{
+			Name: r.Name, Prompt: r.Prompt, Model: r.Model,
+			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.Limits{Rounds: r.Limits.Rounds},
+		})
+	}
+	return s
+}
+
+// groupSet gives a configured list of groups; nil when it is left out.
+func groupSet(g config.Groups) *toolgroups.Set {
+	if !g.Set {
+		return nil
+	}
+	set := toolgroups.All()
+	if !g.All {
+		set = toolgroups.Of(groupIDs(g.IDs)...)
+	}
+	return &set
+}
+
+func groupIDs(names []string) []toolgroups.GroupID {
+	ids := make([]toolgroups.GroupID, len(names))
+	for i, name := range names {
+		ids[i] = toolgroups.GroupID(name)
+	}
+	return ids
+}
+
+// checkGroups refuses group ids that nobody registered: in a configuration
+// they are mistakes.
+func (h *house) checkGroups(cfg *config.Config) error {
+	known := []string{}
+	for _, id := range h.groups.Snapshot().IDs() {
+		known = append(known, string(id))
+	}
+	var faults []*config.Error
+	check := func(field string, g config.Groups) {
+		for i, id := range g.IDs {
+			if h.groups.Snapshot().Owner(toolgroups.GroupID(id)) == "" {
+				faults = append(faults, cfg.Fault(g.Pos(i), field, "unknown tool group "+id, config.Suggest(id, known)))
+			}
+		}
+	}
+	check("defaultToolGroups", cfg.Organization.DefaultToolGroups)
+	for _, r := range cfg.Roles {
+		check("toolGroups", r.ToolGroups)
+		check("grant", r.Grant)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return config.Join(nil, faults...)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+func newCheckCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check -f FILE",
+		Short: "Validate configuration; starts nothing",
+		Long: `Validate configuration and report every mistake with file, line, column and
+field. Nothing is started, and the data directory is not touched.`,
+		Example: `  rolecall check -f org.yaml
+  rolecall check -f org.d --json`,
+		Args: exactly(0, "no arguments; name files with -f"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return checkFunc(cmd.Context(), c) },
+	}
+}
+
+func checkFunc(ctx context.Context, c *common) error {
+	if len(c.files) == 0 {
+		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
+	}
+	cfg, err := config.Load(c.files, c.env)
+	if err == nil {
+		err = tryOut(ctx, c, cfg)
+	}
+	if c.json {
+		return printCheck(c, cfg, err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "ok: %d files, %d roles, %d models\n", len(cfg.Files), len(cfg.Roles), len(cfg.Models))
+	return err
+}
+
+// tryOut puts the configuration in force on a data directory of its own,
+// which finds what the files alone do not show.
+func tryOut(ctx context.Context, c *common, cfg *config.Config) error {
+	dir, err := os.MkdirTemp("", "rolecall-check-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	trial := *c
+	trial.data = dir
+	h, err := assemble(ctx, &trial, assembly{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.configure(cfg), h.Close())
+}
+
+// printCheck prints {"ok", "errors"}; the status still tells.
+func printCheck(c *common, cfg *config.Config, err error) error {
+	list, ok := errors.AsType[config.Errors](err)
+	if err != nil && !ok {
+		return err
+	}
+	if list == nil {
+		list = config.Errors{}
+	}
+	out := map[string]any{"ok": err == nil, "errors": list, "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models)}
+	if encodeErr := json.NewEncoder(c.out).Encode(out); encodeErr != nil {
+		return encodeErr
+	}
+	if err != nil {
+		return usageError{errRefused}
+	}
+	return nil
+}

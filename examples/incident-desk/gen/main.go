@@ -1,0 +1,52 @@
+// Command gen writes the access log the incident desk works on: one day of a
+// small shop, with an incident in it.
+//
+//	go generate ./examples/incident-desk/gen
+//
+// The same source always gives the same bytes: the generator is seeded, counts
+// in whole numbers only, and asks no clock. All addresses are from the ranges
+// set aside for documentation (RFC 5737, RFC 3849).
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+)
+
+//go:generate go run . -o ../access.log
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("gen: ")
+	path := flag.String("o", "access.log", "file to write")
+	flag.Parse()
+	if err := create(*path); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func create(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		f.Close()
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return f.Close()
+}
+
+// write puts the whole day into w, oldest line first.
+func write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, line := range newDay().lines() {
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.Flush()
+}

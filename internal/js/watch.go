@@ -1,0 +1,90 @@
+package js
+
+import (
+	"context"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"modernc.org/libquickjs"
+)
+
+// watcher ends an entry that is out of time or no longer wanted.
+//
+// The engine asks whether it should stop only once in ten thousand loops and
+// calls, and not at all inside a built-in function: 10,000 multiplications of
+// large numbers are hours. So when the time has come the watcher, again and
+// again until the entry has ended,
+//
+//  1. raises the interrupt, which an entry that begins just then would clear;
+//  2. makes the engine ask at its very next loop or call;
+//  3. takes the memory away, so that whatever allocates fails at once.
+//
+// What remains are built-in functions that run long without allocating, as a
+// search through an array of four billion holes. guard.js refuses the common
+// ones.
+type watcher struct {
+	done  chan struct{} // closed when the entry has ended
+	quiet chan error    // gives why the entry was ended, nil if it was not
+}
+
+// rechoke is how often an entry that does not end is told again.
+const rechoke = 2 * time.Millisecond
+
+// watch begins to watch one entry. stop must be called before v is touched
+// again.
+func (v *VM) watch(ctx context.Context) watcher {
+	w := watcher{make(chan struct{}), make(chan error, 1)}
+	go func() { w.quiet <- w.run(ctx, v) }()
+	return w
+}
+
+// stop waits until the watcher is gone and gives why it ended the entry.
+func (w watcher) stop() error {
+	close(w.done)
+	return <-w.quiet
+}
+
+// run waits for the end of the entry, of ctx, or of the time there is.
+func (w watcher) run(ctx context.Context, v *VM) error {
+	timer := time.NewTimer(v.limits.Time)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		w.choke(v)
+		return cancelled(ctx)
+	case <-timer.C:
+		w.choke(v)
+		return timeout(v.limits.Time)
+	}
+}
+
+// choke stops v until the entry has ended.
+func (w watcher) choke(v *VM) {
+	tick := time.NewTicker(rechoke)
+	defer tick.Stop()
+	for {
+		v.engine.Interrupt()
+		v.askNow()
+		v.engine.SetMemoryLimit(0)
+		select {
+		case <-w.done:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// askNow makes the engine ask whether to stop at its next loop or call.
+//
+// Danger: this writes the engine's own counter, in memory that Go does not
+// manage, while the engine counts it down. Either write may win; the ticker
+// comes again. The engine has no door for it, hence the look inside; the tests
+// notice a version that has moved things.
+func (v *VM) askNow() {
+	address := uintptr(reflect.ValueOf(v.engine).Elem().FieldByName("cContext").Uint())
+	inner := (*libquickjs.TJSContext)(*(*unsafe.Pointer)(unsafe.Pointer(&address)))
+	inner.Finterrupt_counter = 1
+}

@@ -1,0 +1,165 @@
+package script
+
+import (
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+)
+
+// conversation is a Request as a brain reads it.
+type conversation struct {
+	items    []model.Item
+	self     model.Self
+	messages []placed[model.Message]
+	answers  []placed[model.Answer]
+	views    []view // what the step of each answer saw, and last what the live step sees
+
+	first int // the first answer after the last End: where the brain's run begins
+	begin int // the first message that was unread then
+}
+
+// placed is an entry with its place among the items.
+type placed[T any] struct {
+	at    int
+	entry *T
+}
+
+// view is what a brain sees of the world during one step.
+type view struct {
+	state string
+	tools []string
+}
+
+func newConversation(r model.Request) *conversation {
+	c := &conversation{items: r.Items, self: r.Self}
+	for at, item := range r.Items {
+		switch {
+		case item.Message != nil:
+			c.messages = append(c.messages, placed[model.Message]{at, item.Message})
+		case item.Answer != nil:
+			c.answers = append(c.answers, placed[model.Answer]{at, item.Answer})
+		}
+	}
+	for i, a := range c.answers {
+		if a.entry.Finish == model.End {
+			c.first, c.begin = i+1, a.entry.Read
+		}
+	}
+	c.views = viewsOf(c.answers, view{r.Self.State, r.Tools})
+	return c
+}
+
+// viewsOf gives what each recorded step saw, and last the live one. Tools that
+// an answer does not record are those of the answer before; where none has
+// recorded any, those of the live step.
+func viewsOf(answers []placed[model.Answer], live view) []view {
+	views := make([]view, 0, len(answers)+1)
+	tools := live.tools
+	for _, a := range answers {
+		if a.entry.Tools != nil {
+			tools = a.entry.Tools
+		}
+		views = append(views, view{a.entry.State, tools})
+	}
+	return append(views, live)
+}
+
+// recorded gives an answer that is on the record, nil for the live one.
+func (c *conversation) recorded(step int) *placed[model.Answer] {
+	if step < len(c.answers) {
+		return &c.answers[step]
+	}
+	return nil
+}
+
+// unread gives the message a receive takes in a step when read messages were
+// taken before, nil when it has to wait.
+//
+// It is the next message that stands before the step's answer. A recorded Wait
+// that had read as many messages knew of no other, so one that stands before
+// it has come too late for it.
+func (c *conversation) unread(step, read int) *model.Message {
+	if read >= len(c.messages) {
+		return nil
+	}
+	message, answer := c.messages[read], c.recorded(step)
+	if answer == nil {
+		return message.entry
+	}
+	waited := answer.entry.Finish == model.Wait && answer.entry.Read > 0 && answer.entry.Read <= read
+	if waited || message.at > answer.at {
+		return nil
+	}
+	return message.entry
+}
+
+// results gives what the calls of a recorded answer came to, in order.
+func (c *conversation) results(a *placed[model.Answer]) ([]json.RawMessage, error) {
+	found := make(map[identity.CallID]*model.Result, len(a.entry.Calls))
+	for _, item := range c.items[a.at+1:] {
+		if item.Result != nil {
+			found[item.Result.Call] = item.Result
+		}
+		if item.Answer != nil {
+			break
+		}
+	}
+	list := make([]json.RawMessage, 0, len(a.entry.Calls))
+	for _, call := range a.entry.Calls {
+		result := found[call.ID]
+		if result == nil {
+			return nil, errcode.New(errcode.Internal, "asked for a step before call %s of %s has a result", call.ID, call.Name)
+		}
+		list = append(list, contentOf(result))
+	}
+	return list, nil
+}
+
+// contentOf gives a result as a brain reads it: as it is, but a failure is
+// always an object with error.
+func contentOf(r *model.Result) json.RawMessage {
+	content := readable(r.Content)
+	if !r.IsError {
+		return content
+	}
+	var failure struct {
+		Error any `json:"error"`
+	}
+	if json.Unmarshal(content, &failure) == nil && failure.Error != nil {
+		return content
+	}
+	return failureOf(r.Tool, content)
+}
+
+// readable gives content as JSON: nothing is null, what is no JSON a string.
+func readable(content json.RawMessage) json.RawMessage {
+	if len(content) == 0 {
+		return json.RawMessage("null")
+	}
+	if json.Valid(content) {
+		return content
+	}
+	text, _ := json.Marshal(string(content)) // a string always marshals
+	return text
+}
+
+// failureOf gives a failure that came without a code the shape all have.
+func failureOf(tool string, content json.RawMessage) json.RawMessage {
+	message := string(content)
+	_ = json.Unmarshal(content, &message)   // only a string is taken out of its quotes
+	text, _ := json.Marshal(map[string]any{ // strings and checked JSON always marshal
+		"error": errcode.ToolExecutionFailed, "toolName": tool, "message": message, "content": content,
+	})
+	return text
+}
+
+// incoming is a message as a brain reads it.
+type incoming struct {
+	ID        string          `json:"id"`
+	From      string          `json:"from"`
+	Payload   json.RawMessage `json:"payload"`
+	Task      identity.TaskID `json:"taskId"`
+	CreatedAt string          `json:"createdAt"`
+}

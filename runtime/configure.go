@@ -1,0 +1,115 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Setup is what the operator's configuration says about the organization.
+// Nil Default is all groups; zero Rounds is the Runtime's own limit.
+type Setup struct {
+	RootPrompt string
+	Default    *toolgroups.Set // toolGroups of roles created without
+	Rounds     int
+	Roles      []org.RoleSpec
+}
+
+// Configure puts a configuration in force: its roles are made or changed, and
+// roles of an earlier configuration that are no more in it are deleted. It is
+// called before Start and Resume. Errors: those of org.CreateRole and
+// org.UpdateRole, with the role's name.
+func (rt *Runtime) Configure(s Setup) error {
+	rt.config.RootPrompt = s.RootPrompt
+	if s.Rounds > 0 {
+		rt.config.Rounds = s.Rounds
+	}
+	if s.Default == nil {
+		all := toolgroups.All()
+		s.Default = &all
+	}
+	rt.org.SetDefault(*s.Default)
+	named := map[string]bool{}
+	for _, spec := range s.Roles {
+		named[spec.Name] = true
+		if err := rt.configureRole(spec, *s.Default); err != nil {
+			return fmt.Errorf("configure role %q: %w", spec.Name, err)
+		}
+	}
+	return rt.dropRoles(named)
+}
+
+var byConfig = identity.Principal{Kind: identity.Configuration}
+
+// configureRole makes a role what the configuration says.
+func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) error {
+	if spec.Use == nil {
+		spec.Use = &fallback
+	}
+	if spec.Grant == nil {
+		spec.Grant = &toolgroups.Set{}
+		if spec.Use.Has(toolgroups.OrgManagement) {
+			spec.Grant = spec.Use
+		}
+	}
+	old, ok := rt.org.RoleNamed(spec.Name)
+	if !ok || old.CreatedBy != org.ByConfig {
+		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
+		return err
+	}
+	if old.Is(spec) {
+		return nil
+	}
+	_, _, err := rt.UpdateRole(byConfig, old.ID, spec, false)
+	return err
+}
+
+func (rt *Runtime) dropRoles(keep map[string]bool) error {
+	for _, role := range rt.org.Roles() {
+		if role.CreatedBy != org.ByConfig || keep[role.Name] {
+			continue
+		}
+		if _, err := rt.DeleteRole(byConfig, role.ID, false); err != nil {
+			return fmt.Errorf("delete role %q, which the configuration no longer has: %w", role.Name, err)
+		}
+	}
+	return nil
+}
+
+// Keep stores content under its hash, once, and gives the hash.
+func (rt *Runtime) Keep(content []byte) (string, error) {
+	sum := sha256.Sum256(content)
+	hash := hex.EncodeToString(sum[:])
+	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindBlob, Key: hash, Value: content}}})
+	return hash, err
+}
+
+// Kept gives what Keep stored.
+func (rt *Runtime) Kept(ctx context.Context, hash string) ([]byte, error) {
+	content, err := rt.store.Record(ctx, kindBlob, hash)
+	if err == nil && content == nil {
+		return nil, errcode.New(errcode.ArtifactNotFound, "there is no stored content %q", hash)
+	}
+	return content, err
+}
+
+// advance moves the epoch once in the life of a process that runs agents:
+// what the registry holds may differ from the process before.
+func (rt *Runtime) advance() error {
+	var err error
+	rt.began.Do(func() {
+		_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+			b.Put = records(rt.org.Advance())
+			return nil
+		}})
+	})
+	return err
+}
