@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -76,114 +77,125 @@ func New(config Config) (*Gate, error) {
 
 // Seat is a principal at the gate: its Slot and its workflow state as they
 // were when it was bound. The Slot's View is read anew with every question.
-// A Seat is a value; the zero Seat denies.
+// The zero Seat denies. Safe for concurrent use.
 type Seat struct {
-	gate      *Gate
 	Principal identity.Principal
 	State     string
 	slot      *toolgroups.Slot
+	groups    *toolgroups.Manager
+	shelf     atomic.Pointer[toolgroups.Shelf] // of the View asked last
 }
 
 // Bind finds a principal's Seat.
-func (g *Gate) Bind(p identity.Principal) Seat {
+func (g *Gate) Bind(p identity.Principal) *Seat {
 	slot, state := g.config.Directory.Seat(p)
-	return Seat{gate: g, Principal: p, State: state, slot: slot}
+	return &Seat{Principal: p, State: state, slot: slot, groups: g.config.Groups}
 }
 
 // Peek gives a Seat for questions about a View that nobody holds: what a role
 // would see in a state. It answers and calls nothing.
-func (g *Gate) Peek(view *toolgroups.View, state string) Seat {
+func (g *Gate) Peek(view *toolgroups.View, state string) *Seat {
 	slot := new(toolgroups.Slot)
 	slot.Publish(view)
-	return Seat{gate: g, State: state, slot: slot}
+	return &Seat{State: state, slot: slot, groups: g.config.Groups}
 }
 
 // Visible lists the tools the principal sees, in order. Callers must not
 // change the list.
-func (s Seat) Visible() []tool.Definition { return s.shelf().Definitions() }
+func (s *Seat) Visible() []tool.Definition { return s.in(s.view()).Definitions() }
 
 // Wire gives Visible serialised by tool.Wire. Callers must not change it.
-func (s Seat) Wire() []byte { return s.shelf().Wire() }
+func (s *Seat) Wire() []byte { return s.in(s.view()).Wire() }
 
-func (s Seat) shelf() *toolgroups.Shelf { return s.view().In(s.State) }
-
-func (s Seat) view() *toolgroups.View {
+// view gives the View in force.
+func (s *Seat) view() *toolgroups.View {
 	if s.slot == nil {
-		return &toolgroups.View{}
+		return new(toolgroups.Slot).View()
 	}
 	return s.slot.View()
 }
 
-// Decision is the gate's answer to "may this principal call this tool". The
-// zero Decision denies.
-type Decision struct {
-	Allowed bool
-	Code    errcode.Code       // of a denial: UnknownTool or ToolNotAvailable
-	Tool    string             // the name asked for
-	Group   toolgroups.GroupID // that owns the tool; "" when there is no such tool
-	Epoch   uint64             // of the View that decided
-	Rule    Rule               // what decided
-	State   string             // the workflow state asked in
+// in gives a View in the Seat's state. It is looked up once for each View.
+func (s *Seat) in(view *toolgroups.View) *toolgroups.Shelf {
+	shelf := s.shelf.Load()
+	if shelf == nil || shelf.View() != view {
+		shelf = view.In(s.State)
+		s.shelf.Store(shelf)
+	}
+	return shelf
 }
 
+// Decision is the gate's answer to "may this principal call this tool". The
+// zero Decision denies. It is small enough to travel in registers.
+type Decision struct {
+	Tool   string             // the name asked for
+	handle *toolgroups.Handle // nil when there is no such tool
+	ruling *toolgroups.Ruling
+}
+
+// Allowed says whether the call may be made.
+func (d Decision) Allowed() bool { return d.ruling != nil && d.ruling.Rule == toolgroups.Granted }
+
 // Rule names what decided.
-type Rule uint8
+func (d Decision) Rule() toolgroups.Rule {
+	if d.ruling == nil {
+		return toolgroups.NotGranted
+	}
+	return d.ruling.Rule
+}
 
-// The rules. The zero Rule is that nothing allowed it.
-const (
-	NotGranted Rule = iota // none of what the role may use, within its limits, holds the tool
-	NoSuchTool             // no group has a tool of this name
-	WrongState             // the tool is the principal's, but not in this state
-	Granted                // role, limits and state let it through
-)
+// Epoch gives the epoch of the View that decided.
+func (d Decision) Epoch() uint64 {
+	if d.ruling == nil {
+		return 0
+	}
+	return d.ruling.Epoch
+}
 
-// String names the rule for people.
-func (r Rule) String() string {
-	return [...]string{"not granted", "no such tool", "wrong state", "granted"}[min(r, Granted)]
+// Code gives the code of a denial, "" for an allowance.
+func (d Decision) Code() errcode.Code {
+	switch {
+	case d.Allowed():
+		return ""
+	case d.handle == nil:
+		return errcode.UnknownTool
+	}
+	return errcode.ToolNotAvailable
+}
+
+// Group gives the group that owns the tool, "" when there is no such tool.
+func (d Decision) Group() toolgroups.GroupID {
+	if d.handle == nil {
+		return ""
+	}
+	return d.handle.Group
 }
 
 // Reason says in a sentence what decided; it holds the tool's name.
 func (d Decision) Reason() string {
-	switch d.Rule {
-	case Granted:
-		return "tool " + d.Tool + " is available through group " + string(d.Group)
-	case NoSuchTool:
+	switch {
+	case d.Allowed():
+		return "tool " + d.Tool + " is available through group " + string(d.Group())
+	case d.handle == nil:
 		return "there is no tool " + d.Tool
-	case WrongState:
-		state := d.State
-		if state == "" {
-			state = toolgroups.Undefined
-		}
-		return "tool " + d.Tool + " is not available in state " + state
+	case d.Rule() == toolgroups.WrongState:
+		return "tool " + d.Tool + " is not available in this workflow state"
 	}
 	return "tool " + d.Tool + " is not available to this role"
 }
 
-// Authorize decides whether the principal may call the tool of this name now:
-// constant time, no I/O, no allocation.
-func (s Seat) Authorize(name string) Decision {
-	d, _ := s.decide(s.view(), name)
-	return d
+// Authorize decides whether the principal may call the tool of this name now.
+// It is the whole decision: one look-up by name, one bit of the View in this
+// state; constant time, no I/O, no allocation.
+func (s *Seat) Authorize(name string) Decision {
+	if s.groups == nil {
+		return Decision{Tool: name}
+	}
+	handle, _ := s.groups.Snapshot().Lookup(name)
+	return Decision{name, handle, s.in(s.view()).Judge(handle)}
 }
 
-// decide is the whole decision: one look-up by name, one bit of the View in
-// this state. The handle is nil unless the call is allowed.
-func (s Seat) decide(view *toolgroups.View, name string) (Decision, *toolgroups.Handle) {
-	d := Decision{Code: errcode.UnknownTool, Tool: name, Epoch: view.Epoch, Rule: NoSuchTool, State: s.State}
-	if s.gate == nil {
-		return d, nil
-	}
-	handle, ok := s.gate.config.Groups.Snapshot().Lookup(name)
-	if !ok {
-		return d, nil
-	}
-	d.Code, d.Group, d.Rule = errcode.ToolNotAvailable, handle.Group, NotGranted
-	switch {
-	case view.In(s.State).Has(handle):
-		d.Allowed, d.Code, d.Rule = true, "", Granted
-		return d, handle
-	case view.Has(handle):
-		d.Rule = WrongState
-	}
-	return d, nil
+// inForce says whether the View that allowed a call is the one in force.
+func (s *Seat) inForce(d Decision) bool {
+	return d.ruling == s.view().Ruling(toolgroups.Granted)
 }

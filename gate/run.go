@@ -63,7 +63,6 @@ func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Reque
 func denyAll(run []*Admission) {
 	for _, a := range run {
 		if a.Allowed() {
-			a.Decision.Allowed = false
 			a.refuse(errcode.New(errcode.ToolNotAvailable, "tool %s: what this role may call keeps changing; try again later", a.Request.Name))
 		}
 	}
@@ -73,7 +72,7 @@ func denyAll(run []*Admission) {
 func (g *Gate) decideRun(p identity.Principal, requests []Request) []*Admission {
 	var run []*Admission
 	for _, r := range requests {
-		a := g.admit(Seat{gate: g, Principal: p}, r)
+		a := g.admit(p, r)
 		run = append(run, a)
 		if a.endsRun() {
 			break

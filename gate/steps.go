@@ -3,7 +3,10 @@ package gate
 import (
 	"encoding/json"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -20,7 +23,7 @@ type Request struct {
 // Admission is a call on its way through the gate.
 type Admission struct {
 	Request  Request
-	Seat     Seat
+	Seat     *Seat
 	Decision Decision
 	Denial   error       // why it was refused, with its code; nil when it was not
 	Result   tool.Result // after it ran, or what a refusal tells the model
@@ -28,15 +31,25 @@ type Admission struct {
 	Cut      bool        // the caller's context ended before the tool answered
 
 	handle *toolgroups.Handle
-	view   *toolgroups.View
 }
 
 // Allowed says whether the call passed every step so far.
 func (a *Admission) Allowed() bool { return a.Denial == nil }
 
+// Code gives the code of the refusal or failure, "" for a success.
+func (a *Admission) Code() errcode.Code {
+	switch {
+	case a.Denial != nil:
+		return errcode.Of(a.Denial)
+	case a.Result.IsError:
+		return errcode.Code(gjson.GetBytes(a.Result.Structured, "error").Str)
+	}
+	return ""
+}
+
 // Superseded says whether the View that allowed the call is no longer in
 // force. A denial is never superseded.
-func (a *Admission) Superseded() bool { return a.Allowed() && a.Seat.view() != a.view }
+func (a *Admission) Superseded() bool { return a.Allowed() && !a.Seat.inForce(a.Decision) }
 
 // step is one check; its error, with a code, refuses the call.
 type step struct {
@@ -55,8 +68,8 @@ var steps = []step{
 }
 
 // admit takes a request through the steps, from the beginning.
-func (g *Gate) admit(seat Seat, r Request) *Admission {
-	a := &Admission{Request: r, Seat: seat}
+func (g *Gate) admit(p identity.Principal, r Request) *Admission {
+	a := &Admission{Request: r, Seat: &Seat{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, a); err != nil {
 			a.refuse(err)
@@ -74,8 +87,10 @@ func (a *Admission) refuse(err error) {
 // resolve finds where the principal stands now, and the tool it names.
 func (g *Gate) resolve(a *Admission) error {
 	a.Seat = g.Bind(a.Seat.Principal)
-	a.view = a.Seat.view()
-	a.Decision, a.handle = a.Seat.decide(a.view, a.Request.Name)
+	a.Decision = a.Seat.Authorize(a.Request.Name)
+	if a.Decision.Allowed() {
+		a.handle = a.Decision.handle
+	}
 	return nil
 }
 
@@ -100,8 +115,8 @@ func (g *Gate) parse(a *Admission) error {
 
 // authorize refuses what the View does not let through.
 func (g *Gate) authorize(a *Admission) error {
-	if !a.Decision.Allowed {
-		return errcode.New(a.Decision.Code, "%s", a.Decision.Reason())
+	if !a.Decision.Allowed() {
+		return errcode.New(a.Decision.Code(), "%s", a.Decision.Reason())
 	}
 	return nil
 }

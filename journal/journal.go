@@ -102,6 +102,7 @@ type Feed interface {
 	// Follow yields the events after a sequence number and, when wait is set,
 	// those to come until ctx ends.
 	Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
+	Seq() uint64 // the number of the last event
 }
 
 // Store is all of it.

@@ -31,11 +31,11 @@ type Collaborator struct {
 // Lines is a list of lines that a model may also give as one string.
 type Lines []string
 
-// UnmarshalJSON takes a string or a list of strings.
+// UnmarshalJSON takes a string or a list of strings; null is an absent list.
 func (l *Lines) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*l = Lines{one}
+	var one *string
+	if json.Unmarshal(data, &one) == nil && one != nil {
+		*l = Lines{*one}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]string)(l))

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -99,13 +100,13 @@ func (o *Org) load(source Source) {
 	}
 	for r := range o.records(source, KindRole) {
 		var role Role
-		if o.decode(KindRole, r, &role) && role.ID == identity.RoleID(r.Key) {
+		if o.decode(KindRole, r, &role) && o.placed(KindRole, r, string(role.ID)) {
 			o.addRole(&role)
 		}
 	}
 	for r := range o.records(source, KindTask) {
 		var task Task
-		if o.decode(KindTask, r, &task) && task.ID == identity.TaskID(r.Key) {
+		if o.decode(KindTask, r, &task) && o.placed(KindTask, r, string(task.ID)) {
 			o.tasks[task.ID] = task.compact()
 		}
 	}
@@ -117,7 +118,7 @@ func (o *Org) loadAgents(source Source) {
 	parents := map[*member]identity.AgentID{}
 	for r := range o.records(source, KindAgent) {
 		var agent Agent
-		if !o.decode(KindAgent, r, &agent) || agent.ID != identity.AgentID(r.Key) || agent.Status == Terminated {
+		if !o.decode(KindAgent, r, &agent) || !o.placed(KindAgent, r, string(agent.ID)) || agent.Status != Active {
 			continue
 		}
 		m := newMember(&agent)
@@ -125,7 +126,7 @@ func (o *Org) loadAgents(source Source) {
 		parents[m] = agent.Parent
 	}
 	for m, parent := range parents {
-		if p, ok := o.agents[parent]; ok {
+		if p, ok := o.agents[parent]; ok && p != m && !p.below(m) { // a circle of parents is cut
 			m.attach(p)
 		}
 	}
@@ -154,6 +155,14 @@ func (o *Org) decode(kind Kind, r Record, v any) bool {
 		return false
 	}
 	return true
+}
+
+// placed says whether a record holds what its key names.
+func (o *Org) placed(kind Kind, r Record, id string) bool {
+	if id != r.Key {
+		o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", "it holds "+strconv.Quote(id))
+	}
+	return id == r.Key
 }
 
 // SetDefault says which toolGroups a role gets that is created without; All

@@ -152,8 +152,9 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 		return Role{}, nil, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name or spawn that one", role.Name, existing.ID).With("roleId", existing.ID)
 	}
 	o.addRole(role)
+	change := o.advance()
 	o.recompile(o.slots.underRole(id))
-	return *role, []Change{record(KindRole, string(id), role), o.advance()}, nil
+	return *role, []Change{record(KindRole, string(id), role), change}, nil
 }
 
 // UpdateRole changes what of spec is set and says who gains or loses which
@@ -201,7 +202,7 @@ func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, make
 	switch {
 	case !ok || old.Status != Active:
 		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
-	case by.Kind == identity.Agent:
+	case by.Kind != identity.Operator && by.Kind != identity.Configuration:
 		return nil, m, errcode.New(errcode.InsufficientPermissions, "change role %q: agents create roles, only the operator changes them", old.Name)
 	case (old.CreatedBy == ByConfig) != (m.name == ByConfig):
 		return nil, m, errcode.New(errcode.Conflict, "change role %q: the configuration makes it; change it in the file", old.Name)
@@ -340,12 +341,16 @@ func CheckRoleName(name string) error {
 		return refuse("is not UTF-8")
 	case strings.TrimSpace(name) != name:
 		return refuse("begins or ends with space")
-	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
+	case strings.ContainsFunc(name, invisible):
 		return refuse("holds a control or invisible character")
 	case looksLike(name, RootRole):
 		return refuse("passes for root, whose role the runtime makes")
 	}
 	return nil
+}
+
+func invisible(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
 // looksLike says whether a name reads as word to a person: letter case,
@@ -354,8 +359,12 @@ func looksLike(name, word string) bool {
 	return strings.Map(plain, name) == word
 }
 
-// plain gives the ASCII letter a rune is easily taken for.
+// plain gives the ASCII letter a rune is easily taken for, -1 for one that
+// only says how the letter before it is drawn.
 func plain(r rune) rune {
+	if unicode.Is(unicode.Variation_Selector, r) {
+		return -1
+	}
 	if 0xFF01 <= r && r <= 0xFF5E { // full-width forms
 		r -= 0xFF01 - '!'
 	}

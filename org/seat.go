@@ -25,7 +25,7 @@ func (o *Org) RoleView(id identity.RoleID, groups toolgroups.Set) *toolgroups.Vi
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	view := o.peek(id, groups).compile(o.config.Groups.Snapshot(), o.role)
-	view.Epoch = o.epoch
+	view.SetEpoch(o.epoch)
 	return view
 }
 

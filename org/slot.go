@@ -146,7 +146,7 @@ func (o *Org) recompile(list []*slot) {
 	for _, s := range list {
 		o.slots.note(s, o.role)
 		view := s.compile(snapshot, o.role)
-		view.Epoch = o.epoch
+		view.SetEpoch(o.epoch)
 		s.Publish(view)
 	}
 }

@@ -3,6 +3,7 @@ package org
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -114,6 +115,11 @@ func (o *Org) bound(task *Task, s TaskSpec) error {
 		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller has not %v", narrow, missing)
 	}
 	task.Ceiling, task.Groups = o.bind(ceiling), o.bind(narrow)
+	for _, limit := range m.grants { // the caller's own binding may be to an owner that is gone
+		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.Owner) bool {
+			return !limit.Set.IsAll() && limit.Owners[id] != owner
+		})
+	}
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (a *actor) name(calls []model.Call) {
 	}
 }
 
-func (a *actor) request(seat gate.Seat) model.Request {
+func (a *actor) request(seat *gate.Seat) model.Request {
 	visible := seat.Visible()
 	names := make([]string, len(visible))
 	for i, d := range visible {

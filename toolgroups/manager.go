@@ -1,6 +1,7 @@
 package toolgroups
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,22 +63,29 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.Snapshot()
-	before, replaced := old.groups.get(string(g.ID))
+	before, replaced := m.Snapshot().groups.get(string(g.ID))
 	if replaced && before.Owner != owner {
 		return "", errcode.New(errcode.DuplicateGroupID, "register tool group %q for %s: it belongs to %s", g.ID, owner, before.Owner)
 	}
-	if err := old.checkNames(g.ID, handles); err != nil {
+	if err := m.put(before, owner, g, handles); err != nil {
 		return "", err
+	}
+	if replaced {
+		return errcode.DuplicateGroupID, nil
+	}
+	return "", nil
+}
+
+// put publishes a group with its handles in the place of before.
+func (m *Manager) put(before *group, owner Owner, g Group, handles []*Handle) error {
+	if err := m.Snapshot().checkNames(g.ID, handles); err != nil {
+		return err
 	}
 	m.replace(before, &group{
 		Info: Info{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
 		own:  handles, refs: slices.Clone(g.Refs),
 	})
-	if replaced {
-		return errcode.DuplicateGroupID, nil
-	}
-	return "", nil
+	return nil
 }
 
 // Unregister removes a group with all its tools.
@@ -100,12 +108,17 @@ func (m *Manager) Unregister(owner Owner, id GroupID) error {
 // Update replaces the tools of a group, keeping its description and
 // references. Errors: GroupNotFound, InvalidGroupDef, DuplicateToolName.
 func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
+	handles, err := newHandles(owner, Group{ID: id, Tools: tools})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	g, ok := m.Snapshot().groups.get(string(id))
 	if !ok || g.Owner != owner {
 		return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, owner)
 	}
-	_, err := m.Register(owner, Group{ID: id, Description: g.Description, Tools: tools, Refs: g.refs})
-	return err
+	return m.put(g, owner, Group{ID: id, Description: g.Description, Refs: g.refs}, handles)
 }
 
 // replace publishes the registry with after in the place of before, either of
@@ -172,12 +185,12 @@ func newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
 	}
 	d := t.Definition()
 	if err := tool.CheckName(d.Name); err != nil {
-		return nil, err
+		return nil, errcode.New(errcode.InvalidGroupDef, "%v", err)
 	}
 	schema, err := tool.Compile(d.Input)
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "input schema of %q: %v", d.Name, err)
 	}
-	d.States = slices.Clone(d.States)
+	d.Input, d.States = bytes.Clone(d.Input), slices.Clone(d.States)
 	return &Handle{Tool: t, Definition: d, Schema: schema, Group: id, Owner: owner}, nil
 }

@@ -1,81 +1,162 @@
 package toolgroups
 
-import "maps"
+import (
+	"hash/maphash"
+	"maps"
+	bits64 "math/bits"
+)
 
-// shards is how many maps a table is split into: a change copies one of them.
+// shards is how many parts a table is split into: a change copies one of them.
 const shards = 256
 
-// table is an immutable map from names. The zero table is empty.
+// table is an immutable map from names, made for look-ups: one hash, and as a
+// rule one comparison. The zero table is empty.
 type table[V any] struct {
-	shard *[shards]map[string]V
+	seed  uint64
+	shard *[shards]shard[V]
 	size  int
 }
 
-func (t table[V]) get(name string) (V, bool) {
+// shard is an open-addressed hash table at most half full; nil is empty.
+type shard[V any] []entry[V]
+
+type entry[V any] struct {
+	hash  uint64 // never 0 in an entry that is taken
+	name  string
+	value V
+}
+
+func (t *table[V]) get(name string) (v V, ok bool) {
 	if t.shard == nil {
-		var none V
-		return none, false
+		return v, false
 	}
-	v, ok := t.shard[shardOf(name)][name]
-	return v, ok
+	h := hash(t.seed, name)
+	s := t.shard[h>>56]
+	for i, left := h, len(s); left > 0; i, left = i+1, left-1 {
+		e := &s[i&uint64(len(s)-1)]
+		if e.hash == h && e.name == name {
+			return e.value, true
+		}
+		if e.hash == 0 {
+			break
+		}
+	}
+	return v, false
+}
+
+// hash mixes the eight first bytes, the eight last and what lies between with
+// a secret seed. It is never 0.
+func hash(seed uint64, name string) uint64 {
+	h := seed ^ uint64(len(name))
+	for len(name) > 16 {
+		h = mix(h, word(name))
+		name = name[8:]
+	}
+	if len(name) >= 8 {
+		return mix(h^word(name), word(name[len(name)-8:])) | 1
+	}
+	var rest uint64
+	for i := range len(name) {
+		rest = rest<<8 | uint64(name[i])
+	}
+	return mix(h, rest) | 1
+}
+
+// word reads eight bytes; the compiler makes it one load.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits64.Mul64(a^0x9e3779b97f4a7c15, b^0xd6e8feb86659fd93)
+	return hi ^ lo
 }
 
 // edit gives a copy of t with some names set and others removed.
-func (t table[V]) edit(set map[string]V, remove []string) table[V] {
-	next := table[V]{shard: new([shards]map[string]V), size: t.size}
-	if t.shard != nil {
+func (t *table[V]) edit(set map[string]V, remove []string) table[V] {
+	next := table[V]{seed: t.seed, shard: new([shards]shard[V]), size: t.size}
+	if t.shard == nil {
+		next.seed = maphash.String(maphash.MakeSeed(), "")
+	} else {
 		*next.shard = *t.shard
 	}
-	var own [shards]bool
-	touch := func(name string) map[string]V {
-		i := shardOf(name)
-		if !own[i] {
-			own[i] = true
-			next.shard[i] = maps.Clone(next.shard[i])
+	for i, change := range next.changes(set, remove) {
+		old := next.shard[i].entries()
+		entries := maps.Clone(old)
+		for name, v := range change {
+			if v == nil {
+				delete(entries, name)
+			} else {
+				entries[name] = *v
+			}
 		}
-		if next.shard[i] == nil {
-			next.shard[i] = make(map[string]V)
-		}
-		return next.shard[i]
-	}
-	for _, name := range remove {
-		shard := touch(name)
-		next.size -= len(shard)
-		delete(shard, name)
-		next.size += len(shard)
-	}
-	for name, v := range set {
-		shard := touch(name)
-		next.size -= len(shard)
-		shard[name] = v
-		next.size += len(shard)
+		next.size += len(entries) - len(old)
+		next.shard[i] = next.build(entries)
 	}
 	return next
 }
 
+// changes sorts an edit by shard; nil stands for a removal.
+func (t *table[V]) changes(set map[string]V, remove []string) map[uint64]map[string]*V {
+	byShard := map[uint64]map[string]*V{}
+	note := func(name string, v *V) {
+		i := hash(t.seed, name) >> 56
+		if byShard[i] == nil {
+			byShard[i] = map[string]*V{}
+		}
+		byShard[i][name] = v
+	}
+	for _, name := range remove {
+		note(name, nil)
+	}
+	for name, v := range set {
+		note(name, &v)
+	}
+	return byShard
+}
+
+func (t *table[V]) build(entries map[string]V) shard[V] {
+	if len(entries) == 0 {
+		return nil
+	}
+	size := 2
+	for size < 2*len(entries) {
+		size *= 2
+	}
+	s := make(shard[V], size)
+	for name, v := range entries {
+		h := hash(t.seed, name)
+		i := h
+		for s[i&uint64(size-1)].hash != 0 {
+			i++
+		}
+		s[i&uint64(size-1)] = entry[V]{h, name, v}
+	}
+	return s
+}
+
+func (s shard[V]) entries() map[string]V {
+	m := make(map[string]V, len(s)/2)
+	for _, e := range s {
+		if e.hash != 0 {
+			m[e.name] = e.value
+		}
+	}
+	return m
+}
+
 // all yields every entry in no particular order.
-func (t table[V]) all(yield func(string, V) bool) {
+func (t *table[V]) all(yield func(string, V) bool) {
 	if t.shard == nil {
 		return
 	}
-	for _, shard := range t.shard {
-		for name, v := range shard {
-			if !yield(name, v) {
+	for _, s := range t.shard {
+		for _, e := range s {
+			if e.hash != 0 && !yield(e.name, e.value) {
 				return
 			}
 		}
 	}
-}
-
-// shardOf spreads names by their ends and length, where tool names differ most.
-func shardOf(name string) uint8 {
-	n := len(name)
-	if n == 0 {
-		return 0
-	}
-	h := uint32(name[n-1])*31 + uint32(name[n/2])*17 + uint32(name[0])*7 + uint32(n)
-	if n > 2 {
-		h += uint32(name[n-2])*13 + uint32(name[n-3])*5
-	}
-	return uint8(h ^ h>>8)
 }

@@ -84,13 +84,13 @@ type Handle struct {
 
 // CheckID says what is wrong with a group id, nil when nothing is.
 func CheckID(id GroupID) error {
-	for i, part := range strings.Split(string(id), "/") {
-		if err := tool.CheckName(part); err != nil {
-			return errcode.New(errcode.InvalidGroupDef, "group id %q, part %d: %s", id, i+1, strings.TrimPrefix(errcode.Message(err), "tool "))
-		}
-	}
 	if len(id) > 128 {
 		return errcode.New(errcode.InvalidGroupDef, "group id %.20q… has %d bytes; at most 128 are allowed", id, len(id))
+	}
+	for i, part := range strings.Split(string(id), "/") {
+		if err := tool.CheckName(part); err != nil {
+			return errcode.New(errcode.InvalidGroupDef, "group id %q, part %d: %s", id, i+1, strings.TrimPrefix(err.Error(), "tool "))
+		}
 	}
 	return nil
 }

@@ -33,15 +33,17 @@ func (s *Snapshot) Bind(set Set) Binding {
 // View is what a use under limits lets through, compiled from one Snapshot.
 // It never changes once published. The zero View lets nothing through.
 type View struct {
-	Epoch    uint64 // set by who publishes the View
 	revision uint64
-	known    bits // visible in at least one state
+	rulings  [Granted + 1]Ruling
+	handles  []*Handle
+	known    bits // of handles
 	other    Shelf
 	states   map[string]*Shelf // states that tools name; nil when none do
 }
 
 // Shelf is a View in one workflow state.
 type Shelf struct {
+	view     *View
 	revision uint64
 	bits     bits
 	handles  []*Handle
@@ -49,6 +51,64 @@ type Shelf struct {
 	once        sync.Once
 	definitions []tool.Definition
 	wire        []byte
+}
+
+// Rule names what decided about a tool.
+type Rule uint8
+
+// The rules. The zero Rule is that nothing allowed it.
+const (
+	NotGranted Rule = iota // none of what may be used, within its limits, holds the tool
+	NoSuchTool             // no group has a tool of this name
+	WrongState             // the tool is let through, but not in this state
+	Granted                // use, limits and state let it through
+)
+
+// String names the rule for people.
+func (r Rule) String() string {
+	return [...]string{"not granted", "no such tool", "wrong state", "granted"}[min(r, Granted)]
+}
+
+// Ruling is what a View rules, and when.
+type Ruling struct {
+	Rule  Rule
+	Epoch uint64
+}
+
+func newView() *View {
+	v := new(View)
+	v.other.view = v
+	v.SetEpoch(0)
+	return v
+}
+
+// SetEpoch says at which epoch the View came into force; called before the
+// View is published.
+func (v *View) SetEpoch(epoch uint64) {
+	for rule := range v.rulings {
+		v.rulings[rule] = Ruling{Rule(rule), epoch}
+	}
+}
+
+// Ruling gives what v says when a rule decides: one value of v's own for each.
+func (v *View) Ruling(r Rule) *Ruling { return &v.rulings[r] }
+
+// View gives the View this is a part of.
+func (s *Shelf) View() *View { return s.view }
+
+// Judge rules on a tool; h is nil when there is no such tool. Constant time,
+// no allocation. The Ruling must not be changed.
+func (s *Shelf) Judge(h *Handle) *Ruling {
+	v := s.view
+	switch {
+	case h == nil:
+		return &v.rulings[NoSuchTool]
+	case s.Has(h):
+		return &v.rulings[Granted]
+	case v.states != nil && v.Has(h):
+		return &v.rulings[WrongState]
+	}
+	return &v.rulings[NotGranted]
 }
 
 // Compile gives the View of what use and every one of limits let through.
@@ -61,18 +121,23 @@ func (s *Snapshot) Compile(use Binding, limits ...Binding) *View {
 			handles = slices.DeleteFunc(handles, func(h *Handle) bool { return !allowed.has(h.index) })
 		}
 	}
-	v := &View{revision: s.revision, known: bitsOf(s.width, handles)}
-	v.other = Shelf{revision: s.revision, bits: v.known, handles: handles}
+	v := newView()
+	v.revision, v.handles, v.known = s.revision, handles, bitsOf(s.width, handles)
+	v.other.stock(s, handles)
 	if names := statesOf(handles); names != nil {
 		v.states = make(map[string]*Shelf, len(names))
 		for _, name := range names {
-			v.states[name] = s.shelf(handles, name)
+			v.states[name] = &Shelf{view: v}
+			v.states[name].stock(s, offered(handles, name))
 		}
-		v.other = Shelf{}
-		rest := s.shelf(handles, "")
-		v.other.revision, v.other.bits, v.other.handles = rest.revision, rest.bits, rest.handles
+		v.other.stock(s, offered(handles, ""))
 	}
 	return v
+}
+
+// stock puts tools on a shelf.
+func (s *Shelf) stock(from *Snapshot, handles []*Handle) {
+	s.revision, s.bits, s.handles = from.revision, bitsOf(from.width, handles), handles
 }
 
 // In gives the View in a workflow state; "" is Undefined.
@@ -89,17 +154,17 @@ func (v *View) In(state string) *Shelf {
 	return &v.other
 }
 
-// Has says whether the tool is visible in at least one state.
+// Has says whether the use and its limits let the tool through, whatever the
+// state; a tool that no state offers is let through here and visible nowhere.
 func (v *View) Has(h *Handle) bool { return h.born <= v.revision && v.known.has(h.index) }
 
 // Names lists the tools visible in at least one state, in order.
 func (v *View) Names() []string {
 	var names []string
-	for _, shelf := range v.shelves() {
-		for _, h := range shelf.handles {
-			if !slices.Contains(names, h.Definition.Name) {
-				names = append(names, h.Definition.Name)
-			}
+	shelves := v.shelves()
+	for _, h := range v.handles {
+		if slices.ContainsFunc(shelves, func(s *Shelf) bool { return s.bits.has(h.index) }) {
+			names = append(names, h.Definition.Name)
 		}
 	}
 	return names
@@ -146,14 +211,14 @@ func (s *Shelf) serialise() {
 // View and Publish are safe for concurrent use.
 type Slot struct{ view atomic.Pointer[View] }
 
-var nothing View
+var nothing = newView()
 
 // View gives the View in force.
 func (s *Slot) View() *View {
 	if v := s.view.Load(); v != nil {
 		return v
 	}
-	return &nothing
+	return nothing
 }
 
 // Publish puts v in force.
@@ -200,15 +265,17 @@ func (s *Snapshot) chosen(b Binding) []*group {
 	return list
 }
 
-func (s *Snapshot) shelf(handles []*Handle, state string) *Shelf {
-	var visible []*Handle
+// offered lists the tools that a workflow state offers; "" stands for every
+// state that no tool names.
+func offered(handles []*Handle, state string) []*Handle {
+	var list []*Handle
 	for _, h := range handles {
 		if h.Definition.States == nil || slices.Contains(h.Definition.States, "*") ||
 			state != "" && slices.Contains(h.Definition.States, state) {
-			visible = append(visible, h)
+			list = append(list, h)
 		}
 	}
-	return &Shelf{revision: s.revision, bits: bitsOf(s.width, visible), handles: visible}
+	return list
 }
 
 // statesOf lists the states tools are limited to; nil when none is limited.

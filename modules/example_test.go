@@ -1,0 +1,48 @@
+package modules_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/textstats"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// A module is made of what the operator says, and loaded into the registry of
+// tool groups.
+func Example() {
+	var kinds modules.Registry
+	if err := kinds.Register(textstats.Kind, textstats.New); err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := kinds.New(textstats.Kind, modules.Config{Settings: json.RawMessage(`{"lines": 1}`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	loader := modules.NewLoader(groups)
+	if err := loader.Load(ctx, m); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, g := range groups.Snapshot().Groups() {
+		fmt.Println(g.ID, g.Tools, "of", g.Owner)
+	}
+	fmt.Println(loader.Unload(ctx, "textstats"), len(groups.Snapshot().Groups()))
+	// Output:
+	// textstats [count_words longest_lines] of module:textstats
+	// <nil> 0
+}
+
+// An error says which step of a module's life failed.
+func ExampleStepError() {
+	loader := modules.NewLoader(toolgroups.NewManager())
+	fmt.Println(loader.Load(context.Background(), plain{"root"}))
+	// Output:
+	// module "root": check: invalid_config: module name "root" is reserved; choose another
+}

@@ -1,0 +1,116 @@
+package modules_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+)
+
+func makePlain(c modules.Config) (modules.Module, error) { return plain{c.Name}, nil }
+
+func TestRegistryKnowsItsKinds(t *testing.T) {
+	var r modules.Registry
+	if got := r.Kinds(); len(got) != 0 {
+		t.Errorf("the zero Registry has %v", got)
+	}
+	for _, kind := range []string{"mcp", "chrome", "toolbox"} {
+		if err := r.Register(kind, makePlain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := r.Kinds(), []string{"chrome", "mcp", "toolbox"}; !slices.Equal(got, want) {
+		t.Errorf("kinds %v, want %v", got, want)
+	}
+	for _, tt := range []struct{ name, want string }{{"", "mcp"}, {"wiki", "wiki"}} {
+		m, err := r.New("mcp", modules.Config{Name: tt.name})
+		if err != nil || m.Name() != tt.want {
+			t.Errorf("module named %q: %v, %v, want the name %q", tt.name, m, err, tt.want)
+		}
+	}
+}
+
+func TestRegistryRefusesAKind(t *testing.T) {
+	tests := []struct {
+		why, kind string
+		fn        modules.Constructor
+		want      errcode.Code
+	}{
+		{"no name", "", makePlain, errcode.InvalidConfig},
+		{"a name with a space", "m c p", makePlain, errcode.InvalidConfig},
+		{"no constructor", "toolbox", nil, errcode.InvalidConfig},
+		{"there is one", "mcp", makePlain, errcode.Conflict},
+	}
+	for _, tt := range tests {
+		t.Run(tt.why, func(t *testing.T) {
+			var r modules.Registry
+			if err := r.Register("mcp", makePlain); err != nil {
+				t.Fatal(err)
+			}
+			if got := errcode.Of(r.Register(tt.kind, tt.fn)); got != tt.want {
+				t.Errorf("code %q, want %q", got, tt.want)
+			}
+			if got := r.Kinds(); len(got) != 1 {
+				t.Errorf("kinds are %v", got)
+			}
+		})
+	}
+}
+
+func TestRegistryMakesNoModule(t *testing.T) {
+	tests := []struct {
+		why, kind, name string
+		fn              modules.Constructor
+		want            string // in the error's text
+	}{
+		{"of an unknown kind", "mpc", "", makePlain, `there is no kind "mpc"; there are: mcp`},
+		{"of a reserved name", "mcp", "operator", makePlain, `"operator" is reserved`},
+		{"that bears another name", "mcp", "wiki", func(modules.Config) (modules.Module, error) { return plain{"root"}, nil }, `calls itself "root"`},
+		{"when there is none", "mcp", "", func(modules.Config) (modules.Module, error) { return nil, nil }, "gave no module"},
+		{"when the constructor fails", "mcp", "", func(modules.Config) (modules.Module, error) { return nil, errors.New("no luck") }, "no luck"},
+		{"when the constructor panics", "mcp", "", func(modules.Config) (modules.Module, error) { panic("boom") }, "panicked: boom"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.why, func(t *testing.T) {
+			var r modules.Registry
+			if err := r.Register("mcp", tt.fn); err != nil {
+				t.Fatal(err)
+			}
+			m, err := r.New(tt.kind, modules.Config{Name: tt.name})
+			if m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("module %v, error %v; want %q in it", m, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSettingsAreDecodedOverTheDefaults(t *testing.T) {
+	tests := []struct {
+		settings string
+		want     int
+		code     errcode.Code
+	}{
+		{``, 7, ""},
+		{`{}`, 7, ""},
+		{`{"port": 8}`, 8, ""},
+		{`{"prot": 8}`, 7, errcode.InvalidConfig},
+		{`{"port": "8"}`, 7, errcode.InvalidConfig},
+		{`{"port": 8} {"port": 9}`, 8, errcode.InvalidConfig},
+		{`{"port": 8`, 7, errcode.InvalidConfig},
+	}
+	for _, tt := range tests {
+		t.Run(tt.settings, func(t *testing.T) {
+			into := struct {
+				Port int `json:"port"`
+			}{7}
+			err := modules.Config{Name: "m", Settings: json.RawMessage(tt.settings)}.Decode(&into)
+			if errcode.Of(err) != tt.code || into.Port != tt.want && tt.code == "" {
+				t.Errorf("port %d, error %v; want %d, code %q", into.Port, err, tt.want, tt.code)
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+// Package textstats owns a module that counts and measures text: the group
+// "textstats" with the tools count_words and longest_lines. Models guess at
+// both; these tools do not.
+//
+// It is the module to copy: settings with defaults, a constructor that checks
+// them, tools made by tool.New. It keeps no state, so it is neither
+// provisioned nor closed.
+package textstats
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Kind is the name to register New under.
+const Kind = "textstats"
+
+// Settings are what the operator may say.
+type Settings struct {
+	Lines int `json:"lines"` // how many lines longest_lines gives when a call does not say; 1 or more, default 3
+}
+
+// Module implements modules.Module.
+type Module struct {
+	name     string
+	settings Settings
+	tools    []tool.Tool
+}
+
+// New makes the module; it is a modules.Constructor.
+func New(c modules.Config) (modules.Module, error) {
+	m := &Module{name: c.Name, settings: Settings{Lines: 3}}
+	if err := c.Decode(&m.settings); err != nil {
+		return nil, err
+	}
+	if m.settings.Lines < 1 {
+		return nil, errcode.New(errcode.InvalidConfig, "settings of module %q: lines is %d; it has to be 1 or more", c.Name, m.settings.Lines)
+	}
+	return m, m.makeTools()
+}
+
+// Name implements modules.Module.
+func (m *Module) Name() string { return m.name }
+
+// Groups implements modules.Module.
+func (m *Module) Groups() []toolgroups.Group {
+	return []toolgroups.Group{{ID: "textstats", Description: "Count and measure text", Tools: m.tools}}
+}
+
+func (m *Module) makeTools() error {
+	readOnly := &tool.Options{Effect: tool.ReadOnly}
+	count, err := tool.New("count_words", "Count the words, lines and characters of a text.", m.countWords, readOnly)
+	longest, longestErr := tool.New("longest_lines", "Find the longest lines of a text, the longest first.", m.longestLines, readOnly)
+	m.tools = []tool.Tool{count, longest}
+	return errors.Join(err, longestErr)
+}
+
+type text struct {
+	Text string `json:"text" jsonschema:"the text to measure"`
+}
+
+type counts struct {
+	Words      int `json:"words"`
+	Lines      int `json:"lines"`
+	Characters int `json:"characters"` // Unicode code points
+}
+
+func (m *Module) countWords(_ context.Context, in text) (counts, error) {
+	return counts{
+		Words:      len(strings.Fields(in.Text)),
+		Lines:      len(linesOf(in.Text)),
+		Characters: utf8.RuneCountInString(in.Text),
+	}, nil
+}
+
+type longestQuery struct {
+	Text  string `json:"text" jsonschema:"the text to search"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many lines to give; 0 is as many as the operator set"`
+}
+
+type line struct {
+	Number     int    `json:"number"` // from 1
+	Characters int    `json:"characters"`
+	Text       string `json:"text"`
+}
+
+// longestLines gives lines of equal length in the order of the text.
+func (m *Module) longestLines(_ context.Context, q longestQuery) ([]line, error) {
+	if q.Limit < 0 {
+		return nil, errcode.New(errcode.InvalidArguments, "limit: want 0 or more, got %d", q.Limit)
+	}
+	list := []line{}
+	for n, l := range linesOf(q.Text) {
+		list = append(list, line{Number: n + 1, Characters: utf8.RuneCountInString(l), Text: l})
+	}
+	slices.SortStableFunc(list, func(a, b line) int { return cmp.Compare(b.Characters, a.Characters) })
+	return list[:min(len(list), cmp.Or(q.Limit, m.settings.Lines))], nil
+}
+
+// linesOf gives the lines without their ends. A line end that ends the text
+// begins no further line.
+func linesOf(s string) []string {
+	var list []string
+	for l := range strings.Lines(s) {
+		list = append(list, strings.TrimRight(l, "\r\n"))
+	}
+	return list
+}

@@ -1,0 +1,38 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Ended lists the agents that are terminated, of one task or of all for "",
+// with their briefs, sorted by id. A damaged record comes with its error, and
+// the sequence goes on.
+func (rt *Runtime) Ended(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
+	return func(yield func(org.Agent, error) bool) {
+		for r, err := range rt.store.Records(ctx, string(org.KindAgent), "") {
+			var a org.Agent
+			if err == nil {
+				if !isEnded(r.Value, task) {
+					continue
+				}
+				err = json.Unmarshal(r.Value, &a)
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// isEnded looks into an agent's record without decoding it: most are alive.
+func isEnded(record []byte, task identity.TaskID) bool {
+	return gjson.GetBytes(record, "status").Str == string(org.Terminated) &&
+		(task == "" || gjson.GetBytes(record, "taskId").Str == string(task))
+}

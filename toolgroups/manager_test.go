@@ -1,0 +1,403 @@
+package toolgroups_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// reference/agent-society.md §10: "after register: ok, present, every tool's
+// group right, id, description, toolCount right; after unregister: ok, gone,
+// every tool's group null".
+func TestRegisterAndUnregister(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		m := toolgroups.NewManager(toolgroups.Reserved()...)
+		id := toolgroups.GroupID(word(r, 20, "x"))
+		var tools []string
+		for i := range 1 + r.IntN(10) {
+			tools = append(tools, fmt.Sprintf("%s%d", word(r, 30, ""), i))
+		}
+		description := strings.Repeat("é", r.IntN(100))
+		warning, err := m.Register("o", toolgroups.Group{ID: id, Description: description, Tools: stubs(tools...)})
+		if err != nil || warning != "" {
+			t.Fatalf("seed %d: got %q, %v", seed, warning, err)
+		}
+		s := m.Snapshot()
+		info, ok := s.Group(id)
+		info.RegisteredAt = time.Time{}
+		if diff := cmp.Diff(info, toolgroups.Info{ID: id, Description: description, Owner: "o", Tools: tools, Count: len(tools)}); !ok || diff != "" {
+			t.Errorf("seed %d, got before want:\n%s", seed, diff)
+		}
+		for _, name := range tools {
+			if g, ok := s.GroupOf(name); !ok || g != id {
+				t.Errorf("seed %d: tool %s is in %q, %v, want %q", seed, name, g, ok, id)
+			}
+		}
+		if err := m.Unregister("o", id); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		s = m.Snapshot()
+		if _, ok := s.Group(id); ok || len(s.Groups()) != 0 || len(s.IDs()) != 0 || s.Owner(id) != "" {
+			t.Errorf("seed %d: group %s is still there", seed, id)
+		}
+		for _, name := range tools {
+			if g, ok := s.GroupOf(name); ok || g != "" {
+				t.Errorf("seed %d: tool %s is still in %q", seed, name, g)
+			}
+		}
+		wantCode(t, m.Unregister("o", id), errcode.GroupNotFound, string(id))
+	}
+}
+
+// word makes 1 to n characters of ^[a-z][a-z0-9_]*$, after a prefix that keeps
+// it away from the built-in ids.
+func word(r *rand.Rand, n int, prefix string) string {
+	const first, rest = "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyz0123456789_"
+	b := []byte{first[r.IntN(len(first))]}
+	for range r.IntN(n) {
+		b = append(b, rest[r.IntN(len(rest))])
+	}
+	return prefix + string(b)
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	other := toolgroups.Group{ID: "theirs", Tools: stubs("their_tool")}
+	mine := toolgroups.Group{ID: "mine", Description: "before", Tools: stubs("a", "b")}
+	schema := func(text string) []tool.Tool {
+		return []tool.Tool{&stub{tool.Definition{Name: "c", Input: json.RawMessage(text)}}}
+	}
+	tests := []struct {
+		name  string
+		owner toolgroups.Owner
+		group toolgroups.Group
+		code  errcode.Code
+		text  string
+	}{
+		{"another owner's id", "o", toolgroups.Group{ID: "theirs", Tools: stubs("c")}, errcode.DuplicateGroupID, "belongs to p"},
+		{"a tool name another owner has", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "their_tool")}, errcode.DuplicateToolName, `"their_tool" belongs to group "theirs" of p`},
+		{"a tool name another group of the same owner has", "o", toolgroups.Group{ID: "more", Tools: stubs("a")}, errcode.DuplicateToolName, `group "mine" of o`},
+		{"two tools of one name", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "c")}, errcode.DuplicateToolName, `two tools named "c"`},
+		{"a tool that is none", "o", toolgroups.Group{ID: "mine", Tools: []tool.Tool{nil}}, errcode.InvalidGroupDef, "tool 0: there is no tool"},
+		{"no owner", "", toolgroups.Group{ID: "more"}, errcode.InvalidGroupDef, "needs an owner"},
+		{"no schema", "o", toolgroups.Group{ID: "mine", Tools: schema(``)}, errcode.InvalidGroupDef, `input schema of "c"`},
+		{"a schema of something else than an object", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"string"}`)}, errcode.InvalidGroupDef, `want "object"`},
+		{"a schema that opens a file", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)}, errcode.InvalidGroupDef, "leaves the schema"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+", and changes nothing", func(t *testing.T) {
+			m := toolgroups.NewManager()
+			register(t, m, "p", other)
+			register(t, m, "o", mine)
+			before, want := m.Snapshot(), render(m.Snapshot())
+			warning, err := m.Register(tt.owner, tt.group)
+			wantCode(t, err, tt.code, tt.text)
+			if warning != "" || m.Snapshot() != before {
+				t.Errorf("got warning %q, or a new snapshot", warning)
+			}
+			if diff := cmp.Diff(render(m.Snapshot()), want); diff != "" {
+				t.Errorf("the registry changed, got before want:\n%s", diff)
+			}
+		})
+	}
+}
+
+// render gives all a snapshot says.
+func render(s *toolgroups.Snapshot) string {
+	all := s.Compile(s.Bind(toolgroups.All())).In("")
+	data, err := json.MarshalIndent(map[string]any{
+		"groups": s.Groups(), "ids": s.IDs(), "definitions": s.Definitions(s.IDs()...), "tools": names(definitions(s.Tools())), "view": string(all.Wire()),
+	}, "", " ")
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func definitions(handles []*toolgroups.Handle) []tool.Definition {
+	var list []tool.Definition
+	for _, h := range handles {
+		list = append(list, h.Definition)
+	}
+	return list
+}
+
+func TestTheSameOwnerReplacesItsGroup(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "g", Description: "old", Tools: stubs("a", "b")})
+	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
+	warning, err := m.Register("o", toolgroups.Group{ID: "g", Description: "new", Tools: stubs("b", "d")})
+	if warning != errcode.DuplicateGroupID || err != nil {
+		t.Fatalf("got %q, %v, want the warning duplicate_group_id", warning, err)
+	}
+	s := m.Snapshot()
+	info, _ := s.Group("g")
+	if diff := cmp.Diff(info.Tools, []string{"b", "d"}); diff != "" || info.Description != "new" {
+		t.Errorf("got %q with\n%s", info.Description, diff)
+	}
+	if _, ok := s.Lookup("a"); ok {
+		t.Error("a tool of the replaced group is still there")
+	}
+	if diff := cmp.Diff(s.IDs(), ids{"g", "h"}); diff != "" {
+		t.Errorf("the order of first registration, got before want:\n%s", diff)
+	}
+	register(t, m, "p", toolgroups.Group{ID: "k", Tools: stubs("a")}) // the name is free again
+}
+
+// §9: updateGroupTools(id, tools), group_not_found.
+func TestUpdate(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "other", Tools: stubs("x")})
+	register(t, m, "o", toolgroups.Group{ID: "g", Description: "kept", Tools: stubs("a"), Refs: []string{"x"}})
+	if err := m.Update("o", "g", stubs("b", "c")); err != nil {
+		t.Fatal(err)
+	}
+	info, _ := m.Snapshot().Group("g")
+	if diff := cmp.Diff(info.Tools, []string{"b", "c", "x"}); diff != "" || info.Description != "kept" {
+		t.Errorf("got %q with\n%s", info.Description, diff)
+	}
+	wantCode(t, m.Update("o", "nowhere", stubs("d")), errcode.GroupNotFound, "nowhere")
+	wantCode(t, m.Update("p", "g", stubs("d")), errcode.GroupNotFound, "p has no group")
+	wantCode(t, m.Update("o", "g", stubs("x")), errcode.DuplicateToolName)
+	wantCode(t, m.Update("o", "g", stubs("d ")), errcode.InvalidGroupDef)
+}
+
+// hooked is a tool that does something when it is asked what it is.
+type hooked struct {
+	stub
+	hook func()
+}
+
+func (h *hooked) Definition() tool.Definition { h.hook(); return h.d }
+
+func TestUpdateDoesNotBringBackAGroupThatWentAwayMeanwhile(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
+	late := &hooked{stub: *stubs("b")[0].(*stub), hook: func() {
+		if err := m.Unregister("o", "g"); err != nil {
+			t.Error(err)
+		}
+	}}
+	wantCode(t, m.Update("o", "g", []tool.Tool{late}), errcode.GroupNotFound)
+	if got := m.Snapshot().IDs(); len(got) != 0 {
+		t.Errorf("got groups %v, want none", got)
+	}
+}
+
+func TestUnregisterRefusesAnotherOwner(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
+	wantCode(t, m.Unregister("p", "g"), errcode.GroupNotFound, `p has no group`)
+	wantCode(t, m.Unregister("", "g"), errcode.GroupNotFound)
+	if m.Snapshot().Owner("g") != "o" {
+		t.Error("the group is gone")
+	}
+}
+
+// §10: "listGroups: as many as distinct ids, each with id, description (may be
+// empty), numeric toolCount".
+func TestGroupsAreListedSortedWithTheSeedsFields(t *testing.T) {
+	m := toolgroups.NewManager("zz")
+	register(t, m, "o", toolgroups.Group{ID: "b", Tools: stubs("t1", "t0")})
+	register(t, m, "o", toolgroups.Group{ID: "a", Description: "first"})
+	register(t, m, toolgroups.Builtin, toolgroups.Group{ID: "zz"})
+	register(t, m, "o", toolgroups.Group{ID: "a", Description: "again"})
+	list := m.Snapshot().Groups()
+	for i := range list {
+		if list[i].RegisteredAt.IsZero() || list[i].RegisteredAt.Location() != time.UTC {
+			t.Errorf("%s was registered at %v", list[i].ID, list[i].RegisteredAt)
+		}
+		list[i].RegisteredAt = time.Time{}
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = `"registeredAt":"0001-01-01T00:00:00Z"`
+	want := `[{"id":"a","description":"again","owner":"o","tools":[],"toolCount":0,"isReserved":false,` + at + `},` +
+		`{"id":"b","description":"","owner":"o","tools":["t1","t0"],"toolCount":2,"isReserved":false,` + at + `},` +
+		`{"id":"zz","description":"","owner":"builtin","tools":[],"toolCount":0,"isReserved":true,` + at + `}]`
+	if diff := cmp.Diff(string(data), want); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+	if diff := cmp.Diff(m.Snapshot().IDs(), ids{"b", "a", "zz"}); diff != "" {
+		t.Errorf("order of registration, got before want:\n%s", diff)
+	}
+	if _, ok := m.Snapshot().Group("c"); ok {
+		t.Error("there is a group c")
+	}
+}
+
+func TestQueries(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c", "b")})
+	register(t, m, "o", toolgroups.Group{ID: "g1", Tools: stubs("a")})
+	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"a", "nowhere", "a", "c"}, Tools: stubs("d")})
+	s := m.Snapshot()
+	t.Run("definitions merge in the order of ids, then of registration", func(t *testing.T) {
+		tests := []struct {
+			ids  ids
+			want []string
+		}{
+			{ids{"g2"}, []string{"c", "b"}},
+			{ids{"g2", "g2"}, []string{"c", "b"}},
+			{ids{"g1", "g2"}, []string{"a", "c", "b"}},
+			{ids{"nowhere"}, []string{}},
+			{nil, []string{}},
+			{ids{"nowhere", "g1", "*", "G1"}, []string{"a"}},
+			{ids{"set", "g2"}, []string{"d", "a", "c", "b"}},
+			{s.IDs(), []string{"c", "b", "a", "d"}},
+		}
+		for _, tt := range tests {
+			if diff := cmp.Diff(names(s.Definitions(tt.ids...)), tt.want); diff != "" {
+				t.Errorf("%v, got before want:\n%s", tt.ids, diff)
+			}
+		}
+	})
+	t.Run("a tool is in the groups that own or reference it", func(t *testing.T) {
+		tests := []struct {
+			tool string
+			ids  ids
+			want bool
+		}{
+			{"a", ids{"g1"}, true},
+			{"a", ids{"g2", "g1"}, true},
+			{"a", ids{"set"}, true},
+			{"c", ids{"g1"}, false},
+			{"c", ids{"g2"}, true},
+			{"b", ids{"set"}, false},
+			{"a", nil, false},
+			{"a", ids{"nowhere", "*", ""}, false},
+			{"nowhere", ids{"g1", "g2", "set"}, false},
+			{"A", ids{"g1"}, false},
+		}
+		for _, tt := range tests {
+			if got := s.InGroups(tt.tool, tt.ids...); got != tt.want {
+				t.Errorf("InGroups(%q, %v) is %v", tt.tool, tt.ids, got)
+			}
+		}
+	})
+	t.Run("tools are listed sorted", func(t *testing.T) {
+		if diff := cmp.Diff(names(definitions(s.Tools())), []string{"a", "b", "c", "d"}); diff != "" {
+			t.Errorf("got before want:\n%s", diff)
+		}
+	})
+	t.Run("an empty registry answers", func(t *testing.T) {
+		s := toolgroups.NewManager().Snapshot()
+		if got := len(s.Groups()) + len(s.Tools()) + len(s.IDs()) + len(s.Definitions("g")); got != 0 {
+			t.Errorf("got %d things", got)
+		}
+		if _, ok := s.GroupOf("a"); ok {
+			t.Error("an empty registry has a tool")
+		}
+	})
+}
+
+func TestToolsets(t *testing.T) {
+	tests := []struct {
+		name  string
+		owner toolgroups.Owner
+		refs  []string
+		want  []string
+	}{
+		{"the operator's references cross owners", toolgroups.Config, []string{"theirs", "mine", "configured"}, []string{"theirs", "mine", "configured"}},
+		{"the operator's references never reach into a reserved group", toolgroups.Config, []string{"run_command", "theirs"}, []string{"theirs"}},
+		{"a module references its own tools", "o", []string{"mine"}, []string{"mine"}},
+		{"a module's references to others stay inert", "o", []string{"theirs", "run_command", "configured", "mine"}, []string{"mine"}},
+		{"the built-in groups reference their own", toolgroups.Builtin, []string{"run_command", "theirs"}, []string{"run_command"}},
+		{"unknown names stay inert", toolgroups.Config, []string{"later", "", "*"}, []string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := toolgroups.NewManager(toolgroups.Command)
+			register(t, m, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Command, Tools: stubs("run_command")})
+			register(t, m, "o", toolgroups.Group{ID: "my", Tools: stubs("mine")})
+			register(t, m, "p", toolgroups.Group{ID: "their", Tools: stubs("theirs")})
+			register(t, m, toolgroups.Config, toolgroups.Group{ID: "own", Tools: stubs("configured")})
+			register(t, m, tt.owner, toolgroups.Group{ID: "set", Refs: tt.refs})
+			s := m.Snapshot()
+			if diff := cmp.Diff(names(s.Definitions("set")), tt.want); diff != "" {
+				t.Errorf("definitions, got before want:\n%s", diff)
+			}
+			b := s.Bind(toolgroups.Of("set"))
+			if diff := cmp.Diff(names(s.Compile(b).In("").Definitions()), tt.want); diff != "" {
+				t.Errorf("view, got before want:\n%s", diff)
+			}
+			for _, h := range s.Tools() {
+				if got, want := s.Reaches(b, h), slices.Contains(tt.want, h.Definition.Name); got != want {
+					t.Errorf("reaches %s: got %v, want %v", h.Definition.Name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestWatchersHearOfGroupsAndOfToolsetsThatReferenceThem(t *testing.T) {
+	m := toolgroups.NewManager()
+	var heard []ids
+	m.Watch(func(changed []toolgroups.GroupID) {
+		if _, ok := m.Snapshot().Group(changed[0]); !ok && len(heard) < 4 {
+			t.Errorf("%v was told before it was published", changed)
+		}
+		heard = append(heard, changed)
+	})
+	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"a"}})
+	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set2", Refs: []string{"b", "a"}})
+	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
+	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
+	if err := m.Unregister(toolgroups.Config, "set"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Unregister("o", "g"); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = m.Register("p", toolgroups.Group{ID: "h"}) // refused: nobody hears of it
+	if diff := cmp.Diff(heard, []ids{{"set"}, {"set2"}, {"g", "set", "set2"}, {"h"}, {"set"}, {"g", "set2"}}); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+}
+
+func TestASnapshotNeverChanges(t *testing.T) {
+	m := toolgroups.NewManager()
+	input, states, refs := json.RawMessage(anything), []string{"s"}, []string{"a"}
+	own := []tool.Tool{&stub{tool.Definition{Name: "a", Input: input}}, &stub{tool.Definition{Name: "b", Input: json.RawMessage(anything), States: states}}}
+	register(t, m, "o", toolgroups.Group{ID: "g", Tools: own})
+	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: refs})
+	s, want := m.Snapshot(), render(m.Snapshot())
+
+	t.Run("when the registry changes", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 300 {
+			id := toolgroups.GroupID(fmt.Sprintf("g%d", r.IntN(20)))
+			if _, ok := m.Snapshot().Group(id); ok && r.IntN(2) == 0 {
+				_ = m.Unregister("o", id)
+			} else {
+				register(t, m, "o", toolgroups.Group{ID: id, Tools: stubs(string(id)+"x", string(id)+"y")})
+			}
+		}
+		_ = m.Unregister("o", "g")
+	})
+	t.Run("when its owner changes what it gave", func(t *testing.T) {
+		copy(input, `["type":"OBJECT"]`)
+		states[0], refs[0], own[0] = "other", "b", own[1]
+	})
+	t.Run("when a reader changes what it got", func(t *testing.T) {
+		s.IDs()[0], s.Groups()[0].Tools[0] = "changed", "changed"
+		info, _ := s.Group("g")
+		info.Tools[0] = "changed"
+		s.Definitions("g")[0].Name = "changed"
+	})
+	if diff := cmp.Diff(render(s), want); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+}

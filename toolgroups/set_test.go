@@ -1,0 +1,132 @@
+package toolgroups_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+type ids = []toolgroups.GroupID
+
+func TestSet(t *testing.T) {
+	tests := []struct {
+		name   string
+		set    toolgroups.Set
+		text   string
+		json   string
+		ids    ids
+		all    bool
+		covers bool // the Set of "a"
+	}{
+		{"the zero Set is empty", toolgroups.Set{}, "-", `[]`, nil, false, false},
+		{"a Set of nothing is empty", toolgroups.Of(), "-", `[]`, ids{}, false, false},
+		{"a Set keeps order and drops repetitions", toolgroups.Of("b", "a", "b"), "b,a", `["b","a"]`, ids{"b", "a"}, false, true},
+		{"All is the star", toolgroups.All(), "*", `["*"]`, nil, true, true},
+		{"a star among others makes it All", toolgroups.Of("b", "*"), "*", `["*"]`, nil, true, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			data, err := json.Marshal(tt.set)
+			if err != nil || string(data) != tt.json {
+				t.Errorf("got JSON %s, %v, want %s", data, err, tt.json)
+			}
+			var back toolgroups.Set
+			if err := json.Unmarshal(data, &back); err != nil || !back.Equal(tt.set) {
+				t.Errorf("got %v, %v back, want %v", back, err, tt.set)
+			}
+			if got := tt.set.String(); got != tt.text {
+				t.Errorf("got %q, want %q", got, tt.text)
+			}
+			if diff := cmp.Diff(tt.set.IDs(), tt.ids); diff != "" {
+				t.Errorf("ids, got before want:\n%s", diff)
+			}
+			if tt.set.IsAll() != tt.all || tt.set.Covers(toolgroups.Of("a")) != tt.covers || tt.set.Has("a") != tt.covers {
+				t.Errorf("got IsAll %v, Covers %v, Has %v", tt.set.IsAll(), tt.set.Covers(toolgroups.Of("a")), tt.set.Has("a"))
+			}
+		})
+	}
+}
+
+func TestSetFromJSON(t *testing.T) {
+	tests := []struct {
+		name, doc, want string
+		ok              bool
+	}{
+		{"null is the empty Set", `null`, "-", true},
+		{"a list may hold anything that is text", `["","a "]`, ",a ", true},
+		{"a text is refused", `"*"`, "a", false},
+		{"a number in the list is refused", `["b",1]`, "a", false},
+		{"an object is refused", `{"*":true}`, "a", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := toolgroups.Of("a")
+			if err := json.Unmarshal([]byte(tt.doc), &s); (err == nil) != tt.ok || s.String() != tt.want {
+				t.Errorf("got %q, %v, want %q, ok %v", s, err, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+func TestOnlyAllCoversAll(t *testing.T) {
+	every := toolgroups.Of(toolgroups.Reserved()...)
+	if every.Covers(toolgroups.All()) {
+		t.Error("a list covers All")
+	}
+	if diff := cmp.Diff(every.Missing(toolgroups.All()), ids{"*"}); diff != "" {
+		t.Errorf("missing, got before want:\n%s", diff)
+	}
+	if !toolgroups.All().Covers(toolgroups.All()) || !toolgroups.All().Covers(every) {
+		t.Error("All does not cover everything")
+	}
+}
+
+// Sets answer as sets of a small universe do.
+func TestSetAgainstModel(t *testing.T) {
+	universe := ids{"a", "b", "c", "d", "later"}
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		x, mx := randomSet(r, universe)
+		y, my := randomSet(r, universe)
+		both, covers := x.Intersect(y), true
+		for _, id := range universe {
+			if got := both.Has(id); got != (mx[id] && my[id]) {
+				t.Errorf("seed %d: (%v ∩ %v).Has(%s) is %v", seed, x, y, id, got)
+			}
+			if missing := slices.Contains(x.Missing(y), id); !y.IsAll() && missing != (my[id] && !mx[id]) {
+				t.Errorf("seed %d: %v.Missing(%v) has %s: %v", seed, x, y, id, missing)
+			}
+			covers = covers && (mx[id] || !my[id])
+		}
+		if y.IsAll() {
+			covers = x.IsAll()
+		}
+		if got := x.Covers(y); got != covers {
+			t.Errorf("seed %d: %v.Covers(%v) is %v", seed, x, y, got)
+		}
+		if got := x.Equal(y); got != (x.Covers(y) && y.Covers(x)) || got != y.Equal(x) {
+			t.Errorf("seed %d: %v.Equal(%v) is %v", seed, x, y, got)
+		}
+	}
+}
+
+func randomSet(r *rand.Rand, universe ids) (toolgroups.Set, map[toolgroups.GroupID]bool) {
+	model := map[toolgroups.GroupID]bool{}
+	if r.IntN(4) == 0 {
+		for _, id := range universe {
+			model[id] = true
+		}
+		return toolgroups.All(), model
+	}
+	var list ids
+	for _, i := range r.Perm(len(universe) - 1)[:r.IntN(len(universe))] {
+		model[universe[i]] = true
+		list = append(list, universe[i])
+	}
+	return toolgroups.Of(list...), model
+}

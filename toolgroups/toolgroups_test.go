@@ -1,0 +1,183 @@
+package toolgroups_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+func Example() {
+	m := toolgroups.NewManager(toolgroups.Reserved()...)
+	register := func(owner toolgroups.Owner, g toolgroups.Group) {
+		switch warning, err := m.Register(owner, g); {
+		case err != nil:
+			fmt.Println("refused:", errcode.Of(err))
+		case warning != "":
+			fmt.Println("replaced:", warning)
+		}
+	}
+	register(toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Command, Tools: stubs("run_command")})
+	register("mcp:docs", toolgroups.Group{ID: "docs", Tools: stubs("search", "fetch")})
+	register("mcp:docs", toolgroups.Group{ID: toolgroups.Command})
+	register("mcp:docs", toolgroups.Group{ID: "docs", Tools: stubs("search")})
+	register(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search", "run_command"}})
+
+	s := m.Snapshot()
+	view := s.Compile(s.Bind(toolgroups.Of("reading")))
+	for _, name := range []string{"search", "run_command"} {
+		h, _ := s.Lookup(name)
+		fmt.Println(name, h.Group, view.In("").Has(h))
+	}
+	// Output:
+	// refused: reserved_group_id
+	// replaced: duplicate_group_id
+	// search docs true
+	// run_command command false
+}
+
+// stub is a tool that nobody calls.
+type stub struct{ d tool.Definition }
+
+func (s *stub) Definition() tool.Definition { return s.d }
+
+func (s *stub) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{}, errors.New("a stub is not called")
+}
+
+const anything = `{"type":"object"}`
+
+// stubs makes a tool of each name.
+func stubs(names ...string) []tool.Tool {
+	list := make([]tool.Tool, len(names))
+	for i, name := range names {
+		list[i] = &stub{tool.Definition{Name: name, Input: json.RawMessage(anything)}}
+	}
+	return list
+}
+
+// in makes a tool that the given states offer.
+func in(name string, states ...string) tool.Tool {
+	if states == nil {
+		states = []string{}
+	}
+	return &stub{tool.Definition{Name: name, Input: json.RawMessage(anything), States: states}}
+}
+
+func register(t testing.TB, m *toolgroups.Manager, owner toolgroups.Owner, g toolgroups.Group) {
+	t.Helper()
+	if _, err := m.Register(owner, g); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lookup(t testing.TB, s *toolgroups.Snapshot, name string) *toolgroups.Handle {
+	t.Helper()
+	h, ok := s.Lookup(name)
+	if !ok {
+		t.Fatalf("there is no tool %q", name)
+	}
+	return h
+}
+
+func names(list []tool.Definition) []string {
+	names := []string{}
+	for _, d := range list {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// wantCode checks an error's code, and that its message says each of the texts.
+func wantCode(t testing.TB, err error, code errcode.Code, texts ...string) {
+	t.Helper()
+	if got := errcode.Of(err); got != code {
+		t.Fatalf("got code %q (%v), want %q", got, err, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(errcode.Message(err), text) {
+			t.Errorf("got %q, want a message with %q", errcode.Message(err), text)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("n", n) }
+	tests := []struct{ name, id, tool, group string }{ // what the refusal of a tool and of a group says; "" accepts
+		{"every letter of the alphabet", "azAZ09_.-", "", ""},
+		{"one letter", "a", "", ""},
+		{"128 bytes", long(128), "", ""},
+		{"129 bytes", long(129), "129 bytes", "129 bytes"},
+		{"a hierarchy", "a/b", "U+002F at byte 1", ""},
+		{"a hierarchy of 129 bytes", long(64) + "/" + long(64), "129 bytes", "129 bytes"},
+		{"nothing", "", "empty", "empty"},
+		{"an empty part", "a//b", "U+002F", "part 2: name is empty"},
+		{"a slash in front", "/a", "U+002F at byte 0", "part 1: name is empty"},
+		{"a slash behind", "a/", "U+002F", "part 2: name is empty"},
+		{"space behind", "read_file ", "U+0020 at byte 9", "U+0020 at byte 9"},
+		{"space in front", " read_file", "U+0020 at byte 0", "U+0020 at byte 0"},
+		{"a new line", "read_file\n", "U+000A", "U+000A"},
+		{"a zero byte", "read\x00file", "U+0000", "U+0000"},
+		{"a Cyrillic look-alike", "re\u0430d_file", "U+0430 at byte 2", "U+0430 at byte 2"},
+		{"a full-width look-alike", "read\uff3ffile", "U+FF3F", "U+FF3F"},
+		{"a zero-width joiner", "read\u200dfile", "U+200D", "U+200D"},
+		{"a combining accent", "reade\u0301", "U+0301", "U+0301"},
+		{"a byte that is no UTF-8", "read\xff", "0xFF", "0xFF"},
+		{"the wildcard", "*", "U+002A", "U+002A"},
+		{"a colon", "a:b", "U+003A", "U+003A"},
+	}
+	for _, tt := range tests {
+		t.Run("a tool named "+tt.name, func(t *testing.T) {
+			m := toolgroups.NewManager()
+			_, err := m.Register("o", toolgroups.Group{ID: "g", Tools: stubs(tt.id)})
+			wantRefusal(t, m, err, tt.tool, `"g"`)
+		})
+		t.Run("a group named "+tt.name, func(t *testing.T) {
+			m := toolgroups.NewManager()
+			_, err := m.Register("o", toolgroups.Group{ID: toolgroups.GroupID(tt.id), Tools: stubs("t")})
+			wantRefusal(t, m, err, tt.group)
+			if check := toolgroups.CheckID(toolgroups.GroupID(tt.id)); (check == nil) != (err == nil) {
+				t.Errorf("CheckID says %v, Register %v", check, err)
+			}
+		})
+	}
+}
+
+func wantRefusal(t *testing.T, m *toolgroups.Manager, err error, why string, texts ...string) {
+	t.Helper()
+	if why == "" {
+		if err != nil {
+			t.Errorf("got %v, want no refusal", err)
+		}
+		return
+	}
+	wantCode(t, err, errcode.InvalidGroupDef, append(texts, why)...)
+	if got := len(m.Snapshot().Groups()) + len(m.Snapshot().Tools()); got != 0 {
+		t.Errorf("got %d groups and tools after a refusal, want none", got)
+	}
+}
+
+func TestReservedIsSortedAndBuiltin(t *testing.T) {
+	m := toolgroups.NewManager(toolgroups.Reserved()...)
+	for i, id := range toolgroups.Reserved() {
+		if i > 0 && toolgroups.Reserved()[i-1] >= id {
+			t.Errorf("%s is not sorted", id)
+		}
+		for _, owner := range []toolgroups.Owner{"mcp:x", toolgroups.Config, ""} {
+			_, err := m.Register(owner, toolgroups.Group{ID: id, Tools: stubs("t")})
+			wantCode(t, err, errcode.ReservedGroupID, string(id))
+			wantCode(t, m.Unregister(owner, id), errcode.CannotUnregisterReserved, string(id))
+		}
+		register(t, m, toolgroups.Builtin, toolgroups.Group{ID: id})
+		wantCode(t, m.Unregister(toolgroups.Builtin, id), errcode.CannotUnregisterReserved, string(id))
+		if info, ok := m.Snapshot().Group(id); !ok || !info.Reserved {
+			t.Errorf("got %+v, %v, want a reserved group", info, ok)
+		}
+	}
+}
