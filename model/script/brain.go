@@ -24,59 +24,85 @@ type brain struct {
 	next  int      // the step it is in: as many answers came before
 	read  int      // messages taken in, over the whole conversation
 
-	fed  []model.Item // the conversation it has come through
-	self model.Self   // whose brain it is
-	seen view         // what the step it is in saw
+	c    *conversation // what it reads, as far as the last request went
+	seen view          // what the step it is in saw
+}
+
+// newBrain gives a brain that has read nothing since the last turn ended.
+func newBrain(m *Model, r model.Request) *brain {
+	c := new(conversation)
+	c.extend(r)
+	return &brain{model: m, c: c, next: c.first, read: c.begin, wish: wish{Op: opReceive}}
+}
+
+// follow takes r in, if b stands exactly where feeding all of r would bring a
+// new brain on the way: r continues what b read, in the same run, and the step
+// b is in is recorded, or asked for, with what b saw in it. If not, b is of no
+// use any more.
+func (b *brain) follow(r model.Request) bool {
+	if !b.c.continues(r) {
+		return false
+	}
+	before := b.c.live.tools
+	b.c.extend(r)
+	if b.c.first > b.next || b.c.guesses() && !slices.Equal(before, r.Tools) {
+		return false
+	}
+	if a := b.c.recorded(b.next); a != nil && a.entry.Read != b.read {
+		return false
+	}
+	v := b.c.view(b.next)
+	return v.state == b.seen.state && slices.Equal(v.tools, b.seen.tools)
 }
 
 // feed brings b through what is recorded and gives the answer of the first
 // step that is not.
-func (b *brain) feed(ctx context.Context, c *conversation) (*model.Answer, error) {
+func (b *brain) feed(ctx context.Context) (*model.Answer, error) {
 	for {
-		if message := c.unread(b.next, b.read); b.wish.Op == opReceive && message != nil {
-			if err := b.take(ctx, c, message); err != nil {
+		if message := b.c.unread(b.next, b.read); b.wish.Op == opReceive && message != nil {
+			if err := b.take(ctx, message); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		recorded := c.recorded(b.next)
+		recorded := b.c.recorded(b.next)
 		if recorded == nil {
 			return b.answer(), nil
 		}
-		if err := b.pass(ctx, c, recorded); err != nil {
+		if err := b.pass(ctx, recorded); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // take gives the brain a message, the first of a run by starting it.
-func (b *brain) take(ctx context.Context, c *conversation, m *model.Message) error {
+func (b *brain) take(ctx context.Context, m *model.Message) error {
 	b.read++
 	value := incoming{m.ID, m.From, readable(m.Payload), m.Task, m.CreatedAt.UTC().Format(time.RFC3339Nano)}
 	if b.vm != nil {
-		return b.step(ctx, c, "rolecall.resume", value)
+		return b.step(ctx, "rolecall.resume", value)
 	}
-	if !b.model.serves(c.self.Role) {
-		return b.fail(errcode.New(errcode.LLMCallFailed, "%s has no brain for role %q; it has brains for %q", b.model.name, c.self.Role, b.model.roles))
+	if !b.model.serves(b.c.self.Role) {
+		return b.fail(errcode.New(errcode.LLMCallFailed, "%s has no brain for role %q; it has brains for %q", b.model.name, b.c.self.Role, b.model.roles))
 	}
 	vm, err := b.model.load()
 	if err != nil {
-		return b.broken(c, err)
+		return b.broken(err)
 	}
 	b.vm = vm
-	return b.step(ctx, c, "rolecall.start", value)
+	return b.step(ctx, "rolecall.start", value)
 }
 
 // pass checks that the wish is what the record says was answered, and goes on
 // from there. After a Wait the wish stays: its message has yet to come.
-func (b *brain) pass(ctx context.Context, c *conversation, recorded *placed[model.Answer]) error {
+func (b *brain) pass(ctx context.Context, recorded *placed[model.Answer]) error {
 	if !b.wish.matches(recorded.entry) {
 		return b.fail(errcode.New(errcode.ScriptDiverged, "step %d: the record has %s, but %s now has %s",
 			b.next+1, recordedWish(recorded.entry), b.model.name, b.wish))
 	}
 	var value any
 	if b.wish.Op == opCalls {
-		results, err := c.results(recorded)
+		results, err := b.c.results(recorded)
 		if err != nil {
 			return err
 		}
@@ -86,7 +112,7 @@ func (b *brain) pass(ctx context.Context, c *conversation, recorded *placed[mode
 	if b.wish.Op == opReceive {
 		return nil
 	}
-	return b.step(ctx, c, "rolecall.resume", value)
+	return b.step(ctx, "rolecall.resume", value)
 }
 
 // frame is what the driver gets with each step.
@@ -106,20 +132,20 @@ type who struct {
 }
 
 // step runs the brain to its next wish.
-func (b *brain) step(ctx context.Context, c *conversation, fn string, value any) error {
-	b.seen = c.views[b.next]
-	s := c.self
+func (b *brain) step(ctx context.Context, fn string, value any) error {
+	b.seen = b.c.view(b.next)
+	s := b.c.self
 	arg, err := json.Marshal(frame{who{s.ID, s.Role, s.Parent, s.Task, b.seen.state}, slices.Concat([]string{}, b.seen.tools), value})
 	if err != nil {
-		return b.broken(c, err)
+		return b.broken(err)
 	}
 	text, err := b.vm.Call(ctx, fn, arg)
 	if err != nil {
-		return b.broken(c, err)
+		return b.broken(err)
 	}
 	b.wish = wish{}
 	if err := json.Unmarshal(text, &b.wish); err != nil {
-		return b.broken(c, err)
+		return b.broken(err)
 	}
 	b.log = append(b.log, b.wish.Log...)
 	return nil
@@ -133,11 +159,11 @@ func (b *brain) answer() *model.Answer {
 }
 
 // broken says that the brain itself failed, unless it was only stopped.
-func (b *brain) broken(c *conversation, err error) error {
+func (b *brain) broken(err error) error {
 	if e, ok := errors.AsType[*js.Error](err); ok && e.Kind == js.Cancelled {
 		return errors.Unwrap(e)
 	}
-	return b.fail(errcode.New(errcode.LLMCallFailed, "the brain of role %q failed in step %d: %s", c.self.Role, b.next+1, b.model.place(err)))
+	return b.fail(errcode.New(errcode.LLMCallFailed, "the brain of role %q failed in step %d: %s", b.c.self.Role, b.next+1, b.model.place(err)))
 }
 
 func (b *brain) fail(e *errcode.Error) error {

@@ -1,13 +1,10 @@
 package script
 
 import (
-	"bytes"
 	"container/list"
-	"slices"
 	"sync"
 
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/model"
 )
 
 // defaultKeep is how many brains are kept when nothing is said.
@@ -83,74 +80,4 @@ func (c *cache) drop(e *list.Element) *brain {
 	out := c.order.Remove(e).(entry)
 	delete(c.found, out.agent)
 	return out.brain
-}
-
-// remember notes how far b has come.
-func (b *brain) remember(c *conversation) {
-	b.fed = append(b.fed, c.items[len(b.fed):]...)
-	b.self = c.self
-}
-
-// fits reports whether b stands exactly where feeding all of c would bring it
-// on the way: the conversation it came through is the beginning of c, c is
-// still in the same run, and the step b is in is recorded, or asked for, with
-// what b saw in it.
-func (b *brain) fits(c *conversation) bool {
-	now := c.self
-	now.State = b.self.State
-	if b.vm == nil || now != b.self || len(b.fed) > len(c.items) {
-		return false
-	}
-	if c.first > b.next || !b.sawAs(c) {
-		return false
-	}
-	return slices.EqualFunc(b.fed, c.items[:len(b.fed)], sameItem)
-}
-
-// sawAs reports whether the step b is in has the view and the reading of c.
-func (b *brain) sawAs(c *conversation) bool {
-	if a := c.recorded(b.next); a != nil && a.entry.Read != b.read {
-		return false
-	}
-	if b.next >= len(c.views) {
-		return false
-	}
-	v := c.views[b.next]
-	return v.state == b.seen.state && slices.Equal(v.tools, b.seen.tools)
-}
-
-// sameItem compares what a brain can read of two items. A runtime that keeps
-// its items gives the same pointers again, which is the fast way.
-func sameItem(a, b model.Item) bool {
-	if a == b {
-		return true
-	}
-	switch {
-	case a.Message != nil && b.Message != nil:
-		return sameMessage(a.Message, b.Message)
-	case a.Answer != nil && b.Answer != nil:
-		return sameAnswer(a.Answer, b.Answer)
-	case a.Result != nil && b.Result != nil:
-		return sameResult(a.Result, b.Result)
-	}
-	return false
-}
-
-func sameMessage(a, b *model.Message) bool {
-	return a.ID == b.ID && a.From == b.From && a.Task == b.Task &&
-		bytes.Equal(a.Payload, b.Payload) && a.CreatedAt.Equal(b.CreatedAt)
-}
-
-func sameAnswer(a, b *model.Answer) bool {
-	return a.Finish == b.Finish && a.Read == b.Read && a.Text == b.Text && a.State == b.State &&
-		(a.Tools == nil) == (b.Tools == nil) && slices.Equal(a.Tools, b.Tools) &&
-		slices.EqualFunc(a.Calls, b.Calls, sameCall)
-}
-
-func sameCall(a, b model.Call) bool {
-	return a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Args, b.Args)
-}
-
-func sameResult(a, b *model.Result) bool {
-	return a.Call == b.Call && a.Tool == b.Tool && a.IsError == b.IsError && bytes.Equal(a.Content, b.Content)
 }

@@ -2,19 +2,23 @@ package script
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 )
 
-// conversation is a Request as a brain reads it.
+// conversation is a Request as a brain reads it. It grows with the requests
+// that continue it.
 type conversation struct {
-	items    []model.Item
-	self     model.Self
+	self model.Self
+	live view // what the live step sees
+
+	items    []model.Item // its own list: callers may write their lists anew
 	messages []placed[model.Message]
 	answers  []placed[model.Answer]
-	views    []view // what the step of each answer saw, and last what the live step sees
+	views    []view // what the step of each answer saw; tools are nil where none were recorded yet
 
 	first int // the first answer after the last End: where the brain's run begins
 	begin int // the first message that was unread then
@@ -32,38 +36,62 @@ type view struct {
 	tools []string
 }
 
-func newConversation(r model.Request) *conversation {
-	c := &conversation{items: r.Items, self: r.Self}
-	for at, item := range r.Items {
-		switch {
-		case item.Message != nil:
-			c.messages = append(c.messages, placed[model.Message]{at, item.Message})
-		case item.Answer != nil:
-			c.answers = append(c.answers, placed[model.Answer]{at, item.Answer})
-		}
-	}
-	for i, a := range c.answers {
-		if a.entry.Finish == model.End {
-			c.first, c.begin = i+1, a.entry.Read
-		}
-	}
-	c.views = viewsOf(c.answers, view{r.Self.State, r.Tools})
-	return c
+// continues reports whether r is c with something after it.
+func (c *conversation) continues(r model.Request) bool {
+	self := r.Self
+	self.State = c.self.State
+	return self == c.self && len(c.items) <= len(r.Items) &&
+		slices.EqualFunc(c.items, r.Items[:len(c.items)], sameItem)
 }
 
-// viewsOf gives what each recorded step saw, and last the live one. Tools that
-// an answer does not record are those of the answer before; where none has
-// recorded any, those of the live step.
-func viewsOf(answers []placed[model.Answer], live view) []view {
-	views := make([]view, 0, len(answers)+1)
-	tools := live.tools
-	for _, a := range answers {
-		if a.entry.Tools != nil {
-			tools = a.entry.Tools
-		}
-		views = append(views, view{a.entry.State, tools})
+// extend takes in what r has beyond c, which it has to continue.
+func (c *conversation) extend(r model.Request) {
+	c.self, c.live = r.Self, view{r.Self.State, r.Tools}
+	for _, item := range r.Items[len(c.items):] {
+		c.add(item)
 	}
-	return append(views, live)
+}
+
+func (c *conversation) add(item model.Item) {
+	at := len(c.items)
+	c.items = append(c.items, item)
+	switch {
+	case item.Message != nil:
+		c.messages = append(c.messages, placed[model.Message]{at, item.Message})
+	case item.Answer != nil:
+		c.addAnswer(at, item.Answer)
+	}
+}
+
+func (c *conversation) addAnswer(at int, a *model.Answer) {
+	tools := a.Tools
+	if before := len(c.views) - 1; tools == nil && before >= 0 {
+		tools = c.views[before].tools
+	}
+	c.answers = append(c.answers, placed[model.Answer]{at, a})
+	c.views = append(c.views, view{a.State, tools})
+	if a.Finish == model.End {
+		c.first, c.begin = len(c.answers), a.Read
+	}
+}
+
+// view gives what a step saw or, the live one, sees. Before any answer has
+// recorded tools they are those of the live step.
+func (c *conversation) view(step int) view {
+	if step >= len(c.views) {
+		return c.live
+	}
+	v := c.views[step]
+	if v.tools == nil {
+		v.tools = c.live.tools
+	}
+	return v
+}
+
+// guesses reports whether some step of the run is shown the live tools because
+// none were recorded.
+func (c *conversation) guesses() bool {
+	return c.first < len(c.views) && c.views[c.first].tools == nil
 }
 
 // recorded gives an answer that is on the record, nil for the live one.

@@ -24,6 +24,7 @@ type play struct {
 	lines []string
 
 	messages, answers int
+	terse             bool // tools are not recorded
 }
 
 func newPlay(role string) *play {
@@ -76,6 +77,9 @@ func ask(t testing.TB, m *script.Model, r model.Request) (*model.Answer, error) 
 func (p *play) record(a *model.Answer) {
 	kept := *a
 	kept.Tools, kept.State = p.tools, p.self.State
+	if p.terse {
+		kept.Tools = nil
+	}
 	kept.Calls = nil
 	for i, c := range a.Calls {
 		c.ID = identity.CallID(fmt.Sprintf("call-%d-%d", p.answers, i))

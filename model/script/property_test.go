@@ -58,10 +58,8 @@ func TestKeptBrainsChangeNothing(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
-	parameters.MinSuccessfulTests = 60
-	if testing.Short() {
-		parameters.MinSuccessfulTests = 10
-	}
+	parameters.MinSuccessfulTests = cases
+	parameters.MaxShrinkCount = 50
 	properties := gopter.NewProperties(parameters)
 	properties.Property("kept, fed anew and forgetful models agree", prop.ForAll(
 		func(ops []int, worldSeed int64) (string, error) {
@@ -82,7 +80,8 @@ func agree(t *testing.T, source string, world *rand.Rand) string {
 	defer func() { forgetful.Close() }()
 
 	p := newPlay("root")
-	for range 25 {
+	p.terse = world.Intn(4) == 0
+	for range 15 {
 		stir(p, world)
 		if world.Intn(3) == 0 {
 			forgetful.Close()

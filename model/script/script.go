@@ -125,29 +125,27 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	if m.closed {
 		return nil, errcode.New(errcode.LLMCallFailed, "model %s is closed", m.name)
 	}
-	c := newConversation(r)
-	b := m.brain(c)
-	answer, err := b.feed(ctx, c)
+	b := m.brain(r)
+	answer, err := b.feed(ctx)
 	if err != nil || answer.Finish == model.End || b.vm == nil {
 		b.close()
 		return answer, err
 	}
-	b.remember(c)
 	m.cache.put(r.Self.ID, b)
 	return answer, nil
 }
 
-// brain gives the kept brain of the conversation's agent if it stands where
-// the conversation goes on, else one that has read nothing yet.
-func (m *Model) brain(c *conversation) *brain {
-	kept := m.cache.take(c.self.ID)
-	if kept != nil && kept.fits(c) {
+// brain gives the kept brain of r's agent if it can go on with r, else a new
+// one.
+func (m *Model) brain(r model.Request) *brain {
+	kept := m.cache.take(r.Self.ID)
+	if kept != nil && kept.follow(r) {
 		return kept
 	}
 	if kept != nil {
 		kept.close()
 	}
-	return &brain{model: m, next: c.first, read: c.begin, wish: wish{Op: opReceive}}
+	return newBrain(m, r)
 }
 
 //go:embed brain.js

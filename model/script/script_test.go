@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
 )
@@ -36,13 +35,13 @@ func Example() {
 				fmt.Println(err)
 				return
 			}
-			fmt.Printf("%s %q %s\n", delta.Answer.Finish, delta.Answer.Text, delta.Answer.Value)
+			fmt.Println(delta.Answer.Finish, delta.Answer.Text+string(delta.Answer.Value))
 			conversation = append(conversation, model.Item{Answer: delta.Answer})
 		}
 	}
 	// Output:
-	// continue "looking at the logs"
-	// end "" {"done":"the logs","tools":["read_file"]}
+	// continue looking at the logs
+	// end {"done":"the logs","tools":["read_file"]}
 }
 
 // Each case runs twice: with the brain kept between the steps, and fed anew at
@@ -284,6 +283,24 @@ func TestAfterAFailedTurnTheNextMessageStartsAnew(t *testing.T) {
 	}
 }
 
+// The runtime ended a turn itself, where a kept brain wanted to go on.
+func TestAfterATurnThatWasEndedTheNextMessageStartsAnew(t *testing.T) {
+	p := newPlay("root")
+	p.tell(`1`)
+	m := load(t, script.Config{}, `role("root", function* (task) { yield call("echo"); return task.payload })`)
+	if _, err := ask(t, m, p.request()); err != nil {
+		t.Fatal(err)
+	}
+	p.record(&model.Answer{Finish: model.End, Read: 1})
+	p.tell(`2`)
+	if err := p.run(t, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"end  read=1", "calls echo{} read=2", "end 2 read=2"}, p.lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestABrainThatChangedDiverges(t *testing.T) {
 	const before = `role("root", function* () { yield call("echo", {a: 1, b: 2}); yield say("hi"); yield receive(); return 1 })`
 	tests := []struct{ name, after, step, was, is string }{
@@ -356,6 +373,28 @@ func TestAStepThatIsAskedAgainSeesTheNewRequest(t *testing.T) {
 		if err != nil || a.Text != state {
 			t.Fatalf("got %v, %v; want %q", a, err, state)
 		}
+	}
+}
+
+// Before any tools were recorded, steps are shown those of the request.
+func TestAKeptBrainDoesNotRememberToolsThatWereNotRecorded(t *testing.T) {
+	p := newPlay("root")
+	p.terse = true
+	p.tell(`1`)
+	m := load(t, script.Config{}, `role("root", function* () { const before = tools; yield say("x"); yield say("y"); return before })`)
+	var last *model.Answer
+	for _, tool := range []string{"a", "a", "b"} {
+		p.tools = []string{tool}
+		a, err := ask(t, m, p.request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.record(a)
+		p.terse = false // the second answer records its tools
+		last = a
+	}
+	if got := string(last.Value); got != `["b"]` {
+		t.Errorf("got %s, want what feeding it anew gives", got)
 	}
 }
 
