@@ -21,6 +21,7 @@ const User = "user"
 // says, to root and to user; the operator to every agent, as user. A message
 // with a delay is delivered when it is due.
 func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
+	c = identified(c)
 	m := model.Message{ID: identity.Derive(string(c.ID), "message"), From: User, To: to, Payload: payload, CreatedAt: rt.now()}
 	sent := builtin.Sent{MessageID: m.ID}
 	var due time.Time

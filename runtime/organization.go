@@ -34,8 +34,11 @@ func (rt *Runtime) FindRole(_ context.Context, _ tool.Call, name string) (*org.R
 	return &role, nil
 }
 
-// CreateRole implements builtin.Roles; any principal may be the call's.
+// CreateRole implements builtin.Roles. Any principal may be the call's; the
+// id of a call that no agent makes may be left out, here as in Send and
+// Terminate. Errors: those of org.CreateRole.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
+	c = identified(c)
 	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
 	if c.By.Kind == identity.Configuration {
 		id = identity.RoleID(identity.Derive("config role", spec.Name))
@@ -51,6 +54,14 @@ func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec)
 		return nil
 	})
 	return role, err
+}
+
+// identified gives a call that no agent makes an id of its own.
+func identified(c tool.Call) tool.Call {
+	if c.ID == "" {
+		c.ID = identity.CallID(identity.Fresh())
+	}
+	return c
 }
 
 // UpdateRole changes a role and says who gains or loses what; with dryRun it
@@ -164,6 +175,7 @@ func (rt *Runtime) spawned(a org.Agent) journal.AgentSpawned {
 
 // Terminate implements builtin.Agents: it ends an agent and everything below.
 func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
+	c = identified(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
 		return nil // by an earlier try of this call
 	}
