@@ -1,0 +1,162 @@
+package gateway_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+func TestAgentsAreListedByAgeTerminatedOnesToo(t *testing.T) {
+	h := open(t, team)
+	task := h.work(t, "go")
+	c := h.client()
+	list := collect(t, c.Agents(t.Context(), task.ID, ""))
+	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != gateway.Idle {
+		t.Fatalf("agents %+v", list)
+	}
+	ended, err := c.Terminate(t.Context(), "clerk", "enough")
+	if err != nil || ended.ID != list[1].ID || ended.Status != gateway.Terminated || ended.Reason != "enough" {
+		t.Fatalf("terminated: %+v, %v", ended, err)
+	}
+	if list = collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != gateway.Terminated {
+		t.Errorf("agents after the end of one: %+v", list)
+	}
+	if list = collect(t, c.Agents(t.Context(), "", gateway.Terminated)); len(list) != 1 || list[0].Role != "clerk" {
+		t.Errorf("terminated agents: %+v", list)
+	}
+	if list = collect(t, c.Agents(t.Context(), "", gateway.Idle)); len(list) != 1 || list[0].Role != "root" {
+		t.Errorf("idle agents: %+v", list)
+	}
+	if list = collect(t, c.Agents(t.Context(), "other", "")); len(list) != 0 {
+		t.Errorf("agents of no task: %+v", list)
+	}
+	if _, err := c.Terminate(t.Context(), string(task.Top), ""); errcode.Of(err) != errcode.NotChildAgent {
+		t.Errorf("ending a root: %v, want not_child_agent", err)
+	}
+}
+
+func TestOneAgentIsShownWithBriefAndTools(t *testing.T) {
+	h := open(t, team)
+	h.work(t, "go")
+	clerk, err := h.client().Agent(t.Context(), "clerk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if clerk.Brief.Objective != "o" || strings.Join(clerk.Tools, " ") != "put_artifact get_artifact read_file write_file list_files get_workspace_info" {
+		t.Errorf("got %+v", clerk)
+	}
+}
+
+func TestANameThatSeveralAgentsShareIsAmbiguous(t *testing.T) {
+	h := open(t, team)
+	h.work(t, "one")
+	h.work(t, "two")
+	_, err := h.client().Agent(t.Context(), "clerk")
+	if errcode.Of(err) != errcode.Conflict {
+		t.Fatalf("got %v, want conflict", err)
+	}
+	release := make(chan struct{})
+	h = open(t, func(r model.Request) model.Answer {
+		if r.Items[0].Message != nil && strings.Contains(string(r.Items[0].Message.Payload), "wait") {
+			<-release
+		}
+		return team(r)
+	})
+	h.work(t, "one")
+	id := h.start(t, "wait")
+	root, err := h.client().Agent(t.Context(), "root")
+	if err != nil || root.Task != id || root.Status != gateway.Working {
+		t.Errorf("the root of the running task: %+v, %v", root, err)
+	}
+	close(release)
+	if _, err := h.rt.Wait(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMessageReachesTheAgent(t *testing.T) {
+	h := open(t, team)
+	task := h.work(t, "go")
+	path := "POST /api/v1/agents/" + string(task.Top) + "/messages"
+	status, _ := h.ask(t, path, `{"text":"hello"}`)
+	if status != http.StatusAccepted {
+		t.Errorf("status %d, want 202", status)
+	}
+	later := get[builtin.Sent](t, h, path, `{"payload":[1],"delayMs":1000}`)
+	if later.MessageID == "" || later.Due == nil {
+		t.Errorf("a delayed message: %+v", later)
+	}
+	inbox, err := h.store.Inbox(t.Context(), task.Top)
+	if err != nil || len(inbox) != 1 || string(inbox[0].Payload) != `{"text":"hello"}` || inbox[0].From != "user" {
+		t.Errorf("inbox %+v, %v", inbox, err)
+	}
+}
+
+func TestAnAgentAtWorkIsAborted(t *testing.T) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	h := open(t, func(model.Request) model.Answer {
+		close(reached)
+		<-release
+		return end("late")
+	})
+	id := h.start(t, "go")
+	<-reached
+	if _, err := h.client().Abort(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	task, err := h.rt.Wait(t.Context(), id)
+	if err != nil || task.Status != org.Failed {
+		t.Errorf("the task is %v, %v, want failed", task.Status, err)
+	}
+	if _, err := h.client().Abort(t.Context(), string(task.Top)); errcode.Of(err) != errcode.Conflict {
+		t.Errorf("aborting one at rest: %v, want conflict", err)
+	}
+}
+
+func TestATaskIsCancelled(t *testing.T) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	h := open(t, func(model.Request) model.Answer {
+		close(reached)
+		<-release
+		return end("late")
+	})
+	id := h.start(t, "go")
+	<-reached
+	task, err := h.client().Cancel(t.Context(), string(id), "no longer needed")
+	close(release)
+	if err != nil || task.Status != org.Cancelled || !strings.Contains(task.Error.Message, "no longer needed") {
+		t.Fatalf("got %+v, %v", task, err)
+	}
+	again, err := h.client().Cancel(t.Context(), string(id), "")
+	if err != nil || again.Error.Message != task.Error.Message {
+		t.Errorf("cancelled again: %+v, %v", again, err)
+	}
+	if list := collect(t, h.client().Tasks(t.Context(), "cancelled")); len(list) != 1 || list[0].Text != "go" {
+		t.Errorf("cancelled tasks: %+v", list)
+	}
+}
+
+func TestAJournalHasWhatItsAgentDid(t *testing.T) {
+	h := open(t, team)
+	h.work(t, "go")
+	var types []string
+	for _, e := range collect(t, h.client().Journal(t.Context(), "clerk")) {
+		types = append(types, string(e.Body.Type()))
+		if _, ok := e.Body.(journal.ToolCall); ok && e.Role != "clerk" {
+			t.Errorf("a call of %s in the clerk's journal", e.Role)
+		}
+	}
+	for _, want := range []string{"message_taken", "model_answered", "tool_call", "tool_result", "tool_error", "message"} {
+		if !strings.Contains(strings.Join(types, " "), want) {
+			t.Errorf("no %s in %v", want, types)
+		}
+	}
+}

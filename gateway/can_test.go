@@ -1,0 +1,120 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+func TestTheGatesAnswerComesWithItsReason(t *testing.T) {
+	h := open(t, team)
+	h.tool(t, "phones", "ring", "open")
+	task := h.work(t, "go") // makes the role clerk, of artifact and workspace
+	h.role(t, "caller", "phones")
+	h.role(t, "idle")
+	get[gateway.Role](t, h, "POST /api/v1/roles", `{"name":"all"}`)
+	tests := []struct {
+		question string
+		code     errcode.Code // "" is allowed
+		group    toolgroups.GroupID
+		rule     string
+	}{
+		{`{"role":"clerk","tool":"read_file"}`, "", "workspace", "group workspace, through role clerk"},
+		{`{"role":"all","tool":"read_file"}`, "", "workspace", "group workspace, through role all, which uses every group"},
+		{`{"role":"clerk","tool":"run_command"}`, errcode.ToolNotAvailable, "command", "the toolGroups of role clerk"},
+		{`{"role":"idle","tool":"read_file"}`, errcode.ToolNotAvailable, "workspace", "the toolGroups of role idle"},
+		{`{"role":"clerk","tool":"read_file","group":["artifact"]}`, errcode.ToolNotAvailable, "workspace", "the groups asked for"},
+		{`{"role":"clerk","tool":"read_file","group":["artifact","workspace"]}`, "", "workspace", "group workspace, through role clerk"},
+		{`{"role":"clerk","tool":"read_file","group":["*"]}`, "", "workspace", "group workspace, through role clerk"},
+		{`{"role":"clerk","tool":"read_file","group":[]}`, errcode.ToolNotAvailable, "workspace", "the groups asked for"},
+		{`{"role":"caller","tool":"ring"}`, errcode.ToolNotAvailable, "phones", "its group offers it in the states open"},
+		{`{"role":"caller","tool":"ring","state":"open"}`, "", "phones", "group phones, through role caller"},
+		{`{"role":"clerk","tool":"no_such_tool"}`, errcode.UnknownTool, "", "no tool group has a tool of this name"},
+		{`{"role":"nobody","tool":"read_file"}`, errcode.RoleNotFound, "", "only roles and agents that exist may call"},
+		{`{"role":"root","tool":"create_role"}`, "", "org_management", "root uses org_management alone"},
+		{`{"role":"root","tool":"read_file"}`, errcode.ToolNotAvailable, "workspace", "root uses org_management alone"},
+		{`{"agent":"clerk","tool":"read_file"}`, "", "workspace", "group workspace, through role clerk"},
+		{`{"agent":"clerk","tool":"run_command"}`, errcode.ToolNotAvailable, "command", "the toolGroups of role clerk"},
+		{`{"agent":"clerk","tool":"read_file","group":["artifact"]}`, errcode.ToolNotAvailable, "workspace", "the groups asked for"},
+		{`{"agent":"` + string(task.Top) + `","tool":"send_message"}`, "", "org_management", "root uses org_management alone"},
+		{`{"agent":"` + string(task.Top) + `","tool":"send_message","group":["artifact"]}`, "", "org_management", "root uses org_management alone"},
+		{`{"agent":"nobody","tool":"read_file"}`, errcode.AgentNotFound, "", "only roles and agents that exist may call"},
+	}
+	for _, test := range tests {
+		t.Run(test.question, func(t *testing.T) {
+			got := get[gateway.Verdict](t, h, "POST /api/v1/can", test.question)
+			if got.Code != test.code || got.Allowed != (test.code == "") || got.Group != test.group || got.Rule != test.rule {
+				t.Errorf("got %+v", got)
+			}
+			if !strings.Contains(got.Reason, got.Tool) || got.Tool == "" {
+				t.Errorf("the reason %q does not name the tool %q", got.Reason, got.Tool)
+			}
+		})
+	}
+}
+
+func TestATerminatedAgentMayNothing(t *testing.T) {
+	h := open(t, team)
+	h.work(t, "go")
+	ended, err := h.client().Terminate(t.Context(), "clerk", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := get[gateway.Verdict](t, h, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
+	if got.Allowed || got.Code != errcode.AgentNotFound {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Whoever who lists, can allows, and nobody else.
+func TestWhoAndCanAgree(t *testing.T) {
+	h := open(t, team)
+	h.tool(t, "phones", "ring", "open")
+	h.work(t, "one")
+	h.work(t, "two")
+	h.role(t, "caller", "phones", "artifact")
+	h.role(t, "idle")
+	get[gateway.Role](t, h, "POST /api/v1/roles", `{"name":"all"}`)
+	names := []string{"root"}
+	for _, role := range collect(t, h.client().Roles(t.Context())) {
+		names = append(names, string(role.ID))
+	}
+	agents := collect(t, h.client().Agents(t.Context(), "", ""))
+	for _, tool := range []string{"create_role", "put_artifact", "read_file", "run_command", "ring"} {
+		for _, more := range []string{``, `,"state":"open"`, `,"group":["phones","org_management"]`} {
+			who := get[gateway.Holders](t, h, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
+			listed := map[string]bool{}
+			for _, r := range who.Roles {
+				listed[string(r.ID)] = true
+			}
+			for _, a := range who.Agents {
+				listed[string(a.ID)] = true
+			}
+			check := func(kind, ref string) {
+				got := get[gateway.Verdict](t, h, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
+				if got.Allowed != listed[ref] {
+					t.Errorf("%s%s: %s %s is listed: %v, allowed: %v", tool, more, kind, ref, listed[ref], got.Allowed)
+				}
+			}
+			for _, name := range names {
+				check("role", name)
+			}
+			for _, agent := range agents {
+				check("agent", string(agent.ID))
+			}
+		}
+	}
+}
+
+func TestNobodyMayCallAToolThatIsNotThere(t *testing.T) {
+	h := open(t, team)
+	status, body := h.ask(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
+	if status != http.StatusOK || !strings.Contains(body, `"roles":[],"agents":[]`) || !strings.Contains(body, "unknown_tool") {
+		t.Errorf("got %d %s", status, body)
+	}
+}

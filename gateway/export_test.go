@@ -1,0 +1,7 @@
+package gateway
+
+// Statuses is the table from codes to HTTP statuses.
+var Statuses = statuses
+
+// MaxSocketPath is how many bytes the path of a socket may have.
+const MaxSocketPath = maxSocketPath

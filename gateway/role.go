@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Role is a role's record and those of its groups that are inert: nobody has
+// registered them, or not the owner they were meant of.
+type Role struct {
+	org.Role
+	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
+}
+
+// RoleRequest asks for a role or for a change of one. What is left out is
+// completed as org.CreateRole says, or stays as it is.
+type RoleRequest struct {
+	Name   string          `json:"name,omitempty"`
+	Prompt string          `json:"rolePrompt,omitempty"`
+	Model  string          `json:"llmServiceId,omitempty"`
+	Use    *toolgroups.Set `json:"toolGroups,omitempty"`
+	Grant  *toolgroups.Set `json:"grant,omitempty"`
+	Limits org.Limits      `json:"limits,omitzero"`
+}
+
+func (q RoleRequest) spec() org.RoleSpec {
+	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits}
+}
+
+// RoleChange is a changed role and what the change means to agents.
+type RoleChange struct {
+	Role Role     `json:"role"`
+	Diff org.Diff `json:"diff"`
+}
+
+func (a *api) listRoles(r *http.Request) (any, error) {
+	byName := func(role org.Role) string { return role.Name }
+	return paginate(r, a.org().Roles(), byName, a.role)
+}
+
+func (a *api) showRole(r *http.Request) (any, error) {
+	role, err := a.org().FindRole(r.PathValue("id"))
+	return a.role(role), err
+}
+
+// createRole makes a role; a role that is just so is answered as it is.
+func (a *api) createRole(r *http.Request) (any, error) {
+	q, err := decode[RoleRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	dry, err := flag(r, "dryRun")
+	if err != nil {
+		return nil, err
+	}
+	if dry {
+		role, err := a.org().PlanRole(operator, q.spec())
+		return a.role(role), err
+	}
+	role, err := a.rt.CreateRole(r.Context(), asOperator(), q.spec())
+	return status{http.StatusCreated, a.role(role)}, err
+}
+
+func (a *api) updateRole(r *http.Request) (any, error) {
+	q, err := decode[RoleRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	role, dry, err := a.roleToChange(r)
+	if err != nil {
+		return nil, err
+	}
+	next, diff, err := a.rt.UpdateRole(operator, role.ID, q.spec(), dry)
+	return RoleChange{a.role(next), diff}, err
+}
+
+// deleteRole takes a role out of use and answers with it as it is then.
+func (a *api) deleteRole(r *http.Request) (any, error) {
+	role, dry, err := a.roleToChange(r)
+	if err != nil {
+		return nil, err
+	}
+	diff, err := a.rt.DeleteRole(operator, role.ID, dry)
+	role.Status, role.Revision = org.Deleted, role.Revision+1
+	return RoleChange{a.role(role), diff}, err
+}
+
+func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error) {
+	if dry, err = flag(r, "dryRun"); err != nil {
+		return role, dry, err
+	}
+	role, err = a.org().FindRole(r.PathValue("id"))
+	return role, dry, err
+}
+
+// role shows a role.
+func (a *api) role(role org.Role) Role {
+	shown := Role{Role: role}
+	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
+	for _, id := range append(role.Use.IDs(), role.Grant.IDs()...) {
+		owner := snapshot.Owner(id)
+		if inert := owner == "" || owner != role.GroupOwners[id]; inert && !seen[id] {
+			shown.Dangling = append(shown.Dangling, id)
+		}
+		seen[id] = true
+	}
+	return shown
+}
+
+// roleName gives a role's name, of deleted ones too.
+func (a *api) roleName(id identity.RoleID) string {
+	if role, ok := a.org().Role(id); ok {
+		return role.Name
+	}
+	return string(id)
+}
+
+// roleID finds a role by id or exact name; root is one too.
+func (a *api) roleID(ref string) (identity.RoleID, error) {
+	if ref == org.RootRole {
+		return org.RootRole, nil
+	}
+	role, err := a.org().FindRole(ref)
+	return role.ID, err
+}
+
+// asOperator is a call of the operator's own, under a fresh id.
+func asOperator() tool.Call {
+	return tool.Call{ID: identity.CallID(identity.Fresh()), By: operator}
+}
+
+// errNothing refuses a request that has nothing in it.
+func errNothing(what string) error {
+	return errcode.New(errcode.InvalidArguments, "the body has nothing to %s", what)
+}
