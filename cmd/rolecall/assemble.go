@@ -95,8 +95,8 @@ const noModel = `no model thinks for this organization. Give a configuration wit
 
 // configure puts a configuration in force.
 func (h *house) configure(cfg *config.Config) error {
-	if err := h.checkGroups(cfg); err != nil {
-		return err
+	if faults := h.groupFaults(cfg); faults != nil {
+		return config.Join(nil, faults...)
 	}
 	h.models, h.preset = map[string]model.Model{}, cfg.Organization.Model
 	for _, m := range cfg.Models {
@@ -145,9 +145,9 @@ func groupIDs(names []string) []toolgroups.GroupID {
 	return ids
 }
 
-// checkGroups refuses group ids that nobody registered: in a configuration
-// they are mistakes.
-func (h *house) checkGroups(cfg *config.Config) error {
+// groupFaults finds group ids that nobody registered: in a configuration they
+// are mistakes.
+func (h *house) groupFaults(cfg *config.Config) []*config.Error {
 	known := []string{}
 	for _, id := range h.groups.Snapshot().IDs() {
 		known = append(known, string(id))
@@ -165,8 +165,5 @@ func (h *house) checkGroups(cfg *config.Config) error {
 		check("toolGroups", r.ToolGroups)
 		check("grant", r.Grant)
 	}
-	if len(faults) == 0 {
-		return nil
-	}
-	return config.Join(nil, faults...)
+	return faults
 }

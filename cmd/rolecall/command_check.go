@@ -30,9 +30,7 @@ func checkFunc(ctx context.Context, c *common) error {
 		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
 	}
 	cfg, err := config.Load(c.files, c.env)
-	if err == nil {
-		err = tryOut(ctx, c, cfg)
-	}
+	err = tryOut(ctx, c, cfg, err)
 	if c.json {
 		return printCheck(c, cfg, err)
 	}
@@ -43,9 +41,9 @@ func checkFunc(ctx context.Context, c *common) error {
 	return err
 }
 
-// tryOut puts the configuration in force on a data directory of its own,
-// which finds what the files alone do not show.
-func tryOut(ctx context.Context, c *common, cfg *config.Config) error {
+// tryOut puts the configuration together on a data directory of its own,
+// which finds what the files alone do not show. loaded is what Load found.
+func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) error {
 	dir, err := os.MkdirTemp("", "rolecall-check-")
 	if err != nil {
 		return err
@@ -57,7 +55,11 @@ func tryOut(ctx context.Context, c *common, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.configure(cfg), h.Close())
+	err = config.Join(loaded, h.groupFaults(cfg)...)
+	if err == nil {
+		err = h.configure(cfg)
+	}
+	return errors.Join(err, h.Close())
 }
 
 // printCheck prints {"ok", "errors"}; the status still tells.

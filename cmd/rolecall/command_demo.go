@@ -54,11 +54,12 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 	}
 	spec := org.TaskSpec{Text: demoTask, Caller: identity.ByOperator("cli"), Workspace: dir}
 	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
+		before := h.store.Seq()
 		id, err := h.start(ctx, spec, cfg)
 		if err != nil {
 			return err
 		}
-		if err := h.watch(ctx, c, id, 0); err != nil {
+		if err := h.watch(ctx, c, id, before, 0); err != nil {
 			return err
 		}
 		demoNext(c, filepath.Join(dir, demoReport), id)

@@ -46,7 +46,7 @@ with the configuration and workspace it was started with.`,
   rolecall run --resume 01a1fded-ba9c-76b0-b2c8-51f0fecce8df`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.resume == "" {
-				return exactly(1, "one task, in quotes,")(cmd, args)
+				return exactly(1, "one task in quotes")(cmd, args)
 			}
 			return exactly(0, "no task beside --resume")(cmd, args)
 		},
@@ -77,7 +77,7 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 		return err
 	}
 	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
-		id := identity.TaskID(o.resume)
+		id, before := identity.TaskID(o.resume), h.store.Seq()
 		if id != "" {
 			err = h.resume(ctx, id, cfg)
 		} else {
@@ -86,7 +86,7 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 		if err != nil {
 			return err
 		}
-		return h.watch(ctx, c, id, o.timeout)
+		return h.watch(ctx, c, id, before, o.timeout)
 	})
 }
 
@@ -226,8 +226,8 @@ func (h *house) recorded(ctx context.Context, hash string) (*config.Config, erro
 	return config.Read(files, os.LookupEnv)
 }
 
-// watch shows a task at work and prints its result.
-func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, timeout time.Duration) error {
+// watch shows a task at work, as from event before on, and prints its result.
+func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
 	if timeout > 0 {
 		stop := time.AfterFunc(timeout, func() {
@@ -237,7 +237,7 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, timeou
 		})
 		defer stop.Stop()
 	}
-	if err := h.show(ctx, c, id); err != nil {
+	if err := h.show(ctx, c, id, before); err != nil {
 		return err
 	}
 	task, err := h.rt.Wait(ctx, id)
@@ -247,14 +247,15 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, timeou
 	return printResult(c, task)
 }
 
-// show prints a task's events until it has ended or ctx does.
-func (h *house) show(ctx context.Context, c *common, id identity.TaskID) error {
+// show prints a task's events until it has ended or ctx does. Those up to
+// before were shown by an earlier process: the view only learns from them,
+// but for the end.
+func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	task, err := h.rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
 	}
 	view := newView(c, h.rt.Org())
-	defer view.close()
 	for e, err := range h.store.Follow(ctx, task.FirstSeq, true) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
@@ -262,11 +263,13 @@ func (h *house) show(ctx context.Context, c *common, id identity.TaskID) error {
 		if e.Task != id || !journal.Public(e.Body) {
 			continue
 		}
-		if err := view.event(e); err != nil {
-			return err
+		_, ended := e.Body.(journal.Result)
+		if e.Seq <= before && !ended {
+			view.learn(e)
+			continue
 		}
-		if _, ended := e.Body.(journal.Result); ended {
-			return nil
+		if err := view.event(e); err != nil || ended {
+			return err
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -18,8 +19,8 @@ import (
 
 // view shows a task's events as they come.
 type view interface {
+	learn(e journal.Event) // an event of the past, not to be shown
 	event(e journal.Event) error
-	close()
 }
 
 // newView picks how to show events: as JSON on stdout, as a tree on a
@@ -48,8 +49,8 @@ func widthOf(f *os.File) int {
 // jsonView prints one event a line.
 type jsonView struct{ *json.Encoder }
 
+func (v jsonView) learn(journal.Event)         {}
 func (v jsonView) event(e journal.Event) error { return v.Encode(e) }
-func (v jsonView) close()                      {}
 
 // lineView prints a line for each event worth one.
 type lineView struct {
@@ -67,7 +68,7 @@ func (v *lineView) event(e journal.Event) error {
 	return err
 }
 
-func (v *lineView) close() {}
+func (v *lineView) learn(e journal.Event) { v.name(e) }
 
 // line words an event; "" when it is not worth a line.
 func (v *lineView) line(e journal.Event) string {
@@ -79,7 +80,7 @@ func (v *lineView) line(e journal.Event) string {
 		return fmt.Sprintf("- %s  %s", who, clean(b.Reason))
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
-			return v.paint(red, fmt.Sprintf("! %s  %s  denied: %s: %s", who, clean(b.Tool), b.Code, clean(b.Reason)))
+			return v.paint(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, clean(b.Tool), refusal(b.Code), b.Code, clean(b.Reason)))
 		}
 		return fmt.Sprintf("  %s  %s %s", who, b.Tool, brief(b.Args, 60))
 	case journal.ToolError:
@@ -94,10 +95,18 @@ func (v *lineView) line(e journal.Event) string {
 	return ""
 }
 
+// refusal says what became of a call that did not run.
+func refusal(code errcode.Code) string {
+	if code == errcode.ToolInterrupted {
+		return "not repeated"
+	}
+	return journal.Denied
+}
+
 // failure words a call that failed; denials were worded with the call.
 func (v *lineView) failure(who string, b journal.ToolError) string {
 	switch b.Code {
-	case "tool_not_available", "unknown_tool", "invalid_arguments", "tool_interrupted":
+	case errcode.ToolNotAvailable, errcode.UnknownTool, errcode.InvalidArguments, errcode.ToolInterrupted:
 		return ""
 	}
 	return v.paint(red, fmt.Sprintf("! %s  %s  %s", who, clean(b.Tool), brief(b.Result, 100)))
@@ -182,7 +191,10 @@ func (v *treeView) event(e journal.Event) error {
 	return v.draw()
 }
 
-func (v *treeView) close() {}
+func (v *treeView) learn(e journal.Event) {
+	v.lines.learn(e)
+	v.note(e)
+}
 
 // note keeps what the tree shows of an event.
 func (v *treeView) note(e journal.Event) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/examples/internal/count"
+	"github.com/rolecall/rolecall/internal/count"
 )
 
 const small = `192.0.2.1 - - [17/Mar/2026:23:58:01 +0000] "POST /api/checkout?x=1 HTTP/1.1" 502 100 "-" "app"
@@ -53,7 +53,7 @@ func TestAnEmptyLogHasNoFigures(t *testing.T) {
 }
 
 func TestTheBundledLogHoldsItsIncident(t *testing.T) {
-	f, err := os.Open("../../incident-desk/access.log")
+	f, err := os.Open("../../examples/incident-desk/access.log")
 	if err != nil {
 		t.Fatal(err)
 	}
