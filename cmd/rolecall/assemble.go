@@ -33,6 +33,8 @@ type house struct {
 	models  map[string]model.Model // by name
 	preset  string                 // the organization's model
 	closers []io.Closer
+
+	screen *screen // where a task is shown; nil when none is
 }
 
 // assemble opens the data directory and puts the house together.

@@ -95,10 +95,12 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 func withHouse(ctx context.Context, c *common, fn func(context.Context, *house) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h, err := assemble(ctx, c, assembly{console: c.err, fatal: func(err error) { cancel(err) }})
+	screen := newScreen(c.err)
+	h, err := assemble(ctx, c, assembly{console: screen, fatal: func(err error) { cancel(err) }})
 	if err != nil {
 		return err
 	}
+	h.screen = screen
 	stop, err := h.serve(c)
 	if err != nil {
 		return errors.Join(err, h.Close())
@@ -255,7 +257,7 @@ func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before 
 	if err != nil {
 		return err
 	}
-	view := newView(c, h.rt.Org())
+	view := newView(c, h.screen)
 	for e, err := range h.store.Follow(ctx, task.FirstSeq, true) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)

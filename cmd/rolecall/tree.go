@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+)
+
+// treeView keeps the tree of agents at the bottom of a terminal and prints
+// what was refused, and what agents say to each other, above it.
+type treeView struct {
+	lines  *lineView
+	agents []*node // parents before children
+}
+
+// node is an agent in the tree.
+type node struct {
+	id, parent identity.AgentID
+	depth      int
+	doing      string
+	calls      int
+	denied     int
+}
+
+func (v *treeView) learn(e journal.Event) {
+	v.lines.learn(e)
+	v.note(e)
+}
+
+func (v *treeView) event(e journal.Event) error {
+	line := v.lines.line(e)
+	v.note(e)
+	switch e.Body.(type) {
+	case journal.MessageSent, journal.Failed:
+		line += "\n"
+	case journal.ToolCall, journal.ToolError:
+		if line != "" && strings.Contains(line, "! ") {
+			line += "\n"
+			break
+		}
+		line = ""
+	default:
+		line = ""
+	}
+	return v.lines.screen.update(line, v.tree())
+}
+
+// note keeps what the tree shows of an event.
+func (v *treeView) note(e journal.Event) {
+	switch b := e.Body.(type) {
+	case journal.AgentSpawned:
+		v.insert(&node{id: e.Agent, parent: b.Parent, doing: "starts"})
+	case journal.AgentTerminated:
+		v.doing(e.Agent, "terminated")
+	case journal.ToolCall:
+		if n := v.find(e.Agent); n != nil {
+			n.calls++
+			n.doing = b.Tool
+			if b.Decision == journal.Denied {
+				n.denied++
+			}
+		}
+	case journal.ModelAnswered:
+		switch b.Answer.Finish {
+		case model.End:
+			v.doing(e.Agent, "done")
+		case model.Wait:
+			v.doing(e.Agent, "waits")
+		}
+	case journal.Failed:
+		v.doing(e.Agent, "failed")
+	}
+}
+
+func (v *treeView) doing(id identity.AgentID, what string) {
+	if n := v.find(id); n != nil {
+		n.doing = what
+	}
+}
+
+func (v *treeView) find(id identity.AgentID) *node {
+	for _, n := range v.agents {
+		if n.id == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// insert puts an agent behind its parent's last descendant.
+func (v *treeView) insert(n *node) {
+	at := len(v.agents)
+	for i, p := range v.agents {
+		if p.id != n.parent {
+			continue
+		}
+		n.depth = p.depth + 1
+		for at = i + 1; at < len(v.agents) && v.agents[at].depth > p.depth; at++ {
+		}
+		break
+	}
+	v.agents = append(v.agents[:at], append([]*node{n}, v.agents[at:]...)...)
+}
+
+// tree words the agents, a line each.
+func (v *treeView) tree() []string {
+	list := make([]string, 0, len(v.agents))
+	for _, n := range v.agents {
+		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.names[string(n.id)], n.doing, n.calls)
+		if n.denied > 0 {
+			text += fmt.Sprintf(", %d denied", n.denied)
+		}
+		list = append(list, v.lines.paint(stateColour(n.doing), cut(text, v.lines.screen.width-1)))
+	}
+	return list
+}
+
+func stateColour(doing string) string {
+	switch doing {
+	case "done":
+		return green
+	case "failed":
+		return red
+	case "waits", "terminated":
+		return dim
+	}
+	return "0"
+}
