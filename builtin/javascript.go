@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/rolecall/rolecall/internal/js"
 	"github.com/rolecall/rolecall/tool"
@@ -18,7 +19,7 @@ const runJavaScriptText = `Run JavaScript and get the value it returns. ` +
 	`code is the body of an async function: end it with return; await works; the variable input holds the argument input. ` +
 	`Answers the bare value as JSON; undefined becomes null; functions, symbols, BigInt and circular objects are refused. ` +
 	`There are no files, no network, no timers and no modules, and nothing is kept between calls; console output is discarded. ` +
-	`Limits: 5 seconds, 64 MiB of memory, 200000 characters of JSON as the result. ` +
+	`Limits: 30 seconds, 64 MiB of memory, 200000 characters of JSON as the result. ` +
 	`Example: {"code":"return input.reduce((a, b) => a + b, 0) / input.length","input":[3,4,8]} answers 5`
 
 const runJavaScriptInput = `{
@@ -43,7 +44,10 @@ type script struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
+// maxScript is how long one call may compute; the description says it.
+const maxScript = 30 * time.Second
+
 func evaluate(ctx context.Context, in script) (tool.Result, error) {
-	value, err := js.Run(ctx, in.Code, in.Input, js.Limits{})
+	value, err := js.Run(ctx, in.Code, in.Input, js.Limits{Time: maxScript})
 	return tool.Result{Structured: value}, err
 }

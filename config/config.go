@@ -35,6 +35,7 @@ type Config struct {
 	Organization Organization // the zero Organization when no document describes it
 	Roles        []Role
 	Models       []Model
+	Modules      []Module
 	Files        []File // everything read: documents first, then what they name
 }
 

@@ -13,6 +13,7 @@ func kinds() []kind {
 		{"organization", readOrganization},
 		{"role", readRole},
 		{"model", readModel},
+		{"module", readModule},
 
 		{name: "source"},
 		{name: "authService"},
@@ -23,7 +24,6 @@ func kinds() []kind {
 		{name: "broker"},
 		{name: "mcpServer"},
 		{name: "command"},
-		{name: "module"},
 		{name: "gateway"},
 		{name: "telemetry"},
 

@@ -220,7 +220,7 @@ func (q MessageRequest) payload() (json.RawMessage, error) {
 	case q.Text != "":
 		return json.Marshal(map[string]string{"text": q.Text})
 	}
-	return nil, errNothing("send: give payload or text")
+	return nil, errcode.New(errcode.InvalidArguments, "the body has nothing to send; give payload or text")
 }
 
 // abortAgent ends the turn an agent is in.

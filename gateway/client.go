@@ -81,7 +81,7 @@ func path(segments ...string) string {
 	return b.String()
 }
 
-// Do sends a request and gives the answer of a success, for the caller to
+// do sends a request and gives the answer of a success, for the caller to
 // close. Any other answer is an error.
 func (c *Client) do(ctx context.Context, q call) (*http.Response, error) {
 	var body io.Reader

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,10 +16,8 @@ import (
 )
 
 // taskEvents streams the public events of a task, up to its result: one a
-// line, or as server-sent events. With follow it waits for those to come. A
-// stream that breaks is cut off, so that it does not pass for a whole one.
+// line, or as server-sent events. With follow it waits for those to come.
 func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
-	id := identity.TaskID(r.PathValue("id"))
 	follow, err := flag(r, "follow")
 	if err != nil {
 		return err
@@ -27,36 +26,33 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	task, err := a.rt.TaskRecord(r.Context(), id)
+	task, err := a.rt.TaskRecord(r.Context(), identity.TaskID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := untilShutdown(r.Context())
 	defer cancel()
 	s := newStream(w, r)
-	live := follow && task.Status == org.Running
-	if live { // the peer learns that it is connected before the first event
+	ended := task.Status != org.Running
+	if follow && !ended { // the peer learns that it is connected before the first event
 		s.open()
 	}
-	for e, err := range a.rt.Store().Follow(ctx, max(after, task.FirstSeq), live) {
-		switch {
-		case err != nil && !s.opened:
-			return err
-		case err != nil:
-			a.log.Error("event stream broken", "task", id, "error", err)
-			panic(http.ErrAbortHandler)
-		case e.Task != id || !journal.Public(e.Body):
-			continue
-		}
-		if s.send(e) != nil {
-			return nil // the peer has gone
-		}
-		if _, ended := e.Body.(journal.Result); ended {
-			break
-		}
+	events := a.rt.Store().Follow(ctx, max(after, task.FirstSeq), follow && !ended)
+	if err := s.sendAll(task.ID, events); err != nil {
+		return a.cutOff(s, err)
 	}
-	s.close(task.Status != org.Running)
+	s.close(ended)
 	return nil
+}
+
+// cutOff ends a stream that the log broke: one that has begun visibly, so
+// that it does not pass for a whole one.
+func (a *api) cutOff(s *stream, err error) error {
+	if !s.opened {
+		return err
+	}
+	a.log.Error("event stream broken", "error", err)
+	panic(http.ErrAbortHandler)
 }
 
 // resumePoint gives the number of the last event the peer has seen: from
@@ -117,6 +113,26 @@ func (s *stream) open() {
 	s.w.Header().Set("Content-Type", kind)
 	s.w.WriteHeader(http.StatusOK)
 	_ = s.flush()
+}
+
+// sendAll sends the public events of a task, up to its result. The error is
+// that of the events; a peer that has gone ends the stream without one.
+func (s *stream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error]) error {
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		if e.Task != task || !journal.Public(e.Body) {
+			continue
+		}
+		if s.send(e) != nil {
+			return nil
+		}
+		if _, ended := e.Body.(journal.Result); ended {
+			return nil
+		}
+	}
+	return nil
 }
 
 func (s *stream) send(e journal.Event) error {

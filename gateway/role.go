@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -132,9 +131,4 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 // asOperator is a call of the operator's own, under a fresh id.
 func asOperator() tool.Call {
 	return tool.Call{ID: identity.CallID(identity.Fresh()), By: operator}
-}
-
-// errNothing refuses a request that has nothing in it.
-func errNothing(what string) error {
-	return errcode.New(errcode.InvalidArguments, "the body has nothing to %s", what)
 }

@@ -1,38 +1,41 @@
 package tool
 
 import (
-	"errors"
 	"reflect"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // maxSteps bounds how often a validation looks at a value with a schema. The
-// validator tries every alternative of every level, so a schema that contains
+// validator tries every alternative at every level, so a schema that contains
 // itself in three alternatives takes 3^n steps for n levels.
-const maxSteps = 1 << 20
+const maxSteps = 1 << 21
 
-// errCost refuses arguments whose validation would take more than maxSteps.
-var errCost = errors.New("nest too deep for the alternatives of the tool's schema: use fewer levels")
+// endless is the expansion of a schema that contains itself.
+const endless = maxSteps + 1
 
-// expansion counts the schemas a validation may visit below s, each as often
-// as it is reached; endless for a schema that contains itself.
-func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) (steps int, endless bool) {
+// affordable says whether doc, which is size bytes long, can be validated in
+// maxSteps. It counts only where a bound by size does not settle it.
+func (s *Schema) affordable(doc any, size int) bool {
+	return s.expansion < endless && s.expansion*size <= maxSteps || meter{}.steps(s.rules, doc) <= maxSteps
+}
+
+// expansion counts the schemas a validation may visit from s on, each as often
+// as it is reached. known holds those counted, and those begun as endless.
+func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if s == nil {
-		return 0, false
+		return 0
 	}
 	if steps, ok := known[s]; ok {
-		return steps, steps == 0 // 0: s is being counted
+		return steps
 	}
-	known[s] = 0
-	steps = 1
+	known[s] = endless
+	steps := 1
 	for _, next := range append(beside(s), below(s)...) {
-		more, loops := expansion(next, known)
-		endless = endless || loops
-		steps = min(steps+more, maxSteps+1)
+		steps = min(steps+expansion(next, known), endless)
 	}
 	known[s] = steps
-	return steps, endless
+	return steps
 }
 
 // below gives the schemas for what is inside the value that s describes.
@@ -53,21 +56,21 @@ type visit struct {
 	container uintptr
 }
 
-// steps counts the visits s makes on v and inside it, up to maxSteps+1.
+// steps counts the visits s makes on v and inside it, up to endless.
 func (m meter) steps(s *jsonschema.Schema, v any) int {
 	if s == nil {
 		return 0
 	}
 	at := visit{s, address(v)}
-	if known, ok := m[at]; ok && at.container != 0 {
+	if known, ok := m[at]; ok {
 		return known // 0 for a reference back to itself, which the validator refuses
 	}
 	m[at] = 0
 	sum := 1
 	for _, next := range beside(s) {
-		sum = min(sum+m.steps(next, v), maxSteps+1)
+		sum = min(sum+m.steps(next, v), endless)
 	}
-	sum = min(sum+m.inside(s, v), maxSteps+1)
+	sum = min(sum+m.inside(s, v), endless)
 	m[at] = sum
 	return sum
 }
@@ -77,20 +80,21 @@ func (m meter) inside(s *jsonschema.Schema, v any) (sum int) {
 	case map[string]any:
 		for name, value := range v {
 			for _, next := range append(valuesOf(s, name), s.UnevaluatedProperties) {
-				sum = min(sum+m.steps(next, value), maxSteps+1)
+				sum = min(sum+m.steps(next, value), endless)
 			}
 		}
 	case []any:
 		for _, next := range items(s) {
 			for _, value := range v {
-				sum = min(sum+m.steps(next, value), maxSteps+1)
+				sum = min(sum+m.steps(next, value), endless)
 			}
 		}
 	}
 	return sum
 }
 
-// address tells containers apart; 0 for what contains nothing.
+// address tells containers apart. It is 0 for all that contain nothing: they
+// cost the same.
 func address(v any) uintptr {
 	switch v := v.(type) {
 	case map[string]any:

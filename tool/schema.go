@@ -19,8 +19,9 @@ const MaxSchema = 256 << 10
 // Schema is a tool's compiled input schema. It never changes; all methods are
 // safe for concurrent use.
 type Schema struct {
-	shape *strictjson.Shape
-	rules *jsonschema.Schema
+	shape     *strictjson.Shape
+	rules     *jsonschema.Schema
+	expansion int // schemas below rules, see affordable
 }
 
 // Compile compiles the input schema of a tool: a JSON schema (2020-12 unless
@@ -41,7 +42,7 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	return &Schema{shape, rules}, nil
+	return &Schema{shape, rules, expansion(rules, map[*jsonschema.Schema]int{})}, nil
 }
 
 // Parse checks that args is one strict JSON object in which no key is almost
@@ -56,17 +57,20 @@ func (s *Schema) Parse(args json.RawMessage) error {
 
 // Validate checks args, which must have passed Parse, against the schema. The
 // error has the code invalid_arguments and names each field, at most five,
-// with what was expected, so that a model can repair its call.
+// with what was expected, so that a model can repair its call. Arguments whose
+// nesting makes the schema's alternatives multiply are refused unchecked.
 func (s *Schema) Validate(args json.RawMessage) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args)) // numbers keep every digit
 	if err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments are no JSON: %v", err)
 	}
-	err = s.rules.Validate(doc)
-	if err == nil {
-		return nil
+	if !s.affordable(doc, len(args)) {
+		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: nest less deep, or send less")
 	}
-	return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
+	if err := s.rules.Validate(doc); err != nil {
+		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
+	}
+	return nil
 }
 
 // schemaDocument decodes an input schema and checks what every tool's has.

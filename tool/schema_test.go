@@ -85,7 +85,7 @@ func TestCompileAccepts(t *testing.T) {
 // time.
 func TestCompileIsBounded(t *testing.T) {
 	var self, chain strings.Builder
-	for i := range 4000 {
+	for i := range 2000 {
 		fmt.Fprintf(&self, `,"p%d":{"$ref":"#"}`, i)
 	}
 	for i := range 24 { // every property is one of two sets: 2^24 combinations
@@ -236,6 +236,46 @@ func TestExplanationIsShort(t *testing.T) {
 	err := s.Validate(json.RawMessage(`{"` + strings.Repeat("é", 1<<20) + `":1}`))
 	if got := len(errcode.Message(err)); got > 200 {
 		t.Errorf("got a message of %d bytes, want at most 200", got)
+	}
+}
+
+// No schema and no arguments keep Validate busy for long, and a million
+// problems are explained as quickly as five.
+func TestValidateIsBounded(t *testing.T) {
+	const filter = `{"type":"object","properties":{"where":{"$ref":"#/$defs/node"}},"$defs":{"node":{"oneOf":[
+		{"properties":{"op":{"const":"and"},"of":{"type":"array","items":{"$ref":"#/$defs/node"}}}},
+		{"properties":{"op":{"const":"or"},"of":{"type":"array","items":{"$ref":"#/$defs/node"}}}},
+		{"properties":{"op":{"const":"is"}},"additionalProperties":{"$ref":"#/$defs/node"}}]}}}`
+	var doubling strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&doubling, `"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	nested := func(n int) string {
+		return `{"where":` + strings.Repeat(`{"op":"or","of":[`, n) + `{"op":"is"}` + strings.Repeat(`]}`, n) + `}`
+	}
+	const tooMany = "arguments take too many steps"
+	tests := []struct{ name, input, args, want string }{
+		{"a filter of six levels", filter, nested(6), ""},
+		{"a filter of thirty levels", filter, nested(30), tooMany},
+		{"alternatives that double forty times", `{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{` + doubling.String() + `"d40":{"type":"null"}}}`, `{"a":1}`, tooMany},
+		{"a reference to itself", object(`"a":{"$ref":"#/properties/a"}`), `{"a":[1]}`, "a: does not satisfy"},
+		{"long text", `{"type":"object","properties":{"a":{"type":"string"},"next":{"$ref":"#"}}}`, `{"a":"` + strings.Repeat("a", 4<<20) + `"}`, ""},
+		{"many problems", object(`"a":{"items":{"minimum":0.1}}`), `{"a":[` + strings.Repeat("1e-399,", 1<<14) + `1]}`, "a[0]: want at least 0.1, got 1e-399; a[1]: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, args := compile(t, tt.input), json.RawMessage(tt.args)
+			start := time.Now()
+			err := s.Validate(args)
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("took %v, want an answer within seconds", took)
+			}
+			if tt.want != "" {
+				wantInvalid(t, err, tt.want)
+			} else if err != nil {
+				t.Errorf("got %v, want nil", err)
+			}
+		})
 	}
 }
 

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/textstats"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
@@ -29,6 +34,9 @@ type house struct {
 	store  *persist.Store
 	groups *toolgroups.Manager
 	rt     *runtime.Runtime
+
+	kinds  modules.Registry
+	loader *modules.Loader
 
 	models  map[string]model.Model // by name
 	preset  string                 // the organization's model
@@ -50,7 +58,8 @@ func assemble(_ context.Context, c *common, a assembly) (*house, error) {
 		Console:    a.console, Log: c.logger(), Fatal: a.fatal,
 	})
 	if err == nil {
-		err = builtin.Register(h.groups, h.rt)
+		h.loader = modules.NewLoader(h.rt)
+		err = errors.Join(builtin.Register(h.groups, h.rt), ship(&h.kinds))
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -58,11 +67,19 @@ func assemble(_ context.Context, c *common, a assembly) (*house, error) {
 	return h, nil
 }
 
+// ship lists the kinds of module that this build has.
+func ship(kinds *modules.Registry) error {
+	return kinds.Register(textstats.Kind, textstats.New)
+}
+
 // Close ends everything; what was under way can be resumed.
 func (h *house) Close() error {
 	var errs []error
 	if h.rt != nil {
 		errs = append(errs, h.rt.Close())
+	}
+	if h.loader != nil {
+		errs = append(errs, h.loader.Close(context.Background()))
 	}
 	for _, c := range h.closers {
 		errs = append(errs, c.Close())
@@ -95,21 +112,49 @@ const noModel = `no model thinks for this organization. Give a configuration wit
   file: brain.js
 "rolecall demo" needs no configuration`
 
-// configure puts a configuration in force.
-func (h *house) configure(cfg *config.Config) error {
-	if faults := h.groupFaults(cfg); faults != nil {
-		return config.Join(nil, faults...)
+// configure puts a configuration in force. loaded is what Load said of it:
+// all that is wrong is reported together.
+func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error) error {
+	faults := h.loadModules(ctx, cfg)
+	faults = append(faults, h.groupFaults(cfg)...)
+	faults = append(faults, h.makeModels(cfg)...)
+	if err := config.Join(loaded, faults...); err != nil {
+		return err
 	}
+	return h.rt.Configure(setup(cfg))
+}
+
+// loadModules loads the modules a configuration names.
+func (h *house) loadModules(ctx context.Context, cfg *config.Config) (faults []*config.Error) {
+	for _, m := range cfg.Modules {
+		if !slices.Contains(h.kinds.Kinds(), m.Type) {
+			faults = append(faults, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(h.kinds.Kinds(), ", ")))
+			continue
+		}
+		module, err := h.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings})
+		if err == nil {
+			err = h.loader.Load(ctx, module)
+		}
+		if err != nil {
+			faults = append(faults, cfg.Fault(m.Pos, "module", errcode.Message(err), ""))
+		}
+	}
+	return faults
+}
+
+// makeModels makes the models a configuration declares.
+func (h *house) makeModels(cfg *config.Config) (faults []*config.Error) {
 	h.models, h.preset = map[string]model.Model{}, cfg.Organization.Model
 	for _, m := range cfg.Models {
 		brain, err := script.New(m.File, m.Source)
 		if err != nil {
-			return config.Join(nil, cfg.Fault(m.Pos, "file", errcode.Message(err), ""))
+			faults = append(faults, cfg.Fault(m.Pos, "file", errcode.Message(err), ""))
+			continue
 		}
 		h.models[m.Name] = brain
 		h.closers = append(h.closers, brain)
 	}
-	return h.rt.Configure(setup(cfg))
+	return faults
 }
 
 func setup(cfg *config.Config) runtime.Setup {

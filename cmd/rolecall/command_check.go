@@ -55,10 +55,7 @@ func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) er
 	if err != nil {
 		return err
 	}
-	err = config.Join(loaded, h.groupFaults(cfg)...)
-	if err == nil {
-		err = h.configure(cfg)
-	}
+	err = h.configure(ctx, cfg, loaded)
 	return errors.Join(err, h.Close())
 }
 

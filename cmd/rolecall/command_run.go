@@ -164,7 +164,7 @@ func (h *house) start(ctx context.Context, spec org.TaskSpec, cfg *config.Config
 		return "", err
 	}
 	if cfg != nil {
-		if err := h.configure(cfg); err != nil {
+		if err := h.configure(ctx, cfg, nil); err != nil {
 			return "", err
 		}
 		record, err := json.Marshal(cfg.Files)
@@ -209,7 +209,7 @@ func (h *house) resume(ctx context.Context, id identity.TaskID, cfg *config.Conf
 		}
 	}
 	if cfg != nil {
-		if err := h.configure(cfg); err != nil {
+		if err := h.configure(ctx, cfg, nil); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func settleIn(ctx context.Context, c *common) (*gateway.Client, func() error, er
 	}
 	cfg, err := loadConfig(c)
 	if err == nil && cfg != nil {
-		err = h.configure(cfg)
+		err = h.configure(ctx, cfg, nil)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())

@@ -45,6 +45,8 @@ type common struct {
 // usageError is a command line that is wrong.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 // refused is a failure that the command has already told on stdout.
 var errRefused = errors.New("refused")
 
