@@ -1,0 +1,66 @@
+package org
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// CheckRoleName says what is wrong with a role's name: 1 to 128 printable
+// characters without space at the ends, nothing that passes for root.
+func CheckRoleName(name string) error {
+	refuse := func(why string) error {
+		return errcode.New(errcode.InvalidRole, "role name %q %s", name, why)
+	}
+	switch n := utf8.RuneCountInString(name); {
+	case n == 0:
+		return refuse("is empty")
+	case n > 128:
+		return refuse("has more than 128 characters")
+	case !utf8.ValidString(name):
+		return refuse("is not UTF-8")
+	case strings.TrimSpace(name) != name:
+		return refuse("begins or ends with space")
+	case strings.ContainsFunc(name, invisible):
+		return refuse("holds a control or invisible character")
+	case looksLike(name, RootRole):
+		return refuse("passes for root, whose role the runtime makes")
+	}
+	return nil
+}
+
+func invisible(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+// looksLike says whether a name reads as word to a person: letter case,
+// width, accents-free look-alikes of other alphabets do not count.
+func looksLike(name, word string) bool {
+	return strings.Map(plain, name) == word
+}
+
+// plain gives the ASCII letter a rune is easily taken for, -1 for one that
+// only says how the letter before it is drawn.
+func plain(r rune) rune {
+	if unicode.Is(unicode.Variation_Selector, r) {
+		return -1
+	}
+	if 0xFF01 <= r && r <= 0xFF5E { // full-width forms
+		r -= 0xFF01 - '!'
+	}
+	r = unicode.ToLower(r)
+	if latin, ok := lookAlike[r]; ok {
+		return latin
+	}
+	return r
+}
+
+// lookAlike holds the letters of UTS #39's intentional confusables, and
+// digits, that stand for the letters of "root".
+var lookAlike = map[rune]rune{
+	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o',
+	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r',
+	'т': 't', 'τ': 't', 'ᴛ': 't', 'ⲧ': 't', 'ꮦ': 't',
+}
