@@ -191,8 +191,9 @@ func (s *Seat) Authorize(name string) Decision {
 	if s.groups == nil {
 		return Decision{Tool: name}
 	}
+	shelf := s.in(s.view()) // before the look-up: a newer View may know another tool in an older handle's place
 	handle, _ := s.groups.Snapshot().Lookup(name)
-	return Decision{name, handle, s.in(s.view()).Judge(handle)}
+	return Decision{name, handle, shelf.Judge(handle)}
 }
 
 // inForce says whether the View that allowed a call is the one in force.

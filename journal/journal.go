@@ -126,6 +126,9 @@ type header struct {
 
 // MarshalJSON gives one flat object: the header's fields, then the body's.
 func (e Event) MarshalJSON() ([]byte, error) {
+	if e.Body == nil {
+		return nil, errors.New("the event has no body")
+	}
 	head, err := json.Marshal(header{e.Seq, e.At, e.Body.Type(), e.Stream, e.Task, e.Agent, e.Role})
 	if err != nil {
 		return nil, err

@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 )
 
 const (
 	maxShare   = 256 // batches that share a transaction, at most
 	checkpoint = 512 // events between two writings of the index
+	maxID      = 255 // bytes of an agent's id: keys give their number in one byte
 )
 
 // commit is a batch on its way to disk.
@@ -28,12 +31,15 @@ type commit struct {
 // encode writes events and messages as JSON before any transaction begins,
 // so that what cannot be written fails alone.
 func (c *commit) encode() error {
+	if err := fits(c.batch); err != nil {
+		return err
+	}
 	for i := range c.batch.Events {
 		e := &c.batch.Events[i]
 		e.Seq, e.Stream = 0, c.batch.Stream // the key holds the number
 		payload, err := json.Marshal(e)
 		if err != nil {
-			return fmt.Errorf("encode event %s of %q: %w", e.Body.Type(), e.Stream, err)
+			return fmt.Errorf("encode event %d of %q: %w", i, e.Stream, err)
 		}
 		c.events = append(c.events, payload)
 	}
@@ -44,6 +50,28 @@ func (c *commit) encode() error {
 				return fmt.Errorf("encode message to %q: %w", list[i].To, err)
 			}
 			c.mail = append(c.mail, payload)
+		}
+	}
+	return nil
+}
+
+// fits refuses what no key can hold.
+func fits(b *journal.Batch) error {
+	ids := append([]identity.AgentID{b.Stream}, b.Drop...)
+	for _, m := range slices.Concat(b.Post, b.Arrived) {
+		ids = append(ids, identity.AgentID(m.To))
+		if due := m.Due.UTC(); !m.Due.IsZero() && (due.Year() < 1970 || due.Year() > 2261) {
+			return fmt.Errorf("message to %.64q: due in the year %d", m.To, due.Year())
+		}
+	}
+	for _, id := range ids {
+		if len(id) > maxID {
+			return fmt.Errorf("agent id %.64q has %d bytes; at most %d are kept", id, len(id), maxID)
+		}
+	}
+	for _, r := range b.Put {
+		if n := len(recordKey(r.Kind, r.Key)); n > bolt.MaxKeySize {
+			return fmt.Errorf("record %s %.64q: its key has %d bytes; at most %d are kept", r.Kind, r.Key, n, bolt.MaxKeySize)
 		}
 	}
 	return nil

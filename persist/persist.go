@@ -38,6 +38,7 @@ import (
 
 	"github.com/tidwall/gjson"
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -109,7 +110,7 @@ func Open(dir string) (*Store, error) {
 
 func openError(path string, err error) error {
 	switch {
-	case errors.Is(err, bolt.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout):
 		return errcode.New(errcode.Conflict, "open %s: another process has it open; use its socket, or end it first", path)
 	case errors.Is(err, fs.ErrPermission):
 		return errcode.Wrap(errcode.PermissionDenied, err, "open %s: no permission to read and write it", path)
@@ -212,7 +213,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 		return err
 	}
 	err := s.db.View(fn)
-	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return journal.ErrClosed
 	}
 	return err

@@ -109,7 +109,7 @@ func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[j
 			news := s.newsChannel()
 			events, err := s.since(ctx, after)
 			if err != nil {
-				if ctx.Err() == nil {
+				if ctx.Err() == nil || !wait { // without wait the end means that there are no more
 					yield(journal.Event{}, err)
 				}
 				return

@@ -133,6 +133,9 @@ func (a *actor) ask(ctx context.Context) error {
 	}
 	switch answer.Finish {
 	case model.Calls:
+		if len(answer.Calls) == 0 {
+			return a.fail(errcode.New(errcode.LLMCallFailed, "the model's answer ends in calls and holds none"))
+		}
 		if limit := a.rt.rounds(a.agent); a.state.rounds >= limit {
 			return a.fail(errcode.New(errcode.MaxToolRounds, "%d answers with tool calls in one turn; at most %d are allowed", a.state.rounds+1, limit))
 		}

@@ -138,11 +138,13 @@ func (rt *Runtime) interrupt(id identity.AgentID, cause error) bool {
 
 // alive says whether an agent may still write: it and its task are in being.
 func (rt *Runtime) alive(a org.Agent) bool {
-	if _, ok := rt.org.Agent(a.ID); !ok {
-		return false
-	}
 	task, ok := rt.org.Task(a.Task)
-	return ok && task.Status == org.Running
+	return ok && task.Status == org.Running && rt.exists(a.ID)
+}
+
+func (rt *Runtime) exists(id identity.AgentID) bool {
+	_, ok := rt.org.Agent(id)
+	return ok
 }
 
 // broken is for what the machinery could not do; the agent stays where it is
@@ -192,10 +194,20 @@ func (rt *Runtime) deliver(run *taskRun) {
 		return
 	}
 	defer rt.work.Done()
-	if _, err := rt.commit(&journal.Batch{Arrived: due}); err != nil {
+	if _, err := rt.commit(&journal.Batch{Arrived: due, Prepare: rt.dropGone}); err != nil {
 		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
 	}
 	rt.release(run.id)
+}
+
+// dropGone keeps what is due from waiting for agents that are no more.
+func (rt *Runtime) dropGone(b *journal.Batch) error {
+	for _, m := range b.Arrived {
+		if to := identity.AgentID(m.To); !rt.exists(to) {
+			b.Drop = append(b.Drop, to)
+		}
+	}
+	return nil
 }
 
 // due takes the messages that are due and holds the task for their delivery.

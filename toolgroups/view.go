@@ -100,6 +100,9 @@ func (s *Shelf) View() *View { return s.view }
 // no allocation. The Ruling must not be changed.
 func (s *Shelf) Judge(h *Handle) *Ruling {
 	v := s.view
+	if v == nil { // of the zero View
+		v = nothing
+	}
 	switch {
 	case h == nil:
 		return &v.rulings[NoSuchTool]

@@ -1,0 +1,564 @@
+package persist_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/persist/persisttest"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	store, err := persist.Open(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	ctx := context.Background()
+	seq, err := store.Commit(ctx, &journal.Batch{
+		Stream: "ann",
+		Events: []journal.Event{{Agent: "ann", Role: "scribe", Body: journal.ContextCompressed{Summary: "so far", Items: 2}}},
+		Put:    []journal.Record{{Kind: "note", Key: "n1", Value: []byte(`"hello"`)}},
+		Idle:   true,
+	})
+	fmt.Println(seq, err)
+	for e, err := range store.Read(ctx, "ann", 0) {
+		fmt.Println(e.Seq, e.Body.Type(), err)
+	}
+	value, err := store.Record(ctx, "note", "n1")
+	fmt.Println(string(value), err)
+	// Output:
+	// 1 <nil>
+	// 1 context_compressed <nil>
+	// "hello" <nil>
+}
+
+var at = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
+// events makes n events of a stream that say what they are.
+func events(stream identity.AgentID, n int, text string) []journal.Event {
+	list := make([]journal.Event, n)
+	for i := range list {
+		list[i] = journal.Event{At: at, Agent: stream, Task: "t", Role: "r", Body: journal.ContextCompressed{Summary: text, Items: i}}
+	}
+	return list
+}
+
+func message(to identity.AgentID, text string) journal.Message {
+	return journal.Message{Message: model.Message{ID: text, From: "user", To: string(to), Payload: json.RawMessage(`"` + text + `"`), CreatedAt: at}}
+}
+
+func delayed(to identity.AgentID, text string, due time.Time) journal.Message {
+	m := message(to, text)
+	m.Due = due
+	return m
+}
+
+func commit(t testing.TB, s *persist.Store, b *journal.Batch) uint64 {
+	t.Helper()
+	seq, err := s.Commit(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+func collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
+	t.Helper()
+	var list []V
+	for v, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// summaries lists what events say.
+func summaries(list []journal.Event) []string {
+	var texts []string
+	for _, e := range list {
+		texts = append(texts, e.Body.(journal.ContextCompressed).Summary)
+	}
+	return texts
+}
+
+func TestOpen(t *testing.T) {
+	t.Run("makes the directory and the file for their owner alone", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "a", "b")
+		persisttest.OpenIn(t, dir)
+		for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, persist.FileName): 0o600} {
+			if info, err := os.Stat(path); err != nil || info.Mode() != want {
+				t.Errorf("%s: got %v, %v, want %v", path, info.Mode(), err, want)
+			}
+		}
+	})
+	t.Run("refuses a directory that is in use", func(t *testing.T) {
+		dir := t.TempDir()
+		persisttest.OpenIn(t, dir)
+		_, err := persist.Open(dir)
+		if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "another process has it open") {
+			t.Errorf("got %v, want a conflict", err)
+		}
+	})
+	t.Run("refuses what a newer version wrote, and leaves it alone", func(t *testing.T) {
+		dir := t.TempDir()
+		persisttest.Close(t, persisttest.OpenIn(t, dir))
+		setNumber(t, dir, "schema", 2)
+		for range 2 {
+			_, err := persist.Open(dir)
+			if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 2") {
+				t.Errorf("got %v, want a conflict that names the schema", err)
+			}
+		}
+	})
+	t.Run("says when a directory cannot be made", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := persist.Open(filepath.Join(file, "dir")); err == nil || !strings.Contains(err.Error(), "make data directory") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("refuses a file that is something else", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, persist.FileName), []byte(strings.Repeat("no bolt file\n", 5000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := persist.Open(dir); err == nil {
+			s.Close()
+			t.Error("it was opened")
+		}
+	})
+	t.Run("says when it has no permission", func(t *testing.T) {
+		if os.Geteuid() == 0 {
+			t.Skip("root may read and write every file: run the tests as somebody else to see this one")
+		}
+		dir := t.TempDir()
+		persisttest.Close(t, persisttest.OpenIn(t, dir))
+		if err := os.Chmod(filepath.Join(dir, persist.FileName), 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := persist.Open(dir); errcode.Of(err) != errcode.PermissionDenied {
+			t.Errorf("got %v, want permission_denied", err)
+		}
+	})
+}
+
+// edit changes a closed store's file.
+func edit(t testing.TB, dir string, fn func(tx *bolt.Tx) error) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(dir, persist.FileName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Update(fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func setNumber(t testing.TB, dir, name string, n byte) {
+	t.Helper()
+	edit(t, dir, func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte("persist"))
+		value := slices.Clone(b.Get([]byte(name)))
+		value[len(value)-1] = n
+		return b.Put([]byte(name), value)
+	})
+}
+
+func TestPrepare(t *testing.T) {
+	s := persisttest.Open(t)
+	refused := errors.New("no")
+	t.Run("may add to its batch, once", func(t *testing.T) {
+		ran := 0
+		b := &journal.Batch{Stream: "a", Prepare: func(b *journal.Batch) error {
+			ran++
+			b.Events = append(b.Events, events("a", 1, "added")...)
+			b.Put = append(b.Put, journal.Record{Kind: "k", Key: "x", Value: []byte("v")})
+			return nil
+		}}
+		commit(t, s, b)
+		if got := summaries(collect(t, s.Read(t.Context(), "a", 0))); ran != 1 || !slices.Equal(got, []string{"added"}) {
+			t.Errorf("ran %d times, got %v", ran, got)
+		}
+	})
+	t.Run("keeps only its own batch out", func(t *testing.T) {
+		var wait sync.WaitGroup
+		for i := range 60 {
+			wait.Go(func() {
+				b := &journal.Batch{Stream: "b", Events: events("b", 1, fmt.Sprint(i))}
+				if i%3 == 0 {
+					b.Prepare = func(*journal.Batch) error { return refused }
+				}
+				if _, err := s.Commit(t.Context(), b); errors.Is(err, refused) != (i%3 == 0) || err != nil && i%3 != 0 {
+					t.Errorf("%d: got %v", i, err)
+				}
+			})
+		}
+		wait.Wait()
+		got := collect(t, s.Read(t.Context(), "b", 0))
+		for _, e := range got {
+			var n int
+			if _, err := fmt.Sscan(e.Body.(journal.ContextCompressed).Summary, &n); err != nil || n%3 == 0 {
+				t.Errorf("%d was refused and is there", n)
+			}
+		}
+		if len(got) != 40 || s.Seq() != 41 {
+			t.Errorf("got %d events and seq %d, want 40 and 41", len(got), s.Seq())
+		}
+	})
+}
+
+func TestWhatCannotBeWrittenFailsAlone(t *testing.T) {
+	long := strings.Repeat("k", 40_000)
+	tests := []struct {
+		name  string
+		batch journal.Batch
+	}{
+		{"an event with arguments that are no JSON", journal.Batch{Events: []journal.Event{{At: at, Body: journal.ToolCall{Args: json.RawMessage(`{`)}}}}},
+		{"an event of a year that has five digits", journal.Batch{Events: []journal.Event{{At: at.AddDate(10_000, 0, 0), Body: journal.Failed{}}}}},
+		{"an event without a body", journal.Batch{Events: []journal.Event{{At: at}}}},
+		{"a message that is no JSON", journal.Batch{Post: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
+		{"a delayed message that is no JSON", journal.Batch{Arrived: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
+		{"a message to an id of 300 bytes", journal.Batch{Post: []journal.Message{message(identity.AgentID(long[:300]), "m")}}},
+		{"a stream of 256 bytes", journal.Batch{Stream: identity.AgentID(long[:256])}},
+		{"a dropped id of 40,000 bytes", journal.Batch{Drop: []identity.AgentID{identity.AgentID(long)}}},
+		{"a record under 40,000 bytes", journal.Batch{Put: []journal.Record{{Kind: "k", Key: long, Value: []byte("v")}}}},
+		{"a message due after the year 2262", journal.Batch{Post: []journal.Message{delayed("a", "m", at.AddDate(300, 0, 0))}}},
+		{"a message due before 1970", journal.Batch{Post: []journal.Message{delayed("a", "m", at.AddDate(-100, 0, 0))}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := persisttest.Open(t)
+			tt.batch.Put = append(tt.batch.Put, journal.Record{Kind: "k", Key: "with it", Value: []byte("v")})
+			var wait sync.WaitGroup
+			for range 10 {
+				wait.Go(func() {
+					if _, err := s.Commit(t.Context(), &journal.Batch{Stream: "a", Events: events("a", 1, "fine")}); err != nil {
+						t.Errorf("another batch: %v", err)
+					}
+				})
+			}
+			if _, err := s.Commit(t.Context(), &tt.batch); err == nil || persist.IsClosed(err) {
+				t.Errorf("got %v, want a refusal", err)
+			}
+			wait.Wait()
+			if value, err := s.Record(t.Context(), "k", "with it"); value != nil || err != nil {
+				t.Errorf("a part of the batch was kept: %s, %v", value, err)
+			}
+			if got := len(collect(t, s.Read(t.Context(), "a", 0))); got != 10 {
+				t.Errorf("got %d events of others, want 10", got)
+			}
+		})
+	}
+}
+
+// Many writers share commits: nothing is lost, and each writer's events are in
+// its order.
+func TestManyWriters(t *testing.T) {
+	dir := t.TempDir()
+	s := persisttest.OpenIn(t, dir)
+	const writers, each = 40, 25
+	var wait sync.WaitGroup
+	for w := range writers {
+		id := identity.AgentID(fmt.Sprintf("w%02d", w))
+		wait.Go(func() {
+			var last uint64
+			for i := range each {
+				b := &journal.Batch{Stream: id, Events: events(id, 2, fmt.Sprint(i)), Post: []journal.Message{message("box", fmt.Sprintf("%s %d", id, i))}}
+				seq, err := s.Commit(t.Context(), b)
+				if err != nil || b.Events[0].Seq <= last || b.Events[1].Seq != b.Events[0].Seq+1 || seq < b.Events[1].Seq {
+					t.Errorf("%s %d: got %d after %d, %v", id, i, seq, last, err)
+				}
+				last = seq
+			}
+		})
+	}
+	wait.Wait()
+	for range 2 { // as it is, then opened again
+		for w := range writers {
+			id := identity.AgentID(fmt.Sprintf("w%02d", w))
+			got := summaries(collect(t, s.Read(t.Context(), id, 0)))
+			for i := range each {
+				if len(got) != 2*each || got[2*i] != fmt.Sprint(i) || got[2*i+1] != fmt.Sprint(i) {
+					t.Fatalf("%s: got %v", id, got)
+				}
+			}
+		}
+		if got := len(collect(t, s.Follow(t.Context(), 0, false))); got != 2*writers*each {
+			t.Errorf("got %d events, want %d", got, 2*writers*each)
+		}
+		box, err := s.Inbox(t.Context(), "box")
+		next := map[string]int{}
+		for i, m := range box {
+			var w string
+			var n int
+			if _, err := fmt.Sscanf(m.ID, "%s %d", &w, &n); err != nil || n != next[w] || i > 0 && m.Seq <= box[i-1].Seq {
+				t.Fatalf("got message %q (%d) where %d was next", m.ID, m.Seq, next[w])
+			}
+			next[w]++
+		}
+		if err != nil || len(box) != writers*each {
+			t.Errorf("got %d messages, %v", len(box), err)
+		}
+		persisttest.Close(t, s)
+		s = persisttest.OpenIn(t, dir)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Run("keeps what was queued and refuses the rest", func(t *testing.T) {
+		dir := t.TempDir()
+		s := persisttest.OpenIn(t, dir)
+		var mu sync.Mutex
+		var kept int
+		begun := make(chan struct{}, 100)
+		var wait sync.WaitGroup
+		for range 20 {
+			wait.Go(func() {
+				for {
+					_, err := s.Commit(context.Background(), &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
+					if err != nil {
+						if !persist.IsClosed(err) {
+							t.Errorf("got %v, want ErrClosed", err)
+						}
+						return
+					}
+					mu.Lock()
+					kept++
+					mu.Unlock()
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		<-begun
+		for range 2 {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		wait.Wait()
+		s = persisttest.OpenIn(t, dir)
+		if got := len(collect(t, s.Read(t.Context(), "a", 0))); got != kept {
+			t.Errorf("got %d events, %d were promised", got, kept)
+		}
+	})
+	t.Run("ends whoever follows", func(t *testing.T) {
+		s := persisttest.Open(t)
+		commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
+		seen, ended := make(chan journal.Event), make(chan error)
+		go func() {
+			for e, err := range s.Follow(context.Background(), 0, true) {
+				if err != nil {
+					ended <- err
+					return
+				}
+				seen <- e
+			}
+			ended <- nil
+		}()
+		<-seen
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !persist.IsClosed(err) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	})
+	t.Run("makes every method say so", func(t *testing.T) {
+		s := persisttest.Open(t)
+		persisttest.Close(t, s)
+		for name, err := range everyMethod(s, context.Background()) {
+			if !persist.IsClosed(err) {
+				t.Errorf("%s: got %v, want ErrClosed", name, err)
+			}
+		}
+	})
+}
+
+// everyMethod calls all that takes a context and gives their errors.
+func everyMethod(s *persist.Store, ctx context.Context) map[string]error {
+	errs := map[string]error{"Check": s.Check(ctx)}
+	_, errs["Commit"] = s.Commit(ctx, &journal.Batch{})
+	_, errs["Inbox"] = s.Inbox(ctx, "a")
+	_, errs["Delayed"] = s.Delayed(ctx)
+	_, errs["Runnable"] = s.Runnable(ctx)
+	_, errs["Record"] = s.Record(ctx, "k", "a")
+	errs["Read"], errs["Records"], errs["Follow"] = nil, nil, nil
+	for _, err := range s.Read(ctx, "a", 0) {
+		errs["Read"] = err
+	}
+	for _, err := range s.Records(ctx, "k", "") {
+		errs["Records"] = err
+	}
+	for _, err := range s.Follow(ctx, 0, false) {
+		errs["Follow"] = err
+	}
+	return errs
+}
+
+func TestContexts(t *testing.T) {
+	t.Run("one that has ended is refused by every method", func(t *testing.T) {
+		s := persisttest.Open(t)
+		commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, err := range everyMethod(s, ctx) {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: got %v, want canceled", name, err)
+			}
+		}
+		if s.Seq() != 1 {
+			t.Errorf("got seq %d, want 1", s.Seq())
+		}
+	})
+	t.Run("one that ends when the batch is queued changes nothing", func(t *testing.T) {
+		s := persisttest.Open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		seq, err := s.Commit(ctx, &journal.Batch{Stream: "a", Events: events("a", 1, "x"), Prepare: func(*journal.Batch) error { cancel(); return nil }})
+		if seq != 1 || err != nil || ctx.Err() == nil {
+			t.Errorf("got %d, %v", seq, err)
+		}
+	})
+	t.Run("one that ends stops whoever follows", func(t *testing.T) {
+		s := persisttest.Open(t)
+		commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 3, "x")})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		for _, err := range s.Follow(ctx, 0, true) {
+			if err != nil {
+				t.Errorf("got %v", err)
+			}
+			if n++; n == 3 {
+				cancel()
+			}
+		}
+		if n != 3 {
+			t.Errorf("got %d events", n)
+		}
+	})
+}
+
+func TestFollowWaitsForWhatComes(t *testing.T) {
+	s := persisttest.Open(t)
+	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
+	next, stop := iter.Pull2(s.Follow(t.Context(), 1, true))
+	defer stop()
+	for i, want := range []string{"before", "during", "after"} {
+		if i == 1 {
+			commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 1, "during")})
+		}
+		if i == 2 {
+			go s.Commit(context.Background(), &journal.Batch{Stream: "c", Events: events("c", 1, "after")})
+		}
+		e, err, ok := next()
+		if !ok || err != nil || e.Body.(journal.ContextCompressed).Summary != want || e.Seq != uint64(i+2) {
+			t.Errorf("got %+v, %v, want %s", e, err, want)
+		}
+	}
+}
+
+func TestReadersMayStopEarly(t *testing.T) {
+	s := persisttest.Open(t)
+	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 600, "x"), Put: []journal.Record{{Kind: "k", Key: "a", Value: []byte("1")}, {Kind: "k", Key: "b", Value: []byte("2")}}})
+	n := 0
+	for range s.Read(t.Context(), "a", 590) {
+		n++
+		break
+	}
+	for range s.Follow(t.Context(), 590, false) {
+		n++
+		break
+	}
+	for range s.Records(t.Context(), "k", "") {
+		n++
+		break
+	}
+	if n != 3 {
+		t.Errorf("got %d", n)
+	}
+	if got := len(collect(t, s.Read(t.Context(), "a", 590))); got != 10 {
+		t.Errorf("got %d events after 590, want 10", got)
+	}
+}
+
+func TestRecords(t *testing.T) {
+	s := persisttest.Open(t)
+	var put []journal.Record
+	for i := range 700 { // more than one transaction fetches
+		put = append(put, journal.Record{Kind: "k", Key: fmt.Sprintf("%03d/x", i), Value: []byte(fmt.Sprint(i))})
+	}
+	put = append(put, journal.Record{Kind: "k2", Key: "000/x", Value: []byte("other kind")}, journal.Record{Kind: "k", Key: "é\x00\xff", Value: []byte{}})
+	commit(t, s, &journal.Batch{Put: put})
+	t.Run("are listed by kind and prefix, sorted", func(t *testing.T) {
+		for prefix, want := range map[string]int{"": 701, "0": 100, "00": 10, "699/x": 1, "700": 0, "é": 1} {
+			list := collect(t, s.Records(t.Context(), "k", prefix))
+			if len(list) != want || !slices.IsSortedFunc(list, func(a, b journal.Record) int { return strings.Compare(a.Key, b.Key) }) {
+				t.Errorf("%q: got %d, want %d sorted", prefix, len(list), want)
+			}
+			for _, r := range list {
+				if r.Kind != "k" || !strings.HasPrefix(r.Key, prefix) {
+					t.Errorf("%q: got %s %q", prefix, r.Kind, r.Key)
+				}
+			}
+		}
+	})
+	t.Run("are replaced and removed whole", func(t *testing.T) {
+		commit(t, s, &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "000/x", Value: []byte("new")}, {Kind: "k", Key: "001/x"}, {Kind: "k", Key: "nowhere"}}})
+		for key, want := range map[string]string{"000/x": "new", "001/x": "", "002/x": "2", "nowhere": ""} {
+			value, err := s.Record(t.Context(), "k", key)
+			if err != nil || string(value) != want || (value == nil) != (want == "") {
+				t.Errorf("%s: got %q, %v, want %q", key, value, err, want)
+			}
+		}
+	})
+	t.Run("an empty value is there", func(t *testing.T) {
+		if value, err := s.Record(t.Context(), "k", "é\x00\xff"); value == nil || len(value) != 0 || err != nil {
+			t.Errorf("got %v, %v", value, err)
+		}
+	})
+}
+
+func TestCommitGivesTheNumberOfItsLastEvent(t *testing.T) {
+	s := persisttest.Open(t)
+	b := &journal.Batch{Stream: "a", Events: events("a", 3, "x")}
+	if seq := commit(t, s, b); seq != 3 || s.Seq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
+		t.Errorf("got %d, %d and %+v", seq, s.Seq(), b.Events)
+	}
+	empty := commit(t, s, &journal.Batch{})
+	if diff := cmp.Diff(empty, uint64(3)); diff != "" {
+		t.Errorf("an empty batch, got before want:\n%s", diff)
+	}
+}

@@ -1,0 +1,495 @@
+package property_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// world is an organization in a house, and what the oracle thinks of it.
+type world struct {
+	*house
+	desk    *desk
+	oracle  *oracle
+	roles   []identity.RoleID  // in order of creation
+	agents  []identity.AgentID // in order of creation
+	tasks   []identity.TaskID
+	damaged bool // a record was
+}
+
+// builtins stand for the built-in groups; their tools only count.
+var builtins = []spec{
+	{id: toolgroups.OrgManagement, owner: toolgroups.Builtin, tools: []toolSpec{{name: "create_role"}, {name: "spawn_agent"}}},
+	{id: toolgroups.Artifact, owner: toolgroups.Builtin, tools: []toolSpec{{name: "put_artifact"}}},
+}
+
+// modules are there when a world begins.
+var modules = []spec{
+	{id: "alpha", owner: "mcp:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{"draft"}}, {name: "t2", moves: "draft"}}},
+	{id: "beta", owner: "mcp:b", tools: []toolSpec{{name: "t3"}, {name: "t4", states: []string{"draft", "final"}, moves: "final"}}},
+	{id: "lab/one", owner: "mcp:a", tools: []toolSpec{{name: "t5"}, {name: "t6", states: []string{toolgroups.Undefined}}}, refs: []string{"t0"}},
+	{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t7"}}, refs: []string{"t1", "t3", "create_role"}},
+}
+
+// choices is every id somebody may put into a role.
+var choices = append(append(ids{}, groupIDs...), toolgroups.OrgManagement, toolgroups.Artifact, "unknown", "*")
+
+func newWorld(dir string) (*world, error) {
+	w := &world{desk: newDesk()}
+	w.oracle = newOracle(&w.desk.naive)
+	house, err := openHouse(dir, w.desk.Manager)
+	if err != nil {
+		return nil, err
+	}
+	w.house = house
+	for _, g := range slices.Concat(builtins, modules) {
+		if _, err := w.desk.register(g); err != nil {
+			return w, err
+		}
+	}
+	return w, w.start(nil)
+}
+
+// reopen ends the process, so to say, and begins another on the same
+// directory, where the groups are registered again in their order.
+func (w *world) reopen(between func(path string) error) error {
+	if err := w.house.close(!w.damaged); err != nil {
+		return err
+	}
+	if err := between(w.dir); err != nil {
+		return err
+	}
+	groups := toolgroups.NewManager(w.desk.naive.reserved...)
+	house, err := openHouse(w.dir, groups)
+	if err != nil {
+		return err
+	}
+	w.house, w.desk.Manager = house, groups
+	for _, g := range w.desk.naive.groups {
+		if _, err := groups.Register(g.owner, g.group(w.desk.runs)); err != nil {
+			return err
+		}
+	}
+	for _, id := range w.tasks {
+		if err := w.Resume(context.Background(), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start gives a task to root, or to an agent of a role, narrowed to a set or not.
+func (w *world) start(t *tape) error {
+	task := org.TaskSpec{Text: "go", Caller: operator}
+	top := &agent{narrow: everything}
+	if t != nil {
+		task.State, top.state = oneOf(t, states), ""
+		top.state = task.State
+		if t.chance(2) {
+			narrow := toolgroups.Of(someOf(t, 5, choices)...)
+			task.Groups, top.narrow = &narrow, w.oracle.bind(listed(narrow))
+		}
+		if id, ok := w.anyRole(t); ok && t.chance(2) && !w.oracle.roles[id].gone {
+			task.Role, top.role = string(id), id
+		}
+	}
+	id, err := w.Start(context.Background(), task)
+	if err != nil {
+		return fmt.Errorf("start %+v: %w", task, err)
+	}
+	record, _ := w.Org().Task(id)
+	w.tasks = append(w.tasks, id)
+	w.add(record.Top, top)
+	return nil
+}
+
+// listed gives a set as the oracle has it.
+func listed(s toolgroups.Set) ids {
+	if s.IsAll() {
+		return ids{"*"}
+	}
+	return s.IDs()
+}
+
+func (w *world) add(id identity.AgentID, a *agent) {
+	a.id = id
+	w.oracle.agents[id] = a
+	w.agents = append(w.agents, id)
+}
+
+func (w *world) anyRole(t *tape) (identity.RoleID, bool) {
+	if len(w.roles) == 0 {
+		return "", false
+	}
+	return oneOf(t, w.roles), true
+}
+
+// anyAgent chooses a living agent, half of the time a young one.
+func (w *world) anyAgent(t *tape) *agent {
+	list := w.oracle.living(w.agents)
+	if t.chance(2) {
+		list = list[max(0, len(list)-3):]
+	}
+	return oneOf(t, list)
+}
+
+// spawnable lists the roles an agent may spawn.
+func (w *world) spawnable(a *agent) []identity.RoleID {
+	limits := w.oracle.limits(a)
+	return slices.DeleteFunc(slices.Clone(w.roles), func(id identity.RoleID) bool {
+		r := w.oracle.roles[id]
+		return r.gone || !mayGive(limits, r.use.ids, r.grant.ids)
+	})
+}
+
+// call is a call of a built-in tool by somebody.
+func call(by identity.Principal) tool.Call {
+	return tool.Call{ID: identity.CallID(identity.Fresh()), By: by}
+}
+
+// anySet is a random set, as a rule within limits, or nil once in four.
+func anySet(t *tape, limits []ids) (*toolgroups.Set, *ids) {
+	if t.chance(4) {
+		return nil, nil
+	}
+	from := choices
+	if given, _ := complete(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.chance(4) {
+		from = given
+	}
+	set := toolgroups.Of(someOf(t, 7, from)...)
+	list := listed(set)
+	return &set, &list
+}
+
+// createRole makes a role for an agent, or for the operator when maker is nil.
+func (w *world) createRole(t *tape, maker *agent) error {
+	by, limits := operator, []ids(nil)
+	made := &role{}
+	if maker != nil {
+		by, limits, made.maker = identity.ByAgent(maker.id), w.oracle.limits(maker), maker.role
+	}
+	use, useIDs := anySet(t, limits)
+	grant, grantIDs := anySet(t, limits)
+	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(w.roles), " ", identity.Fresh()), Use: use, Grant: grant}
+	wantUse, wantGrant := complete(limits, useIDs, grantIDs)
+	got, err := w.CreateRole(context.Background(), call(by), spec)
+	if want := mayGive(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.Of(err) != errcode.InsufficientPermissions {
+		return fmt.Errorf("create role use %v grant %v by %s within %v: %v, want allowed %v", useIDs, grantIDs, by, limits, err, want)
+	}
+	if err != nil {
+		return nil
+	}
+	return w.note(got, made, wantUse, wantGrant)
+}
+
+// note adds a role that was made, if it is what it should be. The order of the
+// groups in a set that was left out is the organization's choice.
+func (w *world) note(got org.Role, made *role, use, grant ids) error {
+	if !sameIDs(listed(got.Use), use) || !sameIDs(listed(got.Grant), grant) {
+		return fmt.Errorf("the role that was made has use %s grant %s, want %v and %v", got.Use, got.Grant, use, grant)
+	}
+	made.use, made.grant = w.oracle.bind(listed(got.Use)), w.oracle.bind(listed(got.Grant))
+	w.oracle.roles[got.ID] = made
+	w.roles = append(w.roles, got.ID)
+	return nil
+}
+
+func sameIDs(a, b ids) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+// updateRole gives a role other sets; the answer must say what that changes.
+func (w *world) updateRole(t *tape) error {
+	id, ok := w.anyRole(t)
+	if !ok {
+		return nil
+	}
+	use, grant := toolgroups.Of(someOf(t, 4, choices)...), toolgroups.Of(someOf(t, 4, choices)...)
+	before := w.offers()
+	_, diff, err := w.UpdateRole(operator, id, org.RoleSpec{Use: &use, Grant: &grant}, false)
+	r := w.oracle.roles[id]
+	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
+		return fmt.Errorf("update role %s, gone %v: %v", id, r.gone, err)
+	}
+	if r.gone {
+		return nil
+	}
+	r.use, r.grant = w.oracle.bind(listed(use)), w.oracle.bind(listed(grant))
+	return w.checkDiff(diff, before)
+}
+
+func (w *world) deleteRole(t *tape) error {
+	id, ok := w.anyRole(t)
+	if !ok {
+		return nil
+	}
+	before := w.offers()
+	diff, err := w.DeleteRole(operator, id, false)
+	r := w.oracle.roles[id]
+	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
+		return fmt.Errorf("delete role %s, gone %v: %v", id, r.gone, err)
+	}
+	if r.gone {
+		return nil
+	}
+	r.gone = true
+	return w.checkDiff(diff, before)
+}
+
+// offers gives what each living agent may call in some state, sorted.
+func (w *world) offers() map[identity.AgentID][]string {
+	all := map[identity.AgentID][]string{}
+	for _, a := range w.oracle.living(w.agents) {
+		all[a.id] = slices.DeleteFunc(w.oracle.effective(a), func(name string) bool {
+			t, _ := w.desk.naive.tool(name)
+			return t.states != nil && len(t.states) == 0
+		})
+		slices.Sort(all[a.id])
+	}
+	return all
+}
+
+// checkDiff holds an effective-permission diff against the oracle.
+func (w *world) checkDiff(got org.Diff, before map[identity.AgentID][]string) error {
+	want := org.Diff{}
+	for id, after := range w.offers() {
+		gains, loses := without(after, before[id]), without(before[id], after)
+		if len(gains)+len(loses) > 0 {
+			want = append(want, org.AgentDiff{Agent: id, Gains: gains, Loses: loses})
+		}
+	}
+	slices.SortFunc(want, func(a, b org.AgentDiff) int { return cmp.Compare(a.Agent, b.Agent) })
+	if !slices.EqualFunc(got, want, func(a, b org.AgentDiff) bool {
+		return a.Agent == b.Agent && slices.Equal(a.Gains, b.Gains) && slices.Equal(a.Loses, b.Loses)
+	}) {
+		return fmt.Errorf("the change answers the diff %+v, want %+v", got, want)
+	}
+	return nil
+}
+
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
+}
+
+var brief = org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
+
+// spawn has an agent spawn one of a role, whoever made that.
+func (w *world) spawn(t *tape) error {
+	parent := w.anyAgent(t)
+	id, ok := w.anyRole(t)
+	if fit := w.spawnable(parent); len(fit) > 0 && !t.chance(4) {
+		id = oneOf(t, fit)
+	}
+	if !ok {
+		return nil
+	}
+	r, limits := w.oracle.roles[id], w.oracle.limits(parent)
+	var want errcode.Code
+	switch {
+	case r.gone:
+		want = errcode.RoleNotFound
+	case !mayGive(limits, r.use.ids, r.grant.ids):
+		want = errcode.InsufficientPermissions
+	}
+	got, err := w.Spawn(context.Background(), call(identity.ByAgent(parent.id)), org.Spawn{Role: id, Brief: brief}, nil)
+	if errcode.Of(err) != want {
+		return fmt.Errorf("spawn use %v grant %v within %v: %v, want %q", r.use.ids, r.grant.ids, limits, err, want)
+	}
+	if err == nil {
+		record, _ := w.Org().Agent(got.ID)
+		task, _ := w.Org().Task(record.Task)
+		w.add(got.ID, &agent{role: id, parent: parent, state: task.State})
+	}
+	return nil
+}
+
+func (w *world) terminate(t *tape) error {
+	target := w.anyAgent(t)
+	err := w.Terminate(context.Background(), call(operator), target.id, "why not")
+	if (target.parent == nil) != (errcode.Of(err) == errcode.NotChildAgent) {
+		return fmt.Errorf("terminate agent %s, at the top %v: %v", target.id, target.parent == nil, err)
+	}
+	if err == nil {
+		w.oracle.end(target)
+	}
+	return nil
+}
+
+// move has an agent call a tool in its own turn, which may move its state.
+func (w *world) move(t *tape) error {
+	a := w.anyAgent(t)
+	if a.parent == nil { // these never come to act by themselves
+		return nil
+	}
+	name := oneOf(t, toolNames)
+	heard := w.brain.order(a.id, model.Call{Name: name, Args: []byte(`{}`)})
+	if _, err := w.Send(context.Background(), call(operator), string(a.id), []byte(`"go"`), 0); err != nil {
+		return fmt.Errorf("send to agent %s: %w", a.id, err)
+	}
+	got, err := await(heard)
+	if err != nil {
+		return fmt.Errorf("agent %s in its turn: %w", a.id, err)
+	}
+	allowed := slices.Contains(w.oracle.visible(a), name)
+	if len(got) != 1 || got[0].IsError == allowed {
+		return fmt.Errorf("agent %s called %s: %+v, want allowed %v", a.id, name, got, allowed)
+	}
+	if tool, _ := w.desk.naive.tool(name); allowed && tool.moves != "" {
+		a.state = tool.moves
+	}
+	return nil
+}
+
+// damage flips a bit of a role's record on disk while nobody has it open.
+func (w *world) damage(t *tape) error {
+	id, ok := w.anyRole(t)
+	if !ok || w.oracle.roles[id].gone {
+		return w.reopen(func(string) error { return nil })
+	}
+	err := w.reopen(func(dir string) error { return flip(dir, "role\x00"+string(id), t.pick(200)) })
+	w.damaged, w.oracle.roles[id].gone = true, true
+	return err
+}
+
+func flip(dir, key string, at int) error {
+	db, err := bolt.Open(dir+"/"+persist.FileName, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte("records"))
+		value := slices.Clone(b.Get([]byte(key)))
+		if len(value) == 0 {
+			return fmt.Errorf("no record %q", key)
+		}
+		value[at%len(value)] ^= 1
+		return b.Put([]byte(key), value)
+	})
+}
+
+// step does something to the world.
+func (w *world) step(t *tape) error {
+	switch t.pick(16) {
+	case 0, 1:
+		return w.createRole(t, nil)
+	case 2, 3, 4:
+		return w.createRole(t, w.anyAgent(t))
+	case 5, 6, 7:
+		return w.spawn(t)
+	case 8, 9:
+		return w.move(t)
+	case 10:
+		return w.updateRole(t)
+	case 11:
+		return w.deleteRole(t)
+	case 12:
+		return w.terminate(t)
+	case 13:
+		if t.chance(2) {
+			return w.damage(t)
+		}
+		return w.start(t)
+	}
+	return w.desk.step(t)
+}
+
+// checkSeats compares what everybody sees, and is told, with the oracle.
+func (w *world) checkSeats() error {
+	for _, id := range w.agents {
+		a := w.oracle.agents[id]
+		if err := w.checkSeat(identity.ByAgent(id), w.oracle.visible(a)); err != nil {
+			return fmt.Errorf("agent %s of role %q in state %q: %w", id, a.role, a.state, err)
+		}
+	}
+	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("u", "root")} {
+		if err := w.checkSeat(p, nil); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) checkSeat(p identity.Principal, want []string) error {
+	seat := w.Gate().Bind(p)
+	if got := definitionNames(seat.Visible()); !slices.Equal(got, want) {
+		return fmt.Errorf("sees %v, want %v", got, want)
+	}
+	for _, name := range w.everyName() {
+		d := seat.Authorize(name)
+		code := errcode.UnknownTool
+		switch {
+		case slices.Contains(want, name):
+			code = ""
+		case w.desk.naive.home(name) != nil:
+			code = errcode.ToolNotAvailable
+		}
+		if d.Allowed() != (code == "") || d.Code() != code {
+			return fmt.Errorf("authorize %q: %q (%s), want %q", name, d.Code(), d.Reason(), code)
+		}
+	}
+	return nil
+}
+
+func (w *world) everyName() []string {
+	return slices.Concat(toolNames, junk, []string{"create_role", "spawn_agent", "put_artifact"})
+}
+
+// checkCalls takes a call of every name to the gate: it runs iff it is visible.
+func (w *world) checkCalls(a *agent) error {
+	want := w.oracle.visible(a)
+	for _, name := range w.everyName() {
+		before := w.desk.runs.of(name)
+		out, err := knock(w.Runtime, identity.ByAgent(a.id), name, `{}`)
+		if err != nil {
+			return err
+		}
+		ran, allowed := w.desk.runs.of(name)-before, slices.Contains(want, name)
+		if out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 {
+			return fmt.Errorf("agent %s called %q: allowed %v, ran %d times; want allowed %v", a.id, name, out.Allowed(), ran, allowed)
+		}
+	}
+	return nil
+}
+
+// Visible = callable, in every state: after anything that happens, what an
+// agent sees is what it may call, and both are
+//
+//	effective(agent) = use ∩ task ∩ ceiling(makers) ∩ its parent's effective grant
+//
+// as sets of tools, less those its workflow state does not offer. Also with
+// deleted roles, unregistered groups and damaged records.
+func TestVisibleIsCallableInEveryState(t *testing.T) {
+	dir, n := scratch(t), 0
+	check(t, scale{choices: 400}, func(t *tape) error {
+		n++
+		w, err := newWorld(fmt.Sprint(dir, "/", n))
+		if w == nil {
+			return err
+		}
+		for err == nil && !t.done() {
+			if err = w.step(t); err == nil {
+				err = w.checkSeats()
+			}
+			if err == nil {
+				err = w.checkCalls(oneOf(t, w.oracle.living(w.agents)))
+			}
+		}
+		return cmp.Or(err, w.house.close(!w.damaged))
+	})
+}
