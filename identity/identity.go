@@ -6,7 +6,11 @@
 // only: what a Principal may do is decided by org and gate.
 package identity
 
-import "github.com/google/uuid"
+import (
+	"strings"
+
+	"github.com/google/uuid"
+)
 
 // AgentID names an agent; the zero AgentID is nobody.
 type AgentID string
@@ -73,12 +77,15 @@ func (p Principal) String() string {
 // space is the name space of derived ids.
 var space = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 
+// ender keeps the byte that ends a part out of the parts.
+var ender = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+
 // Derive gives the uuid v5 of parts: the same parts always give the same id,
 // and no two lists of parts share one. Safe for concurrent use.
 func Derive(parts ...string) string {
 	var name []byte
 	for _, part := range parts {
-		name = append(name, part...)
+		name = append(name, ender.Replace(part)...)
 		name = append(name, 0)
 	}
 	return uuid.NewSHA1(space, name).String()

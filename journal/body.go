@@ -129,10 +129,12 @@ type ContextCompressed struct {
 	Items   int    `json:"items"`
 }
 
-// Failed: an agent's turn ended in an error.
+// Failed: an agent's turn ended in an error. Messages after the first Read
+// were not read in it; zero says that all were.
 type Failed struct {
 	Code    errcode.Code `json:"code"`
 	Message string       `json:"message"`
+	Read    int          `json:"read,omitempty"`
 }
 
 // Result: a task ended.

@@ -278,8 +278,8 @@ func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*mem
 }
 
 // MayMessage says whether an agent may write to another: its descendants, its
-// parent, the collaborators its brief names in the same task, and its task's
-// root.
+// parent, the collaborators its brief names in the same task, and the agent
+// its task stands on: root, or that of the role the task is bound to.
 //
 // Errors: UnknownRecipient, CrossTask, InsufficientPermissions.
 func (o *Org) MayMessage(from, to identity.AgentID) error {
@@ -292,6 +292,12 @@ func (o *Org) MayMessage(from, to identity.AgentID) error {
 	return o.mayMessage(sender, to)
 }
 
+// leads says whether a task stands on an agent.
+func (o *Org) leads(m *member) bool {
+	t, ok := o.tasks[m.task]
+	return ok && t.Top == m.id
+}
+
 func (o *Org) mayMessage(from *member, to identity.AgentID) error {
 	m, ok := o.agents[to]
 	switch {
@@ -299,7 +305,7 @@ func (o *Org) mayMessage(from *member, to identity.AgentID) error {
 		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
 	case m.task != from.task:
 		return errcode.New(errcode.CrossTask, "send to %q: it works on another task", to).With("from", from.id).With("to", to)
-	case m == from.parent || m.root || m.below(from) || slices.Contains(from.contacts, to):
+	case m == from.parent || o.leads(m) || m.below(from) || slices.Contains(from.contacts, to):
 		return nil
 	}
 	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent writes to its parent, its descendants, root, user and the collaborators of its brief", to).With("to", to)

@@ -469,7 +469,7 @@ func TestIdsBindToTheirOwnerWhenWritten(t *testing.T) {
 	h.reopen()
 	h.wantMay(agent)
 
-	h.update(role.ID, org.RoleSpec{Prompt: "rebound"})
+	h.update(role.ID, org.RoleSpec{Use: of("docs", "later")}) // written anew
 	h.wantMay(agent, "late_tool", "search")
 }
 

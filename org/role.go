@@ -155,7 +155,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 }
 
 // UpdateRole changes what of spec is set and says who gains or loses which
-// tools. With dryRun nothing changes. Name and Prompt are changed when not empty.
+// tools. With dryRun nothing changes. Name and Prompt are changed when not
+// empty; the configuration leaves out Prompt, Model and Limits to empty them.
 //
 // Errors: RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
 // Conflict for a role that the configuration makes.
@@ -227,6 +228,9 @@ func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
 	}
 	if spec.Limits != (Limits{}) {
 		merged.Limits = spec.Limits
+	}
+	if maker.name == ByConfig { // says all there is: what it leaves out is gone
+		merged.Prompt, merged.Model, merged.Limits = spec.Prompt, spec.Model, spec.Limits
 	}
 	next, err := o.newRole(maker, old.ID, merged)
 	if err != nil {

@@ -28,13 +28,13 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// specimen makes the bytes of a file that has something in every bucket and
-// holds every frame once.
-func specimen(t testing.TB) []byte {
+// specimen makes the bytes of a file that has something in every bucket, that
+// of the index only after 512 events, and holds every frame once.
+func specimen(t testing.TB, n int) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	s := persisttest.OpenIn(t, dir)
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 510, "checkpoint")})
+	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", n, "checkpoint")})
 	commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 4, "checkpoint")})
 	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "tail"), Post: []journal.Message{message("b", "hello"), delayed("b", "later", at)},
 		Put: []journal.Record{{Kind: "k", Key: "x", Value: []byte(`"value"`)}}})
@@ -65,16 +65,21 @@ func compacted(t testing.TB, path string) []byte {
 	return data
 }
 
-// frames gives the first and the last frame of every bucket.
-func frames(t testing.TB, file []byte) map[string][]byte {
+// entry is where a frame stands in a file, behind its key.
+type entry struct{ key, frame []byte }
+
+// entries gives the first and the last entry of every bucket.
+func entries(t testing.TB, file []byte) map[string]entry {
 	t.Helper()
-	list := map[string][]byte{}
+	list := map[string]entry{}
 	edit(t, write(t, file), func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
 			c := b.Cursor()
 			for at, move := range map[string]func() ([]byte, []byte){"first": c.First, "last": c.Last} {
 				key, value := move()
-				list[fmt.Sprintf("%s of %s (%x)", at, name, key)] = bytes.Clone(value)
+				if key != nil {
+					list[string(name)+", "+at] = entry{bytes.Clone(key), bytes.Clone(value)}
+				}
 			}
 			return nil
 		})
@@ -139,7 +144,18 @@ func contents(s *persist.Store) (string, error) {
 // reading says ErrDamaged, or all is read as it was written; and Check finds
 // every one that Open lets pass.
 func TestEveryDamagedByteIsFound(t *testing.T) {
-	file := specimen(t)
+	small, large := specimen(t, 3), specimen(t, 510)
+	for name, e := range entries(t, small) {
+		t.Run(name, func(t *testing.T) { t.Parallel(); turnBits(t, small, e) })
+	}
+	for name, e := range entries(t, large) {
+		if strings.HasPrefix(name, "index") || strings.HasPrefix(name, "persist") {
+			t.Run(name+", after a checkpoint", func(t *testing.T) { t.Parallel(); turnBits(t, large, e) })
+		}
+	}
+}
+
+func turnBits(t *testing.T, file []byte, e entry) {
 	good, err := persist.Open(write(t, file))
 	if err != nil {
 		t.Fatal(err)
@@ -148,23 +164,18 @@ func TestEveryDamagedByteIsFound(t *testing.T) {
 	if err := errors.Join(err, good.Check(t.Context()), good.Close()); err != nil {
 		t.Fatal(err)
 	}
+	place := bytes.Index(file, append(bytes.Clone(e.key), e.frame...)) + len(e.key)
+	if place < len(e.key) || bytes.Contains(file[place:], append(bytes.Clone(e.key), e.frame...)) {
+		t.Fatalf("the entry %x is not there once", e.key)
+	}
 	dir := write(t, file)
-	path := filepath.Join(dir, persist.FileName)
-	for name, frame := range frames(t, file) {
-		t.Run(name, func(t *testing.T) {
-			place := bytes.Index(file, frame)
-			if len(frame) == 0 || place < 0 || len(frame) > 8 && bytes.Contains(file[place+1:], frame) {
-				t.Fatalf("the frame %x is not there once", frame)
-			}
-			for i := range frame {
-				broken := bytes.Clone(file)
-				broken[place+i] ^= 1 << (i % 8)
-				if err := os.WriteFile(path, broken, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				wantFound(t, dir, want, fmt.Sprintf("byte %d of %x", i, frame))
-			}
-		})
+	for i := 0; i < len(e.frame); i += 1 + len(e.frame)/300 {
+		broken := bytes.Clone(file)
+		broken[place+i] ^= 1 << (i % 8)
+		if err := os.WriteFile(filepath.Join(dir, persist.FileName), broken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantFound(t, dir, want, fmt.Sprintf("byte %d of %x", i, e.frame))
 	}
 }
 
@@ -185,14 +196,14 @@ func wantFound(t *testing.T, dir, want, what string) {
 	if err == nil && got != want {
 		t.Errorf("%s: wrong data in silence", what)
 	}
-	if err := s.Check(t.Context()); err == nil {
+	if err := s.Check(t.Context()); err == nil && got != want {
 		t.Errorf("%s: Check finds nothing", what)
 	}
 }
 
 // A frame that was moved to another place is not what was written there.
 func TestAFrameInAnotherPlaceIsDamaged(t *testing.T) {
-	dir := write(t, specimen(t))
+	dir := write(t, specimen(t, 510))
 	edit(t, dir, func(tx *bolt.Tx) error {
 		records := tx.Bucket([]byte("records"))
 		return records.Put([]byte("k\x00y"), bytes.Clone(records.Get([]byte("k\x00x"))))
@@ -231,7 +242,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := write(t, specimen(t))
+			dir := write(t, specimen(t, 510))
 			edit(t, dir, tt.change)
 			s, err := persist.Open(dir)
 			if err != nil {
@@ -288,9 +299,11 @@ func TestATruncatedFile(t *testing.T) {
 		fmt.Printf("outcome: %v\n", err)
 		return
 	}
-	file := specimen(t)
-	for _, size := range []int{1, 100, 4096, 5000, 8192, 12288, 16384, len(file) / 2, len(file) - 4096, len(file) - 1} {
-		t.Run(fmt.Sprintf("to %d of %d bytes", size, len(file)), func(t *testing.T) {
+	file := specimen(t, 510)
+	var used int64
+	edit(t, write(t, file), func(tx *bolt.Tx) error { used = tx.Size(); return nil })
+	for _, size := range []int64{1, 100, 4096, 5000, 8192, 12288, 16384, used / 2, used - 4096, used - 1} {
+		t.Run(fmt.Sprintf("to %d of %d bytes", size, used), func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestATruncatedFile$")
 			cmd.Env = append(os.Environ(), "PERSIST_TRUNCATED="+write(t, file[:size]))

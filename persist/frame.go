@@ -15,6 +15,7 @@ const (
 	kindMessage = 'm'
 	kindRecord  = 'r'
 	kindAgent   = 'a'
+	kindNumber  = 'n'
 )
 
 const (

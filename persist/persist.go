@@ -19,10 +19,11 @@
 //	runnable  agent → nothing       agents with unfinished business
 //	records   kind 0 key → record   roles, agents, tasks, artifacts, blobs …
 //
-// Every value is a frame: version (1), kind (1: 'e' event, 'i' index,
-// 'm' message, 'r' record, 'a' runnable agent), CRC-32C (4) over bucket, key,
-// version, kind and payload, then the payload, JSON unless the record says
-// otherwise. A frame that does not fit is ErrDamaged and never used.
+// Every value but the schema's is a frame: version (1), kind (1: 'e' event,
+// 'i' index, 'm' message, 'r' record, 'a' runnable agent, 'n' number), CRC-32C
+// (4) over bucket, key, version, kind and payload, then the payload, JSON
+// unless the record says otherwise. A frame that does not fit is ErrDamaged
+// and never used.
 package persist
 
 import (
@@ -51,6 +52,9 @@ const FileName = "rolecall.db"
 // schema is the layout's number; newer files are refused.
 const schema = 1
 
+// lockWait is how long Open waits for another process to close the file.
+const lockWait = 200 * time.Millisecond
+
 // The buckets.
 var (
 	bucketPersist  = []byte("persist")
@@ -60,6 +64,8 @@ var (
 	bucketDelayed  = []byte("delayed")
 	bucketRunnable = []byte("runnable")
 	bucketRecords  = []byte("records")
+
+	keyIndexed = []byte("indexed") // in bucketPersist
 
 	buckets = [][]byte{bucketPersist, bucketLog, bucketIndex, bucketInbox, bucketDelayed, bucketRunnable, bucketRecords}
 )
@@ -84,13 +90,16 @@ type Store struct {
 // Open opens or makes the data directory dir (mode 0700) and its file.
 //
 // Errors: Conflict when another process has it open or a newer version made
-// it; otherwise what the file system says.
+// it; journal.ErrDamaged; otherwise what the file system says.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	path := filepath.Join(dir, FileName)
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 200 * time.Millisecond, FreelistType: bolt.FreelistMapType})
+	if err := whole(path); err != nil {
+		return nil, err
+	}
+	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -106,6 +115,37 @@ func Open(dir string) (*Store, error) {
 	}
 	go s.commitLoop()
 	return s, nil
+}
+
+// openBolt opens the file; where bolt panics over a damaged page the error is
+// ErrDamaged.
+func openBolt(path string, options *bolt.Options) (db *bolt.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			db, err = nil, fmt.Errorf("%v: %w", p, journal.ErrDamaged)
+		}
+	}()
+	return bolt.Open(path, 0o600, options)
+}
+
+// whole refuses a file that was cut short: bolt would read behind its end,
+// which kills the process.
+func whole(path string) error {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil // bolt makes it, or says what is wrong
+	}
+	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
+	if err != nil {
+		return openError(path, err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bolt.Tx) error {
+		info, err := os.Stat(path)
+		if err == nil && info.Size() < tx.Size() {
+			err = fmt.Errorf("open %s: it has %d bytes of %d: %w", path, info.Size(), tx.Size(), journal.ErrDamaged)
+		}
+		return err
+	})
 }
 
 func openError(path string, err error) error {
@@ -161,9 +201,12 @@ func lastSeq(tx *bolt.Tx) uint64 {
 
 // gather completes the index from the events behind its last checkpoint.
 func (s *Store) gather(tx *bolt.Tx) error {
+	last, err := indexed(tx)
+	if err != nil {
+		return err
+	}
 	c := tx.Bucket(bucketLog).Cursor()
-	from := getNumber(tx.Bucket(bucketPersist), "indexed") + 1
-	for key, value := c.Seek(numberKey(from)); key != nil; key, value = c.Next() {
+	for key, value := c.Seek(numberKey(last + 1)); key != nil; key, value = c.Next() {
 		payload, err := unframe(bucketLog, key, kindEvent, value)
 		if err != nil {
 			return err
@@ -171,6 +214,19 @@ func (s *Store) gather(tx *bolt.Tx) error {
 		s.remember(identity.AgentID(gjson.GetBytes(payload, "stream").Str), number(key))
 	}
 	return nil
+}
+
+// indexed gives the number of the last event the index covers.
+func indexed(tx *bolt.Tx) (uint64, error) {
+	f := tx.Bucket(bucketPersist).Get(keyIndexed)
+	if f == nil {
+		return 0, nil
+	}
+	payload, err := unframe(bucketPersist, keyIndexed, kindNumber, f)
+	if err != nil {
+		return 0, err
+	}
+	return number(payload), nil
 }
 
 func (s *Store) remember(stream identity.AgentID, seq uint64) {
@@ -212,7 +268,10 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := s.db.View(fn)
+	return closedError(s.db.View(fn))
+}
+
+func closedError(err error) error {
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return journal.ErrClosed
 	}

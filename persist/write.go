@@ -186,7 +186,7 @@ func (w *writer) index(s *Store) error {
 		}
 	}
 	w.indexed = true
-	return putNumber(w.tx.Bucket(bucketPersist), "indexed", w.seq)
+	return put(w.tx.Bucket(bucketPersist), bucketPersist, keyIndexed, kindNumber, numberKey(w.seq))
 }
 
 // put writes a framed payload.

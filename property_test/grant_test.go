@@ -158,7 +158,9 @@ func (w *world) pleadAgent(a *agent, id identity.RoleID) error {
 		return fmt.Errorf("spawn_agent %s within %v: %q, %v; want %q", id, limits, v.code, err, want)
 	}
 	if v.code == "" {
-		w.add(identity.AgentID(v.body.ID), &agent{role: id, parent: a})
+		record, _ := w.Org().Agent(identity.AgentID(v.body.ID))
+		task, _ := w.Org().Task(record.Task)
+		w.add(record.ID, &agent{role: id, parent: a, state: task.State})
 	}
 	return nil
 }
@@ -176,13 +178,17 @@ func TestRequestsAreGrantedIffCovered(t *testing.T) {
 		}
 		defer w.Close()
 		for err == nil && !t.done() {
-			switch t.pick(8) {
+			switch t.pick(10) {
 			case 0, 1, 2:
 				err = w.pleadRole(t, w.anyAgent(t))
 			case 3, 4, 5:
 				err = w.pleadSome(t, w.anyAgent(t))
-			case 6:
+			case 6, 7:
 				err = w.meddle(t)
+			case 8:
+				if t.chance(3) {
+					err = w.start(t)
+				}
 			default:
 				err = w.desk.step(t)
 			}

@@ -100,10 +100,10 @@ func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
 		}
 		role := d.Snapshot().Bind(toolgroups.Of(id))
 		for !t.done() {
-			owner := oneOf(t, []toolgroups.Owner{first, second})
-			if _, err := d.unregister(owner, id); err != nil {
+			if _, err := d.unregister(oneOf(t, []toolgroups.Owner{first, second}), id); err != nil {
 				return err
 			}
+			owner := oneOf(t, []toolgroups.Owner{first, second})
 			if _, err := d.register(spec{id: id, owner: owner, tools: []toolSpec{{name: oneOf(t, toolNames)}}}); err != nil {
 				return err
 			}

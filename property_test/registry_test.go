@@ -257,12 +257,15 @@ func (d *desk) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcod
 
 // step registers or, once in three, unregisters something.
 func (d *desk) step(t *tape) error {
-	var err error
-	if t.pick(3) == 2 {
-		_, err = d.unregister(oneOf(t, owners), oneOf(t, groupIDs))
-	} else {
-		_, err = d.register(anySpec(t))
+	g := anySpec(t)
+	if owner := d.naive.owner(g.id); owner != "" && t.chance(2) {
+		g.owner = owner
 	}
+	if t.chance(3) {
+		_, err := d.unregister(g.owner, g.id)
+		return err
+	}
+	_, err := d.register(g)
 	return err
 }
 

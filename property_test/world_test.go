@@ -145,6 +145,20 @@ func (w *world) anyAgent(t *tape) *agent {
 	return oneOf(t, list)
 }
 
+// heldRole chooses a role, half of the time one that somebody holds.
+func (w *world) heldRole(t *tape) (identity.RoleID, bool) {
+	var held []identity.RoleID
+	for _, a := range w.oracle.living(w.agents) {
+		if a.role != "" && !w.oracle.roles[a.role].gone {
+			held = append(held, a.role)
+		}
+	}
+	if len(held) > 0 && t.chance(2) {
+		return oneOf(t, held), true
+	}
+	return w.anyRole(t)
+}
+
 // spawnable lists the roles an agent may spawn.
 func (w *world) spawnable(a *agent) []identity.RoleID {
 	limits := w.oracle.limits(a)
@@ -215,11 +229,11 @@ func sameIDs(a, b ids) bool {
 
 // updateRole gives a role other sets; the answer must say what that changes.
 func (w *world) updateRole(t *tape) error {
-	id, ok := w.anyRole(t)
+	id, ok := w.heldRole(t)
 	if !ok {
 		return nil
 	}
-	use, grant := toolgroups.Of(someOf(t, 4, choices)...), toolgroups.Of(someOf(t, 4, choices)...)
+	use, grant := toolgroups.Of(someOf(t, 7, choices)...), toolgroups.Of(someOf(t, 7, choices)...)
 	before := w.offers()
 	_, diff, err := w.UpdateRole(operator, id, org.RoleSpec{Use: &use, Grant: &grant}, false)
 	r := w.oracle.roles[id]
@@ -234,8 +248,8 @@ func (w *world) updateRole(t *tape) error {
 }
 
 func (w *world) deleteRole(t *tape) error {
-	id, ok := w.anyRole(t)
-	if !ok {
+	id, ok := w.heldRole(t)
+	if !ok || t.chance(2) {
 		return nil
 	}
 	before := w.offers()
@@ -385,7 +399,7 @@ func flip(dir, key string, at int) error {
 
 // step does something to the world.
 func (w *world) step(t *tape) error {
-	switch t.pick(16) {
+	switch t.pick(18) {
 	case 0, 1:
 		return w.createRole(t, nil)
 	case 2, 3, 4:
@@ -394,7 +408,7 @@ func (w *world) step(t *tape) error {
 		return w.spawn(t)
 	case 8, 9:
 		return w.move(t)
-	case 10:
+	case 10, 16, 17:
 		return w.updateRole(t)
 	case 11:
 		return w.deleteRole(t)

@@ -26,8 +26,9 @@ var (
 // of the agent's journal; its goroutine owns everything but again and cancel.
 type actor struct {
 	rt    *Runtime
-	agent org.Agent // as stored
-	role  string    // the role's name, for records
+	task  identity.TaskID // never changes
+	agent org.Agent       // as stored
+	role  string          // the role's name, for records
 	state *state
 
 	taken []journal.Event          // messages applied to state, to be kept with the next commit
@@ -171,17 +172,37 @@ func (a *actor) finish(answer *model.Answer) error {
 	return a.commit(b)
 }
 
-// fail ends the turn in an error and tells the parent; an abort is silent.
+// fail ends the turn in an error. The parent is told; a top agent has nobody
+// to tell, so its task fails with it. An abort is silent.
 func (a *actor) fail(cause error) error {
-	b := &journal.Batch{Idle: true}
-	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause)}))
-	if errcode.Of(cause) != errcode.TurnAborted && a.agent.Parent != "" {
-		a.report(b, a.notice(cause), "error")
-	}
-	if errcode.Of(cause) == errcode.Internal {
+	if errcode.Of(cause) == errcode.Internal || errors.Unwrap(cause) != nil { // there is more than is told
 		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
 	}
+	read := a.readBy(cause)
+	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
+	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), Read: read}))
+	switch {
+	case errcode.Of(cause) == errcode.TurnAborted:
+	case a.agent.Parent != "":
+		a.report(b, a.notice(cause), "error")
+	default:
+		return a.failTask(b, cause)
+	}
 	return a.commit(b)
+}
+
+// failTask ends the agent's task with its turn.
+func (a *actor) failTask(b *journal.Batch, cause error) error {
+	task, err := a.rt.TaskRecord(a.rt.life, a.agent.Task)
+	if err != nil {
+		return err
+	}
+	b.Prepare = a.rt.ending(task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
+	if err := a.commit(b); err != nil {
+		return err
+	}
+	a.rt.closeRun(task.ID)
+	return errGone
 }
 
 // report adds a message to the parent, or to the user.

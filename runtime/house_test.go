@@ -147,7 +147,7 @@ func brief() obj {
 func manage(r model.Request, role string, groups ...string) model.Answer {
 	switch answers(r) {
 	case 0:
-		return do("create_role", obj{"name": role, "rolePrompt": "work", "toolGroups": groups})
+		return do("create_role", obj{"name": role, "rolePrompt": "work", "toolGroups": append([]string{}, groups...)})
 	case 1:
 		return do("spawn_agent_with_task", obj{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"})
 	}

@@ -32,7 +32,8 @@ func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload jso
 	if err := rt.address(c.By, &m); err != nil {
 		return sent, err
 	}
-	if done, err := rt.sentBefore(ctx, c); done || err != nil {
+	if before, err := rt.sentBefore(ctx, c); before != nil || err != nil {
+		sent.Due = dueOf(before)
 		return sent, err
 	}
 	if rt.hold(m.Task) {
@@ -100,24 +101,36 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 	}
 }
 
-// sentBefore says whether a call that a former process had started did send
-// its message.
-func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (bool, error) {
+// sentBefore gives what a call that a former process had started did send,
+// nil if it did not.
+func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
 	rt.mu.Lock()
 	a := rt.active[c.By.Agent]
 	again := a != nil && a.redo[c.ID]
 	rt.mu.Unlock()
 	if !again {
-		return false, nil
+		return nil, nil
 	}
 	id := identity.Derive(string(c.ID), "message")
 	for e, err := range rt.store.Read(ctx, c.By.Agent, 0) {
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if b, ok := e.Body.(journal.MessageSent); ok && b.Message.ID == id {
-			return true, nil
+			return &b, nil
 		}
 	}
-	return false, nil
+	return nil, nil
+}
+
+// dueOf gives when a message is due; nil when it was sent without delay.
+func dueOf(m *journal.MessageSent) *time.Time {
+	if m == nil || m.Due == "" {
+		return nil
+	}
+	due, err := time.Parse(time.RFC3339Nano, m.Due)
+	if err != nil {
+		return nil
+	}
+	return &due
 }

@@ -29,7 +29,7 @@ func (rt *Runtime) wake(id identity.AgentID) {
 	if !ok || run == nil || run.ended || rt.life.Err() != nil {
 		return
 	}
-	a := &actor{rt: rt, agent: agent}
+	a := &actor{rt: rt, task: agent.Task, agent: agent}
 	rt.active[id] = a
 	run.live++
 	rt.work.Go(func() { a.run(rt.life) })
@@ -52,6 +52,9 @@ func (rt *Runtime) rests(a *actor) bool {
 func (rt *Runtime) left(a *actor) {
 	rt.mu.Lock()
 	delete(rt.active, a.agent.ID)
+	if a.cancel != nil {
+		a.cancel(nil)
+	}
 	if a.idle && len(a.taken) == 0 && rt.life.Err() == nil {
 		rt.remember(a)
 	}
@@ -60,7 +63,7 @@ func (rt *Runtime) left(a *actor) {
 	if late {
 		rt.wake(a.agent.ID)
 	}
-	rt.release(a.agent.Task)
+	rt.release(a.task)
 }
 
 func (rt *Runtime) remember(a *actor) {
@@ -113,7 +116,8 @@ func (rt *Runtime) release(id identity.TaskID) {
 	}
 }
 
-// turn begins a turn that abort, termination or Close can end.
+// turn begins a turn that abort, termination or Close can end. Who was ended
+// before there was a turn to stop begins none.
 func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
 	turn, cancel := context.WithCancelCause(ctx)
 	rt.mu.Lock()
@@ -122,6 +126,9 @@ func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
 		a.cancel(nil)
 	}
 	a.cancel = cancel
+	if !rt.alive(a.agent) {
+		cancel(errGone)
+	}
 	return turn
 }
 

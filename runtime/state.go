@@ -12,6 +12,7 @@ type state struct {
 	seq      uint64 // the last event applied
 	items    []model.Item
 	messages int // taken so far
+	behind   int // of them read when the last turn ended
 	answers  int // given so far
 	rounds   int // answers with calls since the turn began
 	tools    []string
@@ -86,6 +87,9 @@ func (s *state) answered(b journal.ModelAnswered) {
 	default: // the turn is over, unless there is mail the model has not read
 		s.rounds = 0
 		s.news = a.Read < s.messages
+		if a.Finish == model.End {
+			s.behind = a.Read
+		}
 	}
 }
 
@@ -111,10 +115,14 @@ func (s *state) ended(r model.Result) {
 
 // failed ends the turn: what was read is behind, open calls are dropped.
 func (s *state) failed(b journal.Failed) {
-	end := model.Answer{Finish: model.End, Read: s.messages}
+	s.behind = s.messages
+	if b.Read > 0 {
+		s.behind = b.Read
+	}
+	end := model.Answer{Finish: model.End, Read: s.behind}
 	s.items = append(s.items, model.Item{Answer: &end})
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
-	s.news, s.rounds = false, 0
+	s.news, s.rounds = s.behind < s.messages, 0
 }

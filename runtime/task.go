@@ -153,14 +153,7 @@ func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string
 	if err != nil {
 		return err
 	}
-	failure := &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason}
-	if err := rt.end(task, org.Cancelled, nil, failure); err != nil {
-		return err
-	}
-	for _, a := range rt.org.Agents(id) {
-		rt.interrupt(a.ID, errGone)
-	}
-	return nil
+	return rt.end(task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason})
 }
 
 // settle ends a task that has come to rest, by what its top agent said last.
@@ -220,26 +213,33 @@ func resultOf(a model.Answer) json.RawMessage {
 	return text
 }
 
-// end records a task's end, once, and tells who waits.
+// end records a task's end, once, stops its agents and tells who waits.
 func (rt *Runtime) end(task org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
-	e := journal.Result{Status: string(status), Result: result}
-	if failure != nil {
-		e.Code, e.Error = failure.Code, failure.Message
-	}
-	_, err := rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		changes := rt.org.EndTask(task, status, result, failure)
-		if changes == nil {
-			return nil
-		}
-		b.Events = []journal.Event{{At: rt.now(), Task: task.ID, Agent: task.Top, Body: e}}
-		b.Put = records(changes)
-		return nil
-	}})
-	if err != nil {
+	if _, err := rt.commit(&journal.Batch{Prepare: rt.ending(task, status, result, failure)}); err != nil {
 		return fmt.Errorf("end task %s: %w", task.ID, err)
 	}
 	rt.closeRun(task.ID)
 	return nil
+}
+
+// ending adds a task's end to a batch, unless it has ended.
+func (rt *Runtime) ending(task org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
+	e := journal.Result{Status: string(status), Result: result}
+	if failure != nil {
+		e.Code, e.Error = failure.Code, failure.Message
+	}
+	return func(b *journal.Batch) error {
+		if changes := rt.org.EndTask(task, status, result, failure); changes != nil {
+			b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
+			b.Put = append(b.Put, records(changes)...)
+		}
+		return nil
+	}
+}
+
+func (rt *Runtime) topRole(task org.Task) string {
+	a, _ := rt.org.Agent(task.Top)
+	return rt.roleName(a)
 }
 
 func (rt *Runtime) closeRun(id identity.TaskID) {
@@ -250,5 +250,10 @@ func (rt *Runtime) closeRun(id identity.TaskID) {
 		run.stopTimer()
 		close(run.done)
 		delete(rt.tasks, id)
+	}
+	for _, a := range rt.active {
+		if a.task == id && a.cancel != nil {
+			a.cancel(errGone)
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -40,10 +42,20 @@ func (a *actor) name(calls []model.Call) {
 	for i := range calls {
 		c := &calls[i]
 		c.ID = identity.CallID(identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
-		if !json.Valid(c.Args) { // quoted, so that the record stays JSON and the gate refuses it
+		switch {
+		case len(c.Args) == 0:
+			c.Args = json.RawMessage(`{}`)
+		case !storable(c.Args): // quoted, so that the record stays JSON and the gate refuses it
 			c.Args, _ = json.Marshal(string(c.Args))
 		}
 	}
+}
+
+// storable says whether a document is JSON that can be read again also from
+// inside a record: encoding/json gives up past some depth.
+func storable(doc []byte) bool {
+	const around = 100
+	return json.Valid(doc) && json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), doc, bytes.Repeat([]byte("]"), around)))
 }
 
 func (a *actor) request(seat *gate.Seat) model.Request {
@@ -63,7 +75,7 @@ func (a *actor) request(seat *gate.Seat) model.Request {
 func collect(ctx context.Context, m model.Model, r model.Request) (answer *model.Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			answer, err = nil, fmt.Errorf("the model panicked: %v\n%s", p, debug.Stack())
+			answer, err = nil, failedCall(fmt.Errorf("the model panicked: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	for delta, err := range m.Generate(ctx, r) {
@@ -74,8 +86,11 @@ func collect(ctx context.Context, m model.Model, r model.Request) (answer *model
 			answer = delta.Answer
 		}
 	}
-	if answer == nil {
+	switch {
+	case answer == nil:
 		return nil, errcode.New(errcode.LLMCallFailed, "the model gave no answer")
+	case answer.Value != nil && !storable(answer.Value):
+		return nil, errcode.New(errcode.LLMCallFailed, "the value of the model's answer is not JSON, or nested too deep")
 	}
 	own := *answer
 	own.Calls = slices.Clone(answer.Calls)
@@ -87,6 +102,18 @@ func failedCall(err error) error {
 		return err
 	}
 	return errcode.Wrap(errcode.LLMCallFailed, err, "the model could not be asked; the log has the cause")
+}
+
+// readBy gives how many messages a model had read when it failed, if it says
+// so in the detail read (script does). A turn that read nothing new would fail
+// for ever: then, as when nothing is said, it is 0, all.
+func (a *actor) readBy(cause error) int {
+	if e, ok := errors.AsType[*errcode.Error](cause); ok {
+		if read, ok := e.Details["read"].(int); ok && read > a.state.behind {
+			return read
+		}
+	}
+	return 0
 }
 
 // notice is the error message a parent gets.

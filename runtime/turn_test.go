@@ -264,6 +264,7 @@ func TestArgumentsThatCannotBeReadAreARefusalTheModelReads(t *testing.T) {
 	for _, c := range []struct{ name, args string }{
 		{"no JSON", `{"a":`},
 		{"words", `please`},
+		{"brackets that close another's", `1],[2`},
 		{"a list", `[1]`},
 		{"a text", `"{}"`},
 		{"a number", `1`},

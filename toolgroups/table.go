@@ -17,7 +17,7 @@ type table[V any] struct {
 	size  int
 }
 
-// shard is an open-addressed hash table at most half full; nil is empty.
+// shard is an open-addressed hash table at most a quarter full; nil is empty.
 type shard[V any] []entry[V]
 
 type entry[V any] struct {
@@ -32,16 +32,18 @@ func (t *table[V]) get(name string) (v V, ok bool) {
 	}
 	h := hash(t.seed, name)
 	s := t.shard[h>>56]
-	for i, left := h, len(s); left > 0; i, left = i+1, left-1 {
+	if len(s) == 0 {
+		return v, false
+	}
+	for i := h >> 8; ; i++ { // there is always an empty entry
 		e := &s[i&uint64(len(s)-1)]
 		if e.hash == h && e.name == name {
 			return e.value, true
 		}
 		if e.hash == 0 {
-			break
+			return v, false
 		}
 	}
-	return v, false
 }
 
 // hash mixes the eight first bytes, the eight last and what lies between with
@@ -122,13 +124,13 @@ func (t *table[V]) build(entries map[string]V) shard[V] {
 		return nil
 	}
 	size := 2
-	for size < 2*len(entries) {
+	for size < 4*len(entries) {
 		size *= 2
 	}
 	s := make(shard[V], size)
 	for name, v := range entries {
 		h := hash(t.seed, name)
-		i := h
+		i := h >> 8
 		for s[i&uint64(size-1)].hash != 0 {
 			i++
 		}

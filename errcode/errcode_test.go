@@ -1,0 +1,92 @@
+package errcode_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+func Example() {
+	err := fmt.Errorf("run: %w", errcode.Wrap(errcode.FileNotFound, fs.ErrNotExist, "read_file: there is no %q", "notes.txt").With("path", "notes.txt"))
+	fmt.Println(errcode.Of(err), errors.Is(err, fs.ErrNotExist))
+	fmt.Println(errcode.Message(err))
+	fmt.Println(err)
+	// Output:
+	// file_not_found true
+	// read_file: there is no "notes.txt"
+	// run: file_not_found: read_file: there is no "notes.txt": file does not exist
+}
+
+func TestWhatAnErrorTells(t *testing.T) {
+	const internal = "something inside rolecall went wrong; its log has the cause"
+	inner := errcode.New(errcode.RoleNotFound, "there is no role")
+	tests := []struct {
+		name    string
+		err     error
+		code    errcode.Code
+		message string // for a peer
+		text    string // for the log
+	}{
+		{"one with a code", inner, errcode.RoleNotFound, "there is no role", "role_not_found: there is no role"},
+		{"one inside another", fmt.Errorf("spawn: %w", inner), errcode.RoleNotFound, "there is no role", "spawn: role_not_found: there is no role"},
+		{"one among others", errors.Join(errors.New("x"), inner), errcode.RoleNotFound, "there is no role", "x\nrole_not_found: there is no role"},
+		{"one around another: the outer speaks", errcode.Wrap(errcode.Conflict, inner, "in use"), errcode.Conflict, "in use", "conflict: in use: role_not_found: there is no role"},
+		{"one without a code keeps its text", errors.New("secret path /x"), errcode.Internal, internal, "secret path /x"},
+		{"a cause stays in the log", errcode.Wrap(errcode.Internal, errors.New("secret"), "broken"), errcode.Internal, "broken", "internal: broken: secret"},
+		{"verbs are filled in", errcode.New(errcode.InvalidRole, "%d of %s", 1, "x"), errcode.InvalidRole, "1 of x", "invalid_role: 1 of x"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := []string{string(errcode.Of(tt.err)), errcode.Message(tt.err), tt.err.Error()}
+			if diff := cmp.Diff(got, []string{string(tt.code), tt.message, tt.text}); diff != "" {
+				t.Errorf("got before want:\n%s", diff)
+			}
+		})
+	}
+	if got := errcode.Of(nil); got != "" {
+		t.Errorf("no error has code %q", got)
+	}
+}
+
+func TestWithAddsDetails(t *testing.T) {
+	err := errcode.New(errcode.UnknownRecipient, "send").With("to", "x").With("from", "y").With("to", "z")
+	if diff := cmp.Diff(err.Details, map[string]any{"to": "z", "from": "y"}); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+	if errcode.New(errcode.Conflict, "x").Details != nil || err.Unwrap() != nil {
+		t.Error("details or a cause from nowhere")
+	}
+}
+
+// contract §3 lists the codes; they are stable.
+func TestCodesAreTheContracts(t *testing.T) {
+	codes := []errcode.Code{
+		errcode.ReservedGroupID, errcode.DuplicateGroupID, errcode.InvalidGroupDef, errcode.CannotUnregisterReserved, errcode.GroupNotFound, errcode.DuplicateToolName,
+		errcode.ToolNotAvailable, errcode.UnknownTool, errcode.ToolUnavailable, errcode.InvalidArguments, errcode.ToolExecutionFailed, errcode.ToolTimeout,
+		errcode.ToolInterrupted, errcode.ResultTooLarge, errcode.NoToolsAvailable, errcode.InsufficientPermissions, errcode.Unauthenticated, errcode.ApprovalRequired,
+		errcode.ApprovalDenied, errcode.BudgetExceeded, errcode.RateLimited, errcode.RoleNotFound, errcode.RoleExists, errcode.AgentNotFound, errcode.InvalidTaskBrief,
+		errcode.NotChildAgent, errcode.UnknownRecipient, errcode.TaskStalled, errcode.ScriptDiverged, errcode.InvalidConfig, errcode.Conflict, errcode.Internal,
+	}
+	const contract = "reserved_group_id duplicate_group_id invalid_group_def cannot_unregister_reserved group_not_found duplicate_tool_name " +
+		"tool_not_available unknown_tool tool_unavailable invalid_arguments tool_execution_failed tool_timeout " +
+		"tool_interrupted result_too_large no_tools_available insufficient_permissions unauthenticated approval_required " +
+		"approval_denied budget_exceeded rate_limited role_not_found role_exists agent_not_found invalid_task_brief " +
+		"not_child_agent unknown_recipient task_stalled script_diverged invalid_config conflict internal"
+	var got []string
+	for _, c := range codes {
+		got = append(got, string(c))
+		if !regexp.MustCompile(`^[a-z_]+$`).MatchString(string(c)) {
+			t.Errorf("%q is no code", c)
+		}
+	}
+	if diff := cmp.Diff(got, strings.Fields(contract)); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+}

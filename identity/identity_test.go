@@ -1,0 +1,90 @@
+package identity_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/rolecall/rolecall/identity"
+)
+
+func Example() {
+	fmt.Println(identity.ByAgent("a1"), identity.ByCaller("ann", "guest"), identity.ByOperator("me"), identity.Principal{})
+	fmt.Println(identity.Derive("call 1", "agent"))
+	// Output:
+	// agent:a1 user:ann@guest operator nobody
+	// 7d0de922-b027-5a1a-8335-31a74b97e7f6
+}
+
+func TestPrincipalsAreNamed(t *testing.T) {
+	tests := []struct {
+		name string
+		p    identity.Principal
+		want string
+	}{
+		{"an agent", identity.ByAgent("a"), "agent:a"},
+		{"a caller", identity.ByCaller("u", "r"), "user:u@r"},
+		{"the operator, whoever it is", identity.ByOperator("u"), "operator"},
+		{"the configuration", identity.Principal{Kind: identity.Configuration}, "config"},
+		{"nobody", identity.Principal{}, "nobody"},
+		{"a kind that is not known", identity.Principal{Kind: 77, Agent: "a"}, "nobody"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.p.String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Derive: "the same parts always give the same id, and no two lists of parts
+// share one".
+func TestDerive(t *testing.T) {
+	lists := [][]string{
+		nil, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"a", "b"}, {"ab"}, {"a\x00b"}, {"a\x00", "b"}, {"a", "\x00b"}, {"a\x00b\x00"}, {"a", "b", ""},
+		{"\x00"}, {"\x01"}, {"\x01\x01"}, {"\x01\x02"}, {"a", "\x01b"}, {"a\x01", "b"}, {"a\x01b"}, {"a\x00\x01b"}, {"A"}, {"é"}, {"e\u0301"},
+	}
+	seen := map[string][]string{}
+	for _, parts := range lists {
+		id := identity.Derive(parts...)
+		if id != identity.Derive(slices.Clone(parts)...) {
+			t.Errorf("%q gives two ids", parts)
+		}
+		if other, ok := seen[id]; ok {
+			t.Errorf("%q and %q share an id", parts, other)
+		}
+		seen[id] = parts
+		if u, err := uuid.Parse(id); err != nil || u.Version() != 5 {
+			t.Errorf("%q: got %s, want a uuid v5", parts, id)
+		}
+	}
+}
+
+func TestFreshIdsDifferAndSortByAge(t *testing.T) {
+	var list []string
+	for range 1000 {
+		list = append(list, identity.Fresh())
+	}
+	if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+		t.Error("ids repeat or are not in order")
+	}
+	if u, err := uuid.Parse(list[0]); err != nil || u.Version() != 7 {
+		t.Errorf("got %s, want a uuid v7", list[0])
+	}
+	var wait sync.WaitGroup
+	var seen sync.Map
+	for range 8 {
+		wait.Go(func() {
+			for range 200 {
+				if _, twice := seen.LoadOrStore(identity.Fresh(), true); twice {
+					t.Error("an id came twice")
+				}
+			}
+		})
+	}
+	wait.Wait()
+}

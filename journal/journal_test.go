@@ -1,0 +1,245 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+)
+
+func Example() {
+	e := journal.Event{
+		Seq: 7, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Stream: "a1", Task: "t1", Agent: "a1", Role: "scribe",
+		Body: journal.ToolCall{Call: "c1", Tool: "read_file", Group: "workspace", Decision: journal.Denied, Code: errcode.ToolNotAvailable, Reason: "tool read_file is not available to this role", Epoch: 3},
+	}
+	text, err := json.Marshal(e)
+	fmt.Println(string(text), err)
+	var back journal.Event
+	err = json.Unmarshal(text, &back)
+	fmt.Println(back.Seq, back.Body.(journal.ToolCall).Tool, err)
+	// Output:
+	// {"seq":7,"at":"2026-01-02T03:04:05Z","type":"tool_call","stream":"a1","task":"t1","agent":"a1","role":"scribe","call":"c1","tool":"read_file","group":"workspace","decision":"denied","code":"tool_not_available","reason":"tool read_file is not available to this role","epoch":3} <nil>
+	// 7 read_file <nil>
+}
+
+// bodies has every Body, filled, with the fields it must show on the wire.
+var bodies = []struct {
+	body   journal.Body
+	fields string
+}{
+	{journal.TaskStarted{Text: "t", Caller: "operator", Groups: []string{"g"}, State: "s"}, "text caller groups state"},
+	{journal.AgentSpawned{Parent: "p", RoleID: "r", Tools: []string{"a", "b"}}, "parent roleId tools"},
+	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
+	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
+	{journal.MessageTaken{Message: message}, "message"},
+	{journal.ModelAnswered{Answer: model.Answer{Text: "x", Value: json.RawMessage(`{"v":1}`), Calls: []model.Call{{ID: "c", Provider: "p", Name: "n", Args: json.RawMessage(`{}`)}},
+		Finish: model.Calls, Read: 2, Log: []string{"l"}, Usage: model.Usage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
+	{journal.ToolCall{Call: "c", Tool: "t", Args: json.RawMessage(`{"a":[1]}`), Group: "g", Decision: journal.Allowed, Code: errcode.UnknownTool, Reason: "r", Epoch: 1}, "call tool args group decision code reason epoch"},
+	{journal.ToolResult{Call: "c", Tool: "t", Result: json.RawMessage(`"text"`)}, "call tool result"},
+	{journal.ToolError{Call: "c", Tool: "t", Code: errcode.ToolTimeout, Result: json.RawMessage(`{"error":"tool_timeout"}`)}, "call tool code result"},
+	{journal.StateTransition{Tool: "t", From: "", To: "s"}, "tool from to"},
+	{journal.RoleChanged{RoleID: "r", Change: "updated", By: "operator", Record: json.RawMessage(`{"id":"r"}`), Diff: json.RawMessage(`[]`), Epoch: 2}, "roleId change by record diff epoch"},
+	{journal.GroupRegistered{Group: "g", Owner: "o", Tools: []string{"t"}, Epoch: 3}, "group owner tools epoch"},
+	{journal.GroupUnregistered{Group: "g", Owner: "o", Epoch: 4}, "group owner epoch"},
+	{journal.ContextCompressed{Summary: "s", Items: 5}, "summary items"},
+	{journal.Failed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
+	{journal.Result{Status: "failed", Result: json.RawMessage(`null`), Code: errcode.TaskStalled, Error: "e"}, "status result code error"},
+}
+
+var message = model.Message{ID: "m", From: "user", To: "a", Task: "t", Payload: json.RawMessage(`{"text":"<é>"}`), CreatedAt: time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC)}
+
+func event(b journal.Body) journal.Event {
+	return journal.Event{Seq: 9, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Stream: "s", Task: "t", Agent: "a", Role: "r", Body: b}
+}
+
+// contract §4: {"seq","at","type","task","agent","role",…}, one flat object.
+func TestEventsAreFlatAndComeBack(t *testing.T) {
+	for _, tt := range bodies {
+		t.Run(string(tt.body.Type()), func(t *testing.T) {
+			for i, e := range []journal.Event{event(tt.body), {At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Body: tt.body}} {
+				text, err := json.Marshal(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := strictjson.Object(text, nil); err != nil {
+					t.Errorf("%s: %v", text, err)
+				}
+				head := "seq at type stream task agent role "
+				if i == 1 {
+					head = "at type "
+				}
+				if diff := cmp.Diff(keys(t, text), strings.Fields(head+tt.fields)); diff != "" {
+					t.Errorf("fields, got before want:\n%s", diff)
+				}
+				var back journal.Event
+				if err := json.Unmarshal(text, &back); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(unescaped(t, back), unescaped(t, e)); diff != "" {
+					t.Errorf("got before want:\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// unescaped gives an event whose payloads are spelled in one way.
+func unescaped(t *testing.T, e journal.Event) journal.Event {
+	t.Helper()
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// keys lists the keys of an object in order.
+func keys(t *testing.T, text []byte) (list []string) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, key.(string))
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// contract §4 names the types.
+func TestTypesAreTheContracts(t *testing.T) {
+	contract := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
+		"state_transition role_changed group_registered group_unregistered context_compressed error result")
+	var public []string
+	seen := map[journal.Type]bool{}
+	for _, tt := range bodies {
+		if seen[tt.body.Type()] {
+			t.Errorf("two bodies have type %s", tt.body.Type())
+		}
+		seen[tt.body.Type()] = true
+		if journal.Public(tt.body) {
+			public = append(public, string(tt.body.Type()))
+		}
+	}
+	slices.Sort(contract)
+	slices.Sort(public)
+	if diff := cmp.Diff(public, contract); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+	if !seen["message_taken"] || journal.Public(journal.MessageTaken{}) {
+		t.Error("what an agent took in is public")
+	}
+}
+
+func TestZeroBodiesComeBack(t *testing.T) {
+	for _, tt := range bodies {
+		zero := reflect.Zero(reflect.TypeOf(tt.body)).Interface().(journal.Body)
+		text, err := json.Marshal(event(zero))
+		if err != nil {
+			t.Errorf("%s: %v", zero.Type(), err)
+			continue
+		}
+		var back journal.Event
+		if err := json.Unmarshal(text, &back); err != nil || back.Body.Type() != zero.Type() {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestUnmarshalRefuses(t *testing.T) {
+	tests := []struct{ name, doc, want string }{
+		{"a type that is not known", `{"at":"2026-01-02T03:04:05Z","type":"model_delta"}`, `event type "model_delta" is not known here`},
+		{"no type", `{"at":"2026-01-02T03:04:05Z"}`, `event type "" is not known here`},
+		{"a type in other letters", `{"type":"Message"}`, `"Message" is not known`},
+		{"a field of a wrong kind", `{"type":"tool_call","tool":7}`, `event of type "tool_call"`},
+		{"a header of a wrong kind", `{"type":"tool_call","seq":-1}`, "seq"},
+		{"a time that is none", `{"type":"tool_call","at":"yesterday"}`, "yesterday"},
+		{"a list", `[]`, "array"},
+		{"half an object", `{"type":"tool_call"`, "unexpected end"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := event(journal.Failed{})
+			if err := json.Unmarshal([]byte(tt.doc), &e); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if diff := cmp.Diff(e, event(journal.Failed{})); diff != "" {
+				t.Errorf("the event changed, got before want:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMarshalRefuses(t *testing.T) {
+	tests := []struct {
+		name  string
+		event journal.Event
+	}{
+		{"an event without a body", event(nil)},
+		{"arguments that are no JSON", event(journal.ToolCall{Args: json.RawMessage(`{`)})},
+		{"a year of five digits", journal.Event{At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), Body: journal.Failed{}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if text, err := json.Marshal(tt.event); err == nil {
+				t.Errorf("got %s, want a refusal", text)
+			}
+		})
+	}
+}
+
+// Whatever is read can be written, and is read again as the same.
+func FuzzEvent(f *testing.F) {
+	for _, tt := range bodies {
+		text, err := json.Marshal(event(tt.body))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"type":"tool_call","args":null,"at":"2026-01-02T03:04:05.000000001+23:59","epoch":18446744073709551615}`))
+	f.Add([]byte(`{"type":"message","message":{"payload":"\u2028<"},"TYPE":"error"}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var e journal.Event
+		if json.Unmarshal(doc, &e) != nil {
+			return
+		}
+		once, err := json.Marshal(e)
+		if err != nil {
+			t.Fatalf("%s was read and cannot be written: %v", doc, err)
+		}
+		var back journal.Event
+		if err := json.Unmarshal(once, &back); err != nil {
+			t.Fatalf("%s was written and cannot be read: %v", once, err)
+		}
+		twice, err := json.Marshal(back)
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("%v: %s became %s", err, once, twice)
+		}
+		if back.Seq != e.Seq || !back.At.Equal(e.At) || back.Stream != e.Stream || back.Agent != e.Agent || back.Body.Type() != e.Body.Type() {
+			t.Fatalf("got %+v, want %+v", back, e)
+		}
+	})
+}
