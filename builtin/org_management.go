@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -286,17 +287,19 @@ func quickReplies(raw json.RawMessage) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	var replies []string
-	if json.Unmarshal(raw, &replies) != nil {
+	var texts []*string
+	if json.Unmarshal(raw, &texts) != nil || slices.Contains(texts, nil) {
 		return nil, errcode.New(errcode.InvalidReplies, "quickReplies is not a list of texts")
 	}
-	if len(replies) > maxReplies {
-		return nil, errcode.New(errcode.TooManyReplies, "quickReplies has %d entries; at most %d are allowed", len(replies), maxReplies)
+	if len(texts) > maxReplies {
+		return nil, errcode.New(errcode.TooManyReplies, "quickReplies has %d entries; at most %d are allowed", len(texts), maxReplies)
 	}
-	for _, r := range replies {
-		if strings.TrimSpace(r) == "" {
+	var replies []string
+	for _, text := range texts {
+		if strings.TrimSpace(*text) == "" {
 			return nil, errcode.New(errcode.BlankReply, "quickReplies has a blank entry")
 		}
+		replies = append(replies, *text)
 	}
 	return replies, nil
 }

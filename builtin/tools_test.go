@@ -90,6 +90,7 @@ type obj = map[string]any
 func everyTool(t *testing.T) kit {
 	all := kit{}
 	for _, group := range []func() ([]tool.Tool, error){
+		func() ([]tool.Tool, error) { return organizationTools(nil, nil, nil) },
 		func() ([]tool.Tool, error) { return artifactTools(nil) },
 		func() ([]tool.Tool, error) { return workspaceTools(nil) },
 		func() ([]tool.Tool, error) { return contextTools(nil) },
@@ -154,6 +155,22 @@ func TestEveryDescriptionEndsWithAnExampleItsSchemaAllows(t *testing.T) {
 func TestSchemasRefuse(t *testing.T) {
 	all := everyTool(t)
 	for _, c := range []struct{ name, tool, args string }{
+		{"a role without a prompt", "create_role", `{"name":"a"}`},
+		{"a role without a name", "create_role", `{"name":"","rolePrompt":""}`},
+		{"tool groups that are no list", "create_role", `{"name":"a","rolePrompt":"","toolGroups":"*"}`},
+		{"an empty name", "find_role_by_name", `{"name":""}`},
+		{"a spawn without brief", "spawn_agent", `{"roleId":"r"}`},
+		{"a spawn without role", "spawn_agent", `{"taskBrief":{}}`},
+		{"a first message for who gets none", "spawn_agent", `{"roleId":"r","taskBrief":{},"initialMessage":"go"}`},
+		{"no first message", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{}}`},
+		{"a first message that is null", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{},"initialMessage":null}`},
+		{"a first message that is a list", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{},"initialMessage":[]}`},
+		{"a collaborator without id", "spawn_agent", `{"roleId":"r","taskBrief":{"collaborators":[{"role":"r"}]}}`},
+		{"an end of nobody", "terminate_agent", `{}`},
+		{"a message to nobody", "send_message", `{"payload":1}`},
+		{"a message without payload", "send_message", `{"to":"a"}`},
+		{"a message with a sender", "send_message", `{"to":"a","payload":1,"from":"b"}`},
+		{"a delay that is a list", "send_message", `{"to":"a","payload":1,"delayMs":[1]}`},
 		{"a property nobody knows", "read_file", `{"path":"a","mode":"r"}`},
 		{"an empty path", "read_file", `{"path":""}`},
 		{"a negative offset", "read_file", `{"path":"a","offset":-1}`},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -335,4 +336,42 @@ func soon(r model.Request) model.Answer {
 		return wait()
 	}
 	return model.Answer{Finish: model.End, Value: results(r)[0].Content}
+}
+
+// A spawn that is repeated finds what it made, also when that is gone already:
+// nobody comes back to life.
+func TestAfterACrashASpawnDoesNotBringBackWhoWasEnded(t *testing.T) {
+	dir := scratch(t)
+	spawned := make(chan identity.AgentID, 1)
+	var dead atomic.Bool
+	h := plan{dir: dir, model: brain(team), store: func(s journal.Store) journal.Store {
+		return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+			if dead.Load() {
+				return 0, errKilled
+			}
+			seq, err := s.Commit(ctx, b)
+			for _, e := range b.Events {
+				if a, ok := e.Body.(journal.AgentSpawned); ok && a.Parent != "" {
+					dead.Store(true)
+					spawned <- e.Agent
+					return 0, errKilled
+				}
+			}
+			return seq, err
+		}}
+	}}.open(t)
+	id := h.start(t, org.TaskSpec{})
+	child := <-spawned
+	h.leave(t)
+
+	h = open(t, dir, brain(team))
+	if err := h.Terminate(t.Context(), called(operator), child, "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	h.resume(t, id)
+	h.want(t, h.wait(t, id), "", errcode.TaskStalled) // root waits for one who is gone
+	if a, err := h.AgentRecord(t.Context(), child); err != nil || a.Status != org.Terminated || len(h.Org().Agents("")) != 1 {
+		t.Errorf("the agent is %s (%v)", a.Status, err)
+	}
+	h.empty(t, child)
 }

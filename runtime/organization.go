@@ -139,11 +139,17 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 }
 
 // Spawn implements builtin.Agents.
-func (rt *Runtime) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (builtin.Spawned, error) {
+func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (builtin.Spawned, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
 	out := builtin.Spawned{ID: id, Role: s.Role}
 	if first != nil {
 		out.MessageID = identity.Derive(string(c.ID), "message")
+	}
+	if role, ok := rt.org.Role(s.Role); ok {
+		out.RoleName = role.Name
+	}
+	if old, err := rt.AgentRecord(ctx, id); err == nil && old.Status == org.Terminated {
+		return out, nil // made by an earlier try of this call, and ended since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		agent, changes, err := rt.org.Spawn(c.By.Agent, id, s)
@@ -159,9 +165,6 @@ func (rt *Runtime) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json
 		}
 		return nil
 	})
-	if role, ok := rt.org.Role(s.Role); ok {
-		out.RoleName = role.Name
-	}
 	return out, err
 }
 
