@@ -36,7 +36,7 @@ func (o *Org) maker(by identity.Principal) (maker, error) {
 		return maker{}, notFound(errcode.AgentNotFound, "agent", string(by.Agent))
 	case identity.Caller:
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
-			return maker{name: string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), limit{r.use(), "the caller's role " + r.Name})}, nil
+			return maker{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), limit{r.use(), "the caller's role " + r.Name})}, nil
 		}
 		return maker{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}

@@ -239,9 +239,34 @@ func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
 	if other, ok := o.named[next.Name]; ok && other.ID != old.ID {
 		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
 	}
+	next.GroupOwners = rebound(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt = old.CreatedBy, old.CreatedByRole, old.CreatedAt
 	next.Revision = old.Revision + 1
 	return next, nil
+}
+
+// rebound gives the owners of a changed role's groups: those the change names
+// are bound anew, the others stay bound to whom they were.
+func rebound(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.Owner {
+	owners := maps.Clone(old.GroupOwners)
+	if owners == nil {
+		owners = map[toolgroups.GroupID]toolgroups.Owner{}
+	}
+	for _, named := range []*toolgroups.Set{spec.Use, spec.Grant} {
+		if named == nil {
+			continue
+		}
+		for _, id := range named.IDs() {
+			delete(owners, id)
+			if owner, ok := next.GroupOwners[id]; ok {
+				owners[id] = owner
+			}
+		}
+	}
+	maps.DeleteFunc(owners, func(id toolgroups.GroupID, _ toolgroups.Owner) bool {
+		return !slices.Contains(next.Use.IDs(), id) && !slices.Contains(next.Grant.IDs(), id)
+	})
+	return owners
 }
 
 func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {

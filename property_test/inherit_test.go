@@ -117,6 +117,32 @@ func TestATaskInheritsNothingForItsCaller(t *testing.T) {
 	}
 }
 
+// A limit is live also where the role itself does not name its groups: here a
+// toolset that only the maker's grant holds.
+func TestAToolsetThatOnlyALimitHoldsIsLive(t *testing.T) {
+	w := newWorkerFor(t)
+	kit := toolgroups.Of("kit")
+	for i, refs := range [][]string{{"t0", "t2", "t3"}, {"t2"}, nil, {"t3", "t0"}} {
+		if _, err := w.Register(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: refs}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 { // from then on only the toolset changes
+			if _, _, err := w.UpdateRole(operator, w.manager, org.RoleSpec{Grant: &kit}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want []string
+		for _, name := range []string{"t0", "t2", "t3"} {
+			if slices.Contains(refs, name) {
+				want = append(want, name)
+			}
+		}
+		if got := w.sees(w.agent); !slices.Equal(got, want) {
+			t.Errorf("the toolset holds %v, the agent sees %v", refs, got)
+		}
+	}
+}
+
 // A call of spawn_agent that is repeated finds what it made (design §5), also
 // when that was terminated meanwhile: nobody is brought back.
 func TestARepeatedSpawnBringsNobodyBack(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
@@ -214,7 +215,9 @@ func TestADecisionThatKeepsChangingIsADenial(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	out, err := w.Gate().Call(t.Context(), identity.ByAgent(w.agent), []gate.Request{request("t0", `{}`)}, rec)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	out, err := w.Gate().Call(ctx, identity.ByAgent(w.agent), []gate.Request{request("t0", `{}`)}, rec)
 	if err != nil {
 		t.Fatal(err)
 	}

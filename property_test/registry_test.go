@@ -29,6 +29,7 @@ type spec struct {
 	text  string
 	tools []toolSpec
 	refs  []string
+	bound map[string]toolgroups.Owner // of refs, when the group was registered
 }
 
 type toolSpec struct {
@@ -159,6 +160,12 @@ func (r *registry) register(g spec) (code, warning errcode.Code) {
 			return errcode.DuplicateToolName, ""
 		}
 	}
+	g.bound = map[string]toolgroups.Owner{}
+	for _, name := range g.refs {
+		if home := r.home(name); home != nil {
+			g.bound[name] = home.owner
+		}
+	}
 	if old != nil {
 		*old = g
 		return "", errcode.DuplicateGroupID
@@ -178,8 +185,9 @@ func (r *registry) unregister(owner toolgroups.Owner, id toolgroups.GroupID) err
 	return ""
 }
 
-// members lists a group's tools: its own, then those it may reference. Only
-// the configuration references across owners, and never a reserved group.
+// members lists a group's tools: its own, then those it may reference, which
+// it is bound to. Only the configuration references across owners, and never a
+// reserved group.
 func (r *registry) members(g *spec) []string {
 	var names []string
 	for _, t := range g.tools {
@@ -187,7 +195,7 @@ func (r *registry) members(g *spec) []string {
 	}
 	for _, name := range g.refs {
 		home := r.home(name)
-		if home == nil || slices.Contains(names, name) {
+		if home == nil || home.owner != g.bound[name] || slices.Contains(names, name) {
 			continue
 		}
 		if home.owner == g.owner || g.owner == toolgroups.Config && !slices.Contains(r.reserved, home.id) {

@@ -67,7 +67,7 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	if replaced && before.Owner != owner {
 		return "", errcode.New(errcode.DuplicateGroupID, "register tool group %q for %s: it belongs to %s", g.ID, owner, before.Owner)
 	}
-	if err := m.put(before, owner, g, handles); err != nil {
+	if err := m.put(before, owner, g, handles, m.Snapshot().refer(g.Refs)); err != nil {
 		return "", err
 	}
 	if replaced {
@@ -77,13 +77,13 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 }
 
 // put publishes a group with its handles in the place of before.
-func (m *Manager) put(before *group, owner Owner, g Group, handles []*Handle) error {
+func (m *Manager) put(before *group, owner Owner, g Group, handles []*Handle, refs []ref) error {
 	if err := m.Snapshot().checkNames(g.ID, handles); err != nil {
 		return err
 	}
 	m.replace(before, &group{
 		Info: Info{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
-		own:  handles, refs: slices.Clone(g.Refs),
+		own:  handles, refs: refs,
 	})
 	return nil
 }
@@ -118,7 +118,7 @@ func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	if !ok || g.Owner != owner {
 		return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, owner)
 	}
-	return m.put(g, owner, Group{ID: id, Description: g.Description, Refs: g.refs}, handles)
+	return m.put(g, owner, Group{ID: id, Description: g.Description}, handles, g.refs)
 }
 
 // replace publishes the registry with after in the place of before, either of

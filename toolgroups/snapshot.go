@@ -21,8 +21,27 @@ type Snapshot struct {
 type group struct {
 	Info            // without Tools and Count, which depend on the snapshot
 	own   []*Handle // in registration order
-	refs  []string
+	refs  []ref
 	order uint64 // revision of the first registration
+}
+
+// ref is the name of a tool in another group, bound to the owner the tool had
+// when the reference was registered.
+type ref struct {
+	name  string
+	owner Owner // "" when there was no such tool: inert
+}
+
+// refer binds references to the owners of the tools they name.
+func (s *Snapshot) refer(names []string) []ref {
+	refs := make([]ref, len(names))
+	for i, name := range names {
+		refs[i].name = name
+		if h, ok := s.tools.get(name); ok {
+			refs[i].owner = h.Owner
+		}
+	}
+	return refs
 }
 
 // Groups lists all groups, sorted by id.
@@ -145,8 +164,8 @@ func (s *Snapshot) members(g *group) []*Handle {
 		return g.own
 	}
 	list := slices.Clone(g.own)
-	for _, name := range g.refs {
-		if h, ok := s.tools.get(name); ok && s.mayReference(g, h) && !slices.Contains(list, h) {
+	for _, r := range g.refs {
+		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner && s.mayReference(g, h) && !slices.Contains(list, h) {
 			list = append(list, h)
 		}
 	}
@@ -230,7 +249,7 @@ func (s *Snapshot) touched(before, after *group) []GroupID {
 	}
 	changed := []GroupID{id}
 	for _, g := range s.toolsets {
-		if g.ID != id && slices.ContainsFunc(g.refs, func(name string) bool { return names[name] }) {
+		if g.ID != id && slices.ContainsFunc(g.refs, func(r ref) bool { return names[r.name] }) {
 			changed = append(changed, g.ID)
 		}
 	}

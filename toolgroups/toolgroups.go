@@ -52,7 +52,7 @@ type Group struct {
 	ID          GroupID
 	Description string
 	Tools       []tool.Tool
-	Refs        []string // names that are unknown, or that the owner may not reference, stay inert
+	Refs        []string // bound to the owners the tools have now; unknown names, and those the owner may not reference, stay inert
 }
 
 // Info describes a registered group.
