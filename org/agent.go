@@ -135,6 +135,9 @@ func (o *Org) maySpawn(p *member, s Spawn) error {
 		return err
 	}
 	for _, c := range s.Brief.Collaborators {
+		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // everybody may
+			continue
+		}
 		if err := o.mayMessage(p, c.Agent); err != nil {
 			return err
 		}

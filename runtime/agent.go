@@ -132,21 +132,35 @@ func (a *actor) ask(ctx context.Context) error {
 	case err != nil:
 		return a.fail(err)
 	}
+	if err := a.acceptable(answer); err != nil {
+		return a.fail(err)
+	}
 	switch answer.Finish {
 	case model.Calls:
-		if len(answer.Calls) == 0 {
-			return a.fail(errcode.New(errcode.LLMCallFailed, "the model's answer ends in calls and holds none"))
-		}
-		if limit := a.rt.rounds(a.agent); a.state.rounds >= limit {
-			return a.fail(errcode.New(errcode.MaxToolRounds, "%d answers with tool calls in one turn; at most %d are allowed", a.state.rounds+1, limit))
-		}
 		return a.call(ctx, answer)
 	case model.Continue:
 		return a.say(answer)
-	case model.Wait, model.End:
-		return a.finish(answer)
 	}
-	return a.fail(errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which is nothing known", answer.Finish))
+	return a.finish(answer)
+}
+
+// acceptable refuses an answer that cannot be acted on, and one too many in a
+// turn that does not end.
+func (a *actor) acceptable(answer *model.Answer) error {
+	switch answer.Finish {
+	case model.Wait, model.End:
+		return nil
+	case model.Calls, model.Continue:
+	default:
+		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which is nothing known", answer.Finish)
+	}
+	if answer.Finish == model.Calls && len(answer.Calls) == 0 {
+		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in calls and holds none")
+	}
+	if limit := a.rt.rounds(a.agent); a.state.rounds >= limit {
+		return errcode.New(errcode.MaxToolRounds, "%d answers in one turn that did not end it; at most %d are allowed", a.state.rounds+1, limit)
+	}
+	return nil
 }
 
 // say records an answer whose text goes to the user.

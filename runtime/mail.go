@@ -84,7 +84,8 @@ func (rt *Runtime) maySend(by identity.Principal, to string) error {
 	return rt.org.MayMessage(by.Agent, identity.AgentID(to))
 }
 
-// send adds a message and its event to a batch.
+// send adds a message and its event to a batch. What is sent to a task that has
+// ended is recorded and reaches nobody.
 func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message, due time.Time) {
 	e := journal.MessageSent{Message: m}
 	if !due.IsZero() {
@@ -96,7 +97,7 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 		role = rt.roleName(a)
 	}
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
-	if m.To != User {
+	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
 		b.Post = append(b.Post, journal.Message{Message: m, Due: due})
 	}
 }

@@ -35,7 +35,7 @@ type Config struct {
 	Model func(name string) (model.Model, error)
 
 	RootPrompt string // what root is told beside what the runtime tells it
-	Rounds     int    // answers with calls in one turn; 0 is 200
+	Rounds     int    // answers in one turn that do not end it; 0 is 200
 	Workspaces string // where agents' own workspaces are made; "" is nowhere
 
 	Console io.Writer        // where console_print writes; nil discards

@@ -137,10 +137,11 @@ func (rt *Runtime) interrupt(id identity.AgentID, cause error) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	a, ok := rt.active[id]
-	if ok && a.cancel != nil {
-		a.cancel(cause)
+	if !ok || a.cancel == nil {
+		return false
 	}
-	return ok
+	a.cancel(cause)
+	return true
 }
 
 // alive says whether an agent may still write: it and its task are in being.

@@ -14,7 +14,7 @@ type state struct {
 	messages int // taken so far
 	behind   int // of them read when the last turn ended
 	answers  int // given so far
-	rounds   int // answers with calls since the turn began
+	rounds   int // answers since the turn began that did not end it
 	tools    []string
 	compact  *model.Compact
 
@@ -83,6 +83,7 @@ func (s *state) answered(b journal.ModelAnswered) {
 		s.rounds++
 		s.news = false
 	case model.Continue:
+		s.rounds++
 		s.news = true
 	default: // the turn is over, unless there is mail the model has not read
 		s.rounds = 0

@@ -129,7 +129,8 @@ func (rt *Runtime) forget(id identity.TaskID) {
 	}
 }
 
-// Wait returns when a task has ended, with its record.
+// Wait returns when a task has ended, with its record; at once, with the record
+// as it is, when the task is not worked on.
 func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
@@ -229,12 +230,36 @@ func (rt *Runtime) ending(task org.Task, status org.TaskStatus, result json.RawM
 		e.Code, e.Error = failure.Code, failure.Message
 	}
 	return func(b *journal.Batch) error {
-		if changes := rt.org.EndTask(task, status, result, failure); changes != nil {
-			b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
-			b.Put = append(b.Put, records(changes)...)
+		changes := rt.org.EndTask(task, status, result, failure)
+		if changes == nil {
+			return nil
 		}
-		return nil
+		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
+		b.Put = append(b.Put, records(changes)...)
+		return rt.clear(b, task.ID)
 	}
+}
+
+// clear drops the unread and the delayed mail of a task that ends.
+func (rt *Runtime) clear(b *journal.Batch, id identity.TaskID) error {
+	ctx := context.WithoutCancel(rt.life)
+	runnable, err := rt.store.Runnable(ctx)
+	if err != nil {
+		return err
+	}
+	for _, agent := range runnable {
+		if a, ok := rt.org.Agent(agent); ok && a.Task == id {
+			b.Drop = append(b.Drop, agent)
+		}
+	}
+	delayed, err := rt.store.Delayed(ctx)
+	for _, m := range delayed {
+		if m.Task == id {
+			b.Arrived = append(b.Arrived, m)
+			b.Drop = append(b.Drop, identity.AgentID(m.To))
+		}
+	}
+	return err
 }
 
 func (rt *Runtime) topRole(task org.Task) string {
