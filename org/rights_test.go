@@ -540,3 +540,21 @@ func TestRulesNameWhatKeepsAToolAway(t *testing.T) {
 		}
 	})
 }
+
+// Ceilings are live: what the role of a task's caller loses, the task loses.
+func TestATaskLosesWhatItsCallersRoleLoses(t *testing.T) {
+	h := open(t)
+	caller := h.role(operator, org.RoleSpec{Name: "caller", Use: of("docs", "org_management")})
+	root := h.task(org.TaskSpec{Caller: identity.ByCaller("u", caller.ID)})
+	worker := h.role(operator, org.RoleSpec{Name: "worker", Use: of("docs")})
+	agent := h.spawn(root, worker.ID)
+	if len(h.may(agent)) == 0 {
+		t.Fatal("the agent may nothing to begin with")
+	}
+	h.update(caller.ID, org.RoleSpec{Use: of("org_management")})
+	h.wantMay(agent)
+	h.update(caller.ID, org.RoleSpec{Use: of("org_management", "docs")})
+	if len(h.may(agent)) == 0 {
+		t.Error("the agent may nothing when the caller has it again")
+	}
+}

@@ -2,6 +2,7 @@ package org
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -13,9 +14,10 @@ type slot struct {
 	toolgroups.Slot
 	role   identity.RoleID
 	root   bool
-	parent *slot   // of the agents' parents; nil at the top
-	bounds []limit // of the task, at the top
-	orphan bool    // the parent or task is missing: nothing is allowed
+	parent *slot           // of the agents' parents; nil at the top
+	bounds []limit         // of the task, at the top
+	caller identity.RoleID // of the task's caller, at the top; "" when no role bounds it
+	orphan bool            // the parent or task is missing: nothing is allowed
 }
 
 type slotKey struct {
@@ -23,6 +25,7 @@ type slotKey struct {
 	root   bool
 	parent *slot
 	bounds string
+	caller identity.RoleID
 	orphan bool
 }
 
@@ -57,14 +60,14 @@ func (o *Org) slotOf(m *member) *slot {
 		key.parent = m.parent.slot
 	case ok && task.Top == m.id:
 		bounds = task.bounds()
-		key.bounds = keyOf(bounds)
+		key.bounds, key.caller = keyOf(bounds), task.CallerRole
 	default:
 		key.orphan = true
 	}
 	if s, ok := o.slots.byKey[key]; ok {
 		return s
 	}
-	s := &slot{role: key.role, root: key.root, parent: key.parent, bounds: bounds, orphan: key.orphan}
+	s := &slot{role: key.role, root: key.root, parent: key.parent, bounds: bounds, caller: key.caller, orphan: key.orphan}
 	o.slots.byKey[key] = s
 	o.recompile([]*slot{s})
 	return s
@@ -100,7 +103,7 @@ func (s *slot) grants(find lookup) []limit {
 	case s.orphan:
 		return []limit{nothing("the agent's parent or task is gone")}
 	case s.root:
-		return s.bounds
+		return s.top(find)
 	}
 	role, ok := find(s.role)
 	if !ok || role.Status != Active {
@@ -115,7 +118,20 @@ func (s *slot) above(find lookup) []limit {
 	if s.parent != nil {
 		return s.parent.grants(find)
 	}
-	return s.bounds
+	return s.top(find)
+}
+
+// top lists the bounds of the task, with what its caller's role is worth now.
+func (s *slot) top(find lookup) []limit {
+	if s.caller == "" {
+		return s.bounds
+	}
+	role, ok := find(s.caller)
+	if !ok || role.Status != Active {
+		return []limit{nothing("the role of the task's caller is gone")}
+	}
+	now := limit{role.use(), "what the role " + role.Name + " of the task's caller may use"}
+	return slices.Concat(s.bounds, ceiling(find, role), []limit{now})
 }
 
 func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
@@ -165,6 +181,7 @@ func (x *slots) note(s *slot, find lookup) {
 	}
 	for at := s; at != nil; at = at.parent {
 		x.noteMakers(s, at.role, find)
+		x.noteMakers(s, at.caller, find)
 	}
 }
 

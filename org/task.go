@@ -26,22 +26,23 @@ const (
 // Task is what a caller gave to the organization. Its rights are bounded by
 // Ceiling and Groups; as zero values both let nothing through.
 type Task struct {
-	ID        identity.TaskID    `json:"id"`
-	Text      string             `json:"text"`
-	Caller    string             `json:"caller"`
-	Top       identity.AgentID   `json:"agent"` // its root, or the agent of the role it named
-	Ceiling   toolgroups.Binding `json:"ceiling"`
-	Groups    toolgroups.Binding `json:"groups"` // the narrowing; All when there is none
-	State     string             `json:"state,omitempty"`
-	Workspace string             `json:"workspace,omitempty"` // a directory that serves all agents
-	ReadOnly  bool               `json:"readOnly,omitempty"`
-	Config    string             `json:"config,omitempty"` // the recorded configuration: a blob's hash
-	Status    TaskStatus         `json:"status"`
-	Result    json.RawMessage    `json:"result,omitempty"`
-	Error     *TaskError         `json:"error,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	EndedAt   time.Time          `json:"endedAt,omitzero"`
-	FirstSeq  uint64             `json:"firstSeq"` // its events have higher numbers
+	ID         identity.TaskID    `json:"id"`
+	Text       string             `json:"text"`
+	Caller     string             `json:"caller"`
+	Top        identity.AgentID   `json:"agent"`                // its root, or the agent of the role it named
+	CallerRole identity.RoleID    `json:"callerRole,omitempty"` // of a caller from outside: bounds the task by what it is worth now
+	Ceiling    toolgroups.Binding `json:"ceiling"`
+	Groups     toolgroups.Binding `json:"groups"` // the narrowing; All when there is none
+	State      string             `json:"state,omitempty"`
+	Workspace  string             `json:"workspace,omitempty"` // a directory that serves all agents
+	ReadOnly   bool               `json:"readOnly,omitempty"`
+	Config     string             `json:"config,omitempty"` // the recorded configuration: a blob's hash
+	Status     TaskStatus         `json:"status"`
+	Result     json.RawMessage    `json:"result,omitempty"`
+	Error      *TaskError         `json:"error,omitempty"`
+	CreatedAt  time.Time          `json:"createdAt"`
+	EndedAt    time.Time          `json:"endedAt,omitzero"`
+	FirstSeq   uint64             `json:"firstSeq"` // its events have higher numbers
 }
 
 // TaskError says why a task failed.
@@ -84,7 +85,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []Change, 
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
 		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Config: s.Config,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq,
-		Top: identity.AgentID(identity.Derive(string(id), "top")),
+		Top: identity.AgentID(identity.Derive(string(id), "top")), CallerRole: s.Caller.Role,
 	}
 	if err := o.bound(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err

@@ -76,9 +76,10 @@ func (w *world) reopen(between func(path string) error) error {
 	if err != nil {
 		return err
 	}
-	w.house, w.desk.Manager = house, groups
-	for _, g := range w.desk.naive.groups {
-		if _, err := groups.Register(g.owner, g.group(w.desk.runs)); err != nil {
+	brought := w.desk.naive.groups
+	w.house, w.desk.Manager, w.desk.naive.groups = house, groups, nil
+	for _, g := range brought { // references are bound anew, as they are at every start
+		if _, err := w.desk.register(g); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"fmt"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func TestAgentsAtRestHaveNoGoroutine(t *testing.T) {
 	if n := strings.Count(stacks(), "runtime.(*actor).run("); n != 1 {
 		t.Errorf("%d goroutines of agents, want that of root alone", n)
 	}
-	t.Log(fmt.Sprintf("%d bytes of heap per agent at rest that has answered once", (heap()-before)/agents))
+	t.Logf("%d bytes of heap per agent at rest that has answered once", (heap()-before)/agents)
 	close(free)
 	h.want(t, h.wait(t, id), `"free"`, "")
 }
