@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -311,6 +312,9 @@ func printResult(c *common, task org.Task) error {
 	if json.Unmarshal(task.Result, &text) != nil {
 		text = string(task.Result)
 	}
-	_, err := fmt.Fprintln(c.out, text)
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err := io.WriteString(c.out, text)
 	return err
 }
