@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
@@ -81,7 +83,8 @@ func TestANameThatSeveralAgentsShareIsAmbiguous(t *testing.T) {
 	}
 }
 
-func TestAMessageReachesTheAgent(t *testing.T) {
+// The task has ended: what is sent is recorded, reaches nobody, starts nothing.
+func TestAMessageIsOnRecord(t *testing.T) {
 	h := open(t, team)
 	task := h.work(t, "go")
 	path := "POST /api/v1/agents/" + string(task.Top) + "/messages"
@@ -93,8 +96,21 @@ func TestAMessageReachesTheAgent(t *testing.T) {
 	if later.MessageID == "" || later.Due == nil {
 		t.Errorf("a delayed message: %+v", later)
 	}
+	var sent []string
+	for e, err := range h.store.Read(t.Context(), journal.Org, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := e.Body.(journal.MessageSent); ok && m.Message.To == string(task.Top) {
+			sent = append(sent, m.Message.From+" "+string(m.Message.Payload))
+		}
+	}
+	want := []string{`user {"text":"` + task.Text + `"}`, `user {"text":"hello"}`, `user [1]`}
+	if diff := cmp.Diff(want, sent); diff != "" {
+		t.Errorf("messages on record (-want +got):\n%s", diff)
+	}
 	inbox, err := h.store.Inbox(t.Context(), task.Top)
-	if err != nil || len(inbox) != 1 || string(inbox[0].Payload) != `{"text":"hello"}` || inbox[0].From != "user" {
+	if err != nil || len(inbox) != 0 {
 		t.Errorf("inbox %+v, %v", inbox, err)
 	}
 }
