@@ -211,7 +211,7 @@ func TestWhatAToolsEndBecomes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := definition("a", tool.Mutating)
+			d := definition("a", tool.Idempotent)
 			d.State = "next"
 			h := openWith(t, gate.Config{MaxResult: 100}, &fake{d: d, run: tt.run})
 			b := &book{}
@@ -227,6 +227,21 @@ func TestWhatAToolsEndBecomes(t *testing.T) {
 			}
 			if len(b.lines) != 2 {
 				t.Errorf("got record %q", b.lines)
+			}
+		})
+	}
+}
+
+// Nobody knows whether a Mutating tool acted that ended without an answer.
+func TestAMutatingToolThatBreaksIsInterrupted(t *testing.T) {
+	for name, run := range map[string]func(context.Context, tool.Call) (tool.Result, error){
+		"a panic":               func(context.Context, tool.Call) (tool.Result, error) { panic("x") },
+		"an error without code": func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("lost") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, &fake{d: definition("a", tool.Mutating), run: run})
+			if a := h.call("a", ``); a.Code() != errcode.ToolInterrupted {
+				t.Errorf("got %q %s, want tool_interrupted", a.Code(), a.Result.JSON())
 			}
 		})
 	}
@@ -295,7 +310,8 @@ func waits(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	return tool.Result{}, ctx.Err()
 }
 
-func TestARunEndsBehindAMutatingCallAndOneThatMovesTheState(t *testing.T) {
+// No call waits behind another when its intent is on record.
+func TestOnlyCallsThatReadShareARun(t *testing.T) {
 	mover := definition("move", tool.ReadOnly)
 	mover.State = "next"
 	h := open(t, &fake{d: definition("read", tool.ReadOnly)}, &fake{d: definition("write", tool.Mutating)},
@@ -304,7 +320,9 @@ func TestARunEndsBehindAMutatingCallAndOneThatMovesTheState(t *testing.T) {
 	h.calls(b, request("read", ``), request("put", ``), request("write", ``), request("write", ``), request("theirs", ``),
 		request("write", `[`), request("read", ``), request("move", ``), request("read", ``))
 	wantLines(t, b.lines,
-		"start read:allowed put:allowed write:allowed", "finish read:ok put:ok write:ok",
+		"start read:allowed", "finish read:ok",
+		"start put:allowed", "finish put:ok",
+		"start write:allowed", "finish write:ok",
 		"start write:allowed", "finish write:ok",
 		"start theirs:tool_not_available write:invalid_arguments read:allowed move:allowed", "finish theirs:tool_not_available write:invalid_arguments read:ok move:ok",
 		"start read:allowed", "finish read:ok")
@@ -327,7 +345,8 @@ func TestACallBehindOneThatMovesTheStateIsDecidedInTheNewState(t *testing.T) {
 	h.calls(b, request("publish", ``), request("finish", ``), request("publish", ``), request("finish", ``))
 	wantLines(t, b.lines,
 		"start publish:tool_not_available finish:allowed", "finish publish:tool_not_available finish:ok",
-		"start publish:allowed finish:tool_not_available", "finish publish:ok finish:tool_not_available")
+		"start publish:allowed", "finish publish:ok",
+		"start finish:tool_not_available", "finish finish:tool_not_available")
 }
 
 func TestReadOnlyCallsGoSideBySide(t *testing.T) {
@@ -489,7 +508,7 @@ func TestACallWhoseOutcomeIsUnknown(t *testing.T) {
 				return tool.Result{Text: "done"}, nil
 			}})
 			r := request("a", ``)
-			r.Started = true
+			r.Started, r.Effect = true, effect
 			a := h.calls(&book{}, r)[0]
 			if effect == tool.Mutating {
 				if len(ids) != 0 || a.Code() != errcode.ToolInterrupted || a.Allowed() || !strings.Contains(string(a.Result.JSON()), "a was started and its outcome is unknown") {
@@ -502,6 +521,14 @@ func TestACallWhoseOutcomeIsUnknown(t *testing.T) {
 			}
 		})
 	}
+	t.Run("is not repeated when the tool has become one that may be", func(t *testing.T) {
+		h := open(t, &fake{d: definition("a", tool.Idempotent)})
+		r := request("a", ``)
+		r.Started, r.Effect = true, tool.Mutating
+		if a := h.calls(&book{}, r)[0]; a.Code() != errcode.ToolInterrupted || a.Allowed() {
+			t.Errorf("got %s", a.Result.JSON())
+		}
+	})
 	t.Run("is decided again: what was revoked meanwhile is denied", func(t *testing.T) {
 		r := request("theirs", ``)
 		r.Started = true

@@ -18,10 +18,10 @@ const maxDecisions = 16
 
 // Call takes the calls of one answer through the gate, in order, and gives
 // their outcomes. It decides a run of calls, has the Recorder start them,
-// runs them, and has it record the outcomes; then the next run. A call that
-// is Mutating, or moves the workflow state, ends a run: what comes after is
-// decided when its outcome is on record. ReadOnly calls of a run go side by
-// side.
+// runs them, and has it record the outcomes; then the next run. ReadOnly calls
+// that are neighbours make a run and go side by side; any other call is a run
+// alone, and one that moves the workflow state ends its run: what comes after
+// is decided when its outcome is on record.
 //
 // Denials and failures are outcomes. The error is the Recorder's, or ctx's:
 // then the rest was not started.
@@ -68,35 +68,35 @@ func denyAll(run []*Admission) {
 	}
 }
 
-// decideRun admits calls up to and with the first that ends a run.
+// decideRun admits the next run of calls: neighbours that are ReadOnly, or one
+// other call alone, so that none waits behind another when its intent is on
+// record. Refused calls stand in between.
 func (g *Gate) decideRun(p identity.Principal, requests []Request) []*Admission {
 	var run []*Admission
+	reading := false
 	for _, r := range requests {
 		a := g.admit(p, r)
-		run = append(run, a)
-		if a.endsRun() {
+		alone := a.Allowed() && !a.reads()
+		if alone && reading {
 			break
 		}
+		run = append(run, a)
+		if alone || a.Allowed() && a.handle.Definition.State != "" {
+			break
+		}
+		reading = reading || a.Allowed()
 	}
 	return run
 }
 
-func (a *Admission) endsRun() bool {
-	return a.Allowed() && (a.handle.Definition.Effect == tool.Mutating || a.handle.Definition.State != "")
-}
+func (a *Admission) reads() bool { return a.handle.Definition.Effect == tool.ReadOnly }
 
-// run runs the allowed calls: neighbours that are ReadOnly side by side, the
-// others one after another.
+// run runs the allowed calls of a run side by side.
 func (g *Gate) run(ctx context.Context, run []*Admission) {
 	var beside sync.WaitGroup
 	for _, a := range run {
-		switch {
-		case !a.Allowed():
-		case a.handle.Definition.Effect == tool.ReadOnly:
+		if a.Allowed() {
 			beside.Go(func() { g.runOne(ctx, a) })
-		default:
-			beside.Wait()
-			g.runOne(ctx, a)
 		}
 	}
 	beside.Wait()
@@ -121,12 +121,15 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 	}
 }
 
-// guarded calls the tool; a panic is its failure.
+// errBroke: the tool panicked; the log has how.
+var errBroke = errors.New("the tool broke down")
+
+// guarded calls the tool; a panic is an error.
 func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.config.Log.Error("tool panicked", "tool", a.Request.Name, "panic", p, "stack", string(debug.Stack()))
-			err = errcode.New(errcode.ToolExecutionFailed, "%s broke down; the log has the cause", a.Request.Name)
+			err = errBroke
 		}
 	}()
 	call := a.Request.Call
@@ -146,18 +149,26 @@ func (g *Gate) capResult(name string, r tool.Result) error {
 	return nil
 }
 
-// explain gives the machinery's error a code a model can act on. An effect
-// that may have happened is said to be unknown.
+// explain gives the machinery's error a code a model can act on. An error with
+// a code says what happened. Of any other, and of one that came when the time
+// was up, nobody knows whether the tool acted: of one that may not be repeated
+// the outcome is unknown.
 func (g *Gate) explain(ctx context.Context, a *Admission, err error) error {
-	if ctx.Err() == nil {
-		if errcode.Of(err) != errcode.Internal {
-			return err
-		}
-		g.config.Log.Error("tool failed", "tool", a.Request.Name, "error", err)
-		return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s could not be run; the log has the cause", a.Request.Name)
+	name := a.Request.Name
+	ended := ctx.Err() != nil
+	if !ended && errcode.Of(err) != errcode.Internal {
+		return err
 	}
-	if a.handle.Definition.Effect == tool.Mutating {
-		return interrupted(a.Request.Name)
+	if !ended && !errors.Is(err, errBroke) {
+		g.config.Log.Error("tool failed", "tool", name, "error", err)
 	}
-	return errcode.New(errcode.ToolTimeout, "%s was stopped before it answered; it is safe to call again", a.Request.Name)
+	switch {
+	case !repeatable(a.handle.Definition.Effect):
+		return interrupted(name)
+	case ended:
+		return errcode.New(errcode.ToolTimeout, "%s was stopped before it answered; it is safe to call again", name)
+	case errors.Is(err, errBroke):
+		return errcode.New(errcode.ToolExecutionFailed, "%s broke down; the log has the cause", name)
+	}
+	return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s could not be run; the log has the cause", name)
 }

@@ -18,6 +18,7 @@ type Request struct {
 	// Started says that the call's intent is on record and its outcome is
 	// not: the process ended in between. It is decided again.
 	Started bool
+	Effect  tool.Effect // of the tool when the call started
 }
 
 // Admission is a call on its way through the gate.
@@ -126,12 +127,23 @@ func (g *Gate) check(a *Admission) error {
 	return a.handle.Schema.Validate(a.Request.Args)
 }
 
-// repeat refuses to run a Mutating call again whose outcome is unknown.
+// repeat refuses to run a call again whose outcome is unknown, unless the tool
+// was and is one that may be repeated.
 func (g *Gate) repeat(a *Admission) error {
-	if a.Request.Started && a.handle.Definition.Effect == tool.Mutating {
+	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
 		return interrupted(a.Request.Name)
 	}
 	return nil
+}
+
+func repeatable(e tool.Effect) bool { return e == tool.Idempotent || e == tool.ReadOnly }
+
+// Effect gives the effect class of an allowed call's tool; Mutating of others.
+func (a *Admission) Effect() tool.Effect {
+	if a.handle == nil {
+		return tool.Mutating
+	}
+	return a.handle.Definition.Effect
 }
 
 func interrupted(name string) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // Type names a kind of event; the values are the contract's.
@@ -67,6 +68,7 @@ type ToolCall struct {
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Epoch    uint64          `json:"epoch"`
+	Effect   tool.Effect     `json:"effect,omitzero"` // of the tool when the call started; absent is Mutating
 }
 
 // The decisions of a ToolCall.

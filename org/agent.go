@@ -37,6 +37,7 @@ type member struct {
 	contacts []identity.AgentID
 	created  time.Time
 	root     bool
+	lost     bool // its record claims a place it cannot have: nothing is allowed
 }
 
 func newMember(a *Agent) *member {

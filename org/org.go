@@ -126,12 +126,24 @@ func (o *Org) loadAgents(source Source) {
 		parents[m] = agent.Parent
 	}
 	for m, parent := range parents {
-		if p, ok := o.agents[parent]; ok && p != m && !p.below(m) { // a circle of parents is cut
-			m.attach(p)
-		}
+		o.link(m, parent)
 	}
 	for m := range parents {
 		m.slot = o.slotOf(m)
+	}
+}
+
+// link puts an agent below its parent. One that claims to be what its task
+// does not know it as, or a parent that cannot be its own, is lost.
+func (o *Org) link(m *member, parent identity.AgentID) {
+	p, ok := o.agents[parent]
+	switch {
+	case parent == "":
+		m.lost = !o.leads(m)
+	case ok && p.task == m.task && !m.root && !o.leads(m) && p != m && !p.below(m): // a circle of parents is cut
+		m.attach(p)
+	default:
+		m.lost = true
 	}
 }
 

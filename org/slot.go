@@ -55,6 +55,8 @@ func (o *Org) slotOf(m *member) *slot {
 	var bounds []limit
 	task, ok := o.tasks[m.task]
 	switch {
+	case m.lost:
+		key.orphan = true
 	case m.parent != nil:
 		m.parent.slot = o.slotOf(m.parent)
 		key.parent = m.parent.slot

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // Why an agent stops in the middle of a turn.
@@ -31,10 +33,10 @@ type actor struct {
 	role  string          // the role's name, for records
 	state *state
 
-	taken []journal.Event          // messages applied to state, to be kept with the next commit
-	takes []uint64                 // their places in the inbox
-	idle  bool                     // the last commit said that the agent rests
-	redo  map[identity.CallID]bool // calls a former process had started
+	taken []journal.Event                 // messages applied to state, to be kept with the next commit
+	takes []uint64                        // their places in the inbox
+	idle  bool                            // the last commit said that the agent rests
+	redo  map[identity.CallID]tool.Effect // calls a former process had started
 
 	again  bool                    // mail came meanwhile; guarded by Runtime.mu
 	cancel context.CancelCauseFunc // ends the turn; guarded by Runtime.mu
@@ -104,7 +106,7 @@ func (a *actor) load(ctx context.Context) error {
 		}
 		a.state.apply(e)
 	}
-	a.redo = a.state.started
+	a.redo = maps.Clone(a.state.started)
 	return nil
 }
 
@@ -250,7 +252,7 @@ func (a *actor) call(ctx context.Context, answer *model.Answer) error {
 	requests := make([]gate.Request, len(calls))
 	for i, c := range calls {
 		requests[i].ID, requests[i].Name, requests[i].Args = c.ID, c.Name, c.Args
-		requests[i].Started = a.state.started[c.ID]
+		requests[i].Effect, requests[i].Started = a.state.started[c.ID]
 	}
 	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, &recorder{a: a, answer: answer})
 	return err

@@ -107,7 +107,10 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
 	rt.mu.Lock()
 	a := rt.active[c.By.Agent]
-	again := a != nil && a.redo[c.ID]
+	again := false
+	if a != nil {
+		_, again = a.redo[c.ID]
+	}
 	rt.mu.Unlock()
 	if !again {
 		return nil, nil

@@ -93,7 +93,7 @@ func (a *actor) move(to string) func(*journal.Batch) error {
 func decided(c *gate.Admission) journal.ToolCall {
 	e := journal.ToolCall{
 		Call: c.Request.ID, Tool: c.Request.Name, Args: c.Request.Args,
-		Group: string(c.Decision.Group()), Decision: journal.Allowed, Epoch: c.Decision.Epoch(),
+		Group: string(c.Decision.Group()), Decision: journal.Allowed, Epoch: c.Decision.Epoch(), Effect: c.Effect(),
 	}
 	if c.Allowed() {
 		e.Reason = c.Decision.Reason()

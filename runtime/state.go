@@ -4,6 +4,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // state is an agent as its journal says it is: a fold of events. apply and
@@ -18,10 +19,10 @@ type state struct {
 	tools    []string
 	compact  *model.Compact
 
-	pending []model.Call             // calls of the last answer without an outcome
-	started map[identity.CallID]bool // those of them whose intent is on record
-	news    bool                     // there is something the model has not seen
-	last    journal.Body             // ModelAnswered or Failed, what came last
+	pending []model.Call                    // calls of the last answer without an outcome
+	started map[identity.CallID]tool.Effect // those of them whose intent is on record
+	news    bool                            // there is something the model has not seen
+	last    journal.Body                    // ModelAnswered or Failed, what came last
 }
 
 // step is what an agent does next.
@@ -56,7 +57,7 @@ func (s *state) apply(e journal.Event) {
 		s.answered(b)
 	case journal.ToolCall:
 		if b.Decision == journal.Allowed {
-			s.start(b.Call)
+			s.start(b.Call, b.Effect)
 		}
 	case journal.ToolResult:
 		s.ended(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result})
@@ -94,11 +95,11 @@ func (s *state) answered(b journal.ModelAnswered) {
 	}
 }
 
-func (s *state) start(id identity.CallID) {
+func (s *state) start(id identity.CallID, effect tool.Effect) {
 	if s.started == nil {
-		s.started = map[identity.CallID]bool{}
+		s.started = map[identity.CallID]tool.Effect{}
 	}
-	s.started[id] = true
+	s.started[id] = effect
 }
 
 func (s *state) ended(r model.Result) {

@@ -309,7 +309,7 @@ func TestAToolThatPanicsIsAFailureTheModelReads(t *testing.T) {
 	boom := probe(t, "boom", tool.Options{}, func(context.Context, obj) (any, error) { panic("secret") })
 	look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { panic("secret") })
 	h := plan{tools: []tool.Tool{boom, look}, model: once(do("boom", obj{}, "look", obj{}, "look", obj{}))}.open(t)
-	h.want(t, h.run(t, h.bound(t, "")), `["tool_execution_failed","tool_execution_failed","tool_execution_failed"]`, "")
+	h.want(t, h.run(t, h.bound(t, "")), `["tool_interrupted","tool_execution_failed","tool_execution_failed"]`, "")
 	if strings.Contains(h.story(t), "secret") {
 		t.Errorf("the record tells what is inside the process:\n%s", h.story(t))
 	}

@@ -26,9 +26,30 @@ const (
 	ReadOnly                 // changes nothing; may run beside others
 )
 
-// String gives the effect's name as documents and listings show it.
+var effects = [...]string{"mutating", "idempotent", "readOnly"}
+
+// Known says whether e is one of the effect classes.
+func (e Effect) Known() bool { return int(e) < len(effects) }
+
+// String gives the effect's name as documents and listings show it; what is
+// not known is as bad as Mutating.
 func (e Effect) String() string {
-	return [...]string{"mutating", "idempotent", "readOnly"}[min(e, ReadOnly)]
+	if !e.Known() {
+		return effects[Mutating]
+	}
+	return effects[e]
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler; what is not known is
+// Mutating.
+func (e *Effect) UnmarshalText(text []byte) error {
+	*e = Mutating
+	for i, name := range effects {
+		if name == string(text) {
+			*e = Effect(i)
+		}
+	}
+	return nil
 }
 
 // MarshalText implements encoding.TextMarshaler.
