@@ -192,6 +192,12 @@ func (o *Org) Epoch() uint64 {
 	return o.epoch
 }
 
+// EpochRecord gives the record of the epoch, which a change of the registry
+// has moved in memory.
+func (o *Org) EpochRecord() []Change {
+	return []Change{record(KindMeta, "epoch", o.Epoch())}
+}
+
 // Advance moves the epoch, as a new process does before it runs anything.
 func (o *Org) Advance() []Change {
 	o.mu.Lock()

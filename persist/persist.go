@@ -103,6 +103,9 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	if err := os.Chmod(path, 0o600); err != nil { // also when somebody else made it wider
+		return nil, errors.Join(fmt.Errorf("keep others out of %s: %w", path, err), db.Close())
+	}
 	s := &Store{
 		db:    db,
 		queue: make(chan *commit, 1024),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -174,21 +175,24 @@ func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Me
 	return list, err
 }
 
-// Delayed implements journal.Post.
+// Delayed implements journal.Post. Beside an error that is ErrDamaged it gives
+// the messages that are whole.
 func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 	var list []journal.Message
+	var faults []error
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		for key, value := range under(tx.Bucket(bucketDelayed), nil) {
 			m, err := decodeMessage(bucketDelayed, key, value)
 			if err != nil {
-				return err
+				faults = append(faults, err)
+				continue
 			}
 			m.Due = time.Unix(0, int64(number(key))).UTC()
 			list = append(list, m)
 		}
 		return nil
 	})
-	return list, err
+	return list, errors.Join(append(faults, err)...)
 }
 
 func decodeMessage(bucket, key, value []byte) (journal.Message, error) {

@@ -21,6 +21,7 @@ type Setup struct {
 	Default    *toolgroups.Set // toolGroups of roles created without
 	Rounds     int
 	Roles      []org.RoleSpec
+	KeepRoles  bool // Roles says nothing: those there are stay as they are
 }
 
 // Configure puts a configuration in force: its roles are made or changed, and
@@ -37,6 +38,9 @@ func (rt *Runtime) Configure(s Setup) error {
 		s.Default = &all
 	}
 	rt.org.SetDefault(*s.Default)
+	if s.KeepRoles {
+		return nil
+	}
 	named := map[string]bool{}
 	for _, spec := range s.Roles {
 		named[spec.Name] = true

@@ -28,6 +28,9 @@ func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) err
 }
 
 func (rt *Runtime) groupEvent(body journal.Body) error {
-	_, err := rt.commit(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}})
+	_, err := rt.commit(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}, Prepare: func(b *journal.Batch) error {
+		b.Put = records(rt.org.EpochRecord())
+		return nil
+	}})
 	return err
 }

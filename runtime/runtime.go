@@ -37,6 +37,7 @@ type Config struct {
 	RootPrompt string // what root is told beside what the runtime tells it
 	Rounds     int    // answers in one turn that do not end it; 0 is 200
 	Workspaces string // where agents' own workspaces are made; "" is nowhere
+	Data       string // the data directory, which no task's workspace may hold; "" when there is none
 
 	Console io.Writer        // where console_print writes; nil discards
 	Log     *slog.Logger     // nil discards

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -16,7 +17,7 @@ import (
 //
 // Errors: those of org.StartTask.
 func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), rt.mayServe(spec.Workspace)); err != nil {
 		return "", err
 	}
 	if err := rt.advance(); err != nil {
@@ -87,7 +88,7 @@ func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
 // rouse wakes a task's agents that have unfinished business and schedules its
 // delayed messages.
 func (rt *Runtime) rouse(ctx context.Context, id identity.TaskID) error {
-	delayed, err := rt.store.Delayed(ctx)
+	delayed, err := rt.delayed(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,14 +231,27 @@ func (rt *Runtime) ending(task org.Task, status org.TaskStatus, result json.RawM
 		e.Code, e.Error = failure.Code, failure.Message
 	}
 	return func(b *journal.Batch) error {
-		changes := rt.org.EndTask(task, status, result, failure)
-		if changes == nil {
+		if now, ok := rt.org.Task(task.ID); !ok || now.Status != org.Running {
 			return nil
 		}
+		if err := rt.clear(b, task.ID); err != nil { // what may fail comes before memory changes
+			return err
+		}
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
-		b.Put = append(b.Put, records(changes)...)
-		return rt.clear(b, task.ID)
+		b.Put = append(b.Put, records(rt.org.EndTask(task, status, result, failure))...)
+		return nil
 	}
+}
+
+// delayed lists the delayed mail of all tasks. What is damaged is left out and
+// logged: it must not hold up the others.
+func (rt *Runtime) delayed(ctx context.Context) ([]journal.Message, error) {
+	list, err := rt.store.Delayed(ctx)
+	if errors.Is(err, journal.ErrDamaged) {
+		rt.log.Error("delayed messages left out", "error", err)
+		err = nil
+	}
+	return list, err
 }
 
 // clear drops the unread and the delayed mail of a task that ends.
@@ -252,7 +266,7 @@ func (rt *Runtime) clear(b *journal.Batch, id identity.TaskID) error {
 			b.Drop = append(b.Drop, agent)
 		}
 	}
-	delayed, err := rt.store.Delayed(ctx)
+	delayed, err := rt.delayed(ctx)
 	for _, m := range delayed {
 		if m.Task == id {
 			b.Arrived = append(b.Arrived, m)

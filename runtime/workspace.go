@@ -25,6 +25,9 @@ func (rt *Runtime) Workspace(_ context.Context, id identity.AgentID) (*builtin.W
 		return nil, unbound(id)
 	}
 	dir := task.Workspace
+	if err := rt.mayServe(dir); err != nil {
+		return nil, err
+	}
 	if dir == "" {
 		entry, ok := rt.org.Entry(id)
 		if !ok || rt.config.Workspaces == "" {
@@ -40,6 +43,33 @@ func (rt *Runtime) Workspace(_ context.Context, id identity.AgentID) (*builtin.W
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of agent %q cannot be opened", id)
 	}
 	return &builtin.Workspace{Root: root, ReadOnly: task.ReadOnly}, nil
+}
+
+// mayServe refuses a workspace that holds the data directory: who may write
+// there could write itself every right, and read every other task.
+func (rt *Runtime) mayServe(dir string) error {
+	if dir == "" || rt.config.Data == "" {
+		return nil
+	}
+	workspace, err := os.Stat(dir)
+	if err != nil {
+		return errcode.Wrap(errcode.ToolUnavailable, err, "the workspace %s cannot be opened", dir)
+	}
+	data, err := filepath.Abs(rt.config.Data)
+	if err == nil {
+		data, err = filepath.EvalSymlinks(data)
+	}
+	if err != nil {
+		return fmt.Errorf("find the data directory: %w", err)
+	}
+	for at := data; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err != nil || os.SameFile(info, workspace) {
+			return errcode.New(errcode.InsufficientPermissions, "the workspace %s holds the data directory %s; choose a data directory outside the workspace", dir, data)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
 }
 
 func unbound(id identity.AgentID) error {

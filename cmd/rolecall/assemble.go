@@ -54,8 +54,8 @@ func assemble(_ context.Context, c *common, a assembly) (*house, error) {
 	h := &house{store: store, groups: toolgroups.NewManager(toolgroups.Reserved()...)}
 	h.rt, err = runtime.New(runtime.Config{
 		Store: store, Groups: h.groups, Model: h.model,
-		Workspaces: filepath.Join(c.data, "workspaces"),
-		Console:    a.console, Log: c.logger(), Fatal: a.fatal,
+		Workspaces: filepath.Join(c.data, "workspaces"), Data: c.data,
+		Console: a.console, Log: c.logger(), Fatal: a.fatal,
 	})
 	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
@@ -115,13 +115,29 @@ const noModel = `no model thinks for this organization. Give a configuration wit
 // configure puts a configuration in force. loaded is what Load said of it:
 // all that is wrong is reported together.
 func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error) error {
-	faults := h.loadModules(ctx, cfg)
-	faults = append(faults, h.groupFaults(cfg)...)
-	faults = append(faults, h.makeModels(cfg)...)
-	if err := config.Join(loaded, faults...); err != nil {
+	if err := h.furnish(ctx, cfg, loaded); err != nil {
 		return err
 	}
 	return h.rt.Configure(setup(cfg))
+}
+
+// revive puts the recorded configuration of a task in force, but for its
+// roles: they are the organization's, and what was revoked since stays so.
+func (h *house) revive(ctx context.Context, cfg *config.Config) error {
+	if err := h.furnish(ctx, cfg, nil); err != nil {
+		return err
+	}
+	s := setup(cfg)
+	s.KeepRoles = true
+	return h.rt.Configure(s)
+}
+
+// furnish loads modules and makes models.
+func (h *house) furnish(ctx context.Context, cfg *config.Config, loaded error) error {
+	faults := h.loadModules(ctx, cfg)
+	faults = append(faults, h.groupFaults(cfg)...)
+	faults = append(faults, h.makeModels(cfg)...)
+	return config.Join(loaded, faults...)
 }
 
 // loadModules loads the modules a configuration names.

@@ -107,7 +107,23 @@ func withHouse(ctx context.Context, c *common, fn func(context.Context, *house) 
 		return errors.Join(err, h.Close())
 	}
 	err = fn(ctx, h)
-	return errors.Join(err, stop(), h.Close())
+	return errors.Join(err, stop(), h.closeWithin(grace))
+}
+
+// grace is how long what is under way may take to end when the program does.
+const grace = 10 * time.Second
+
+// closeWithin closes the house, or gives up: a tool or brain that does not end
+// must not keep the program from ending. What it was doing is left open.
+func (h *house) closeWithin(d time.Duration) error {
+	done := make(chan error, 1)
+	go func() { done <- h.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(d):
+		return fmt.Errorf("something did not stop within %v; the task can be resumed", d)
+	}
 }
 
 // serve answers the other commands on the data directory's socket.
@@ -204,15 +220,16 @@ func (h *house) resume(ctx context.Context, id identity.TaskID, cfg *config.Conf
 	if task.Status != org.Running {
 		return nil
 	}
-	if cfg == nil && task.Config != "" {
-		if cfg, err = h.recorded(ctx, task.Config); err != nil {
-			return err
+	switch {
+	case cfg != nil:
+		err = h.configure(ctx, cfg, nil)
+	case task.Config != "":
+		if cfg, err = h.recorded(ctx, task.Config); err == nil {
+			err = h.revive(ctx, cfg)
 		}
 	}
-	if cfg != nil {
-		if err := h.configure(ctx, cfg, nil); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return h.rt.Resume(ctx, id)
 }
@@ -301,7 +318,7 @@ func (c *common) dataFlag() string {
 func printResult(c *common, task org.Task) error {
 	if task.Status != org.Done {
 		if !c.json {
-			fmt.Fprintf(c.err, "rolecall: task %s: %s: %s\n", task.Status, task.Error.Code, task.Error.Message)
+			fmt.Fprintf(c.err, "rolecall: task %s: %s: %s\n", task.Status, task.Error.Code, clean(task.Error.Message))
 		}
 		return errRefused
 	}

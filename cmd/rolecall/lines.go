@@ -141,6 +141,15 @@ func clean(text string) string {
 	}, text)
 }
 
+// cleanLines is clean for a text of several lines.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = clean(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // cut shortens a text to a number of characters.
 func cut(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {

@@ -25,6 +25,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	c := &common{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	status := run(ctx, c, os.Args[1:])
 	stop()
 	os.Exit(status)
@@ -59,7 +60,7 @@ func run(ctx context.Context, c *common, args []string) int {
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errRefused) {
-		fmt.Fprintf(c.err, "rolecall: %s\n", message(err))
+		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(message(err)))
 	}
 	return status(err)
 }
