@@ -195,3 +195,31 @@ func TestReadingWhileTheOrganizationChanges(t *testing.T) {
 	close(stop)
 	readers.Wait()
 }
+
+// A record that claims to be root below somebody, or a parent in another task,
+// claims rights it never had: it is nobody.
+func TestARecordThatClaimsAPlaceItCannotHaveIsLost(t *testing.T) {
+	none, all := toolgroups.Of(), toolgroups.All()
+	for name, record := range map[string]string{
+		"root below another": `{"id":"a","roleId":"root","parentAgentId":"WEAK","taskId":"TASK","status":"active","root":true}`,
+		"root of no task":    `{"id":"a","roleId":"root","taskId":"TASK","status":"active","root":true}`,
+		"a parent elsewhere": `{"id":"a","roleId":"r1","parentAgentId":"STRONG","taskId":"TASK","status":"active"}`,
+		"a parent nowhere":   `{"id":"a","roleId":"r1","parentAgentId":"nobody","taskId":"TASK","status":"active"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t)
+			weak, strong := h.task(org.TaskSpec{Groups: &none}), h.task(org.TaskSpec{})
+			h.store.set("role", "r1", `{"id":"r1","name":"w","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
+			fill := strings.NewReplacer("STRONG", string(strong), "WEAK", string(weak), "TASK", string(h.agent(weak).Task))
+			h.store.set("agent", "a", fill.Replace(record))
+			h.reopen()
+			h.wantMay("a")
+			if got := h.Grantable("a"); got.IsAll() || len(got.IDs()) > 0 {
+				t.Errorf("it may grant %v", got)
+			}
+			if _, _, err := h.CreateRole(identity.ByAgent("a"), "r9", org.RoleSpec{Name: "super", Use: &all}); err == nil {
+				t.Error("it made a role that may everything")
+			}
+		})
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/rolecall/rolecall/errcode"
 )
 
@@ -25,10 +27,21 @@ func CheckRoleName(name string) error {
 		return refuse("begins or ends with space")
 	case strings.ContainsFunc(name, invisible):
 		return refuse("holds a control or invisible character")
-	case looksLike(name, RootRole):
-		return refuse("passes for root, whose role the runtime makes")
+	case numbered(name):
+		return refuse("ends like the number that tells agents of one role apart")
+	}
+	for _, taken := range []string{RootRole, "user", ByOperator, ByConfig} {
+		if looksLike(name, taken) {
+			return refuse("passes for " + taken + ", which the runtime names")
+		}
 	}
 	return nil
+}
+
+// numbered says whether a name ends in # and digits.
+func numbered(name string) bool {
+	bare := strings.TrimRight(name, "0123456789")
+	return bare != name && strings.HasSuffix(bare, "#")
 }
 
 func invisible(r rune) bool {
@@ -38,13 +51,13 @@ func invisible(r rune) bool {
 // looksLike says whether a name reads as word to a person: letter case,
 // width, accents-free look-alikes of other alphabets do not count.
 func looksLike(name, word string) bool {
-	return strings.Map(plain, name) == word
+	return strings.Map(plain, norm.NFKD.String(name)) == word
 }
 
 // plain gives the ASCII letter a rune is easily taken for, -1 for one that
 // only says how the letter before it is drawn.
 func plain(r rune) rune {
-	if unicode.Is(unicode.Variation_Selector, r) {
+	if unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.Mn, r) || r == '.' {
 		return -1
 	}
 	if 0xFF01 <= r && r <= 0xFF5E { // full-width forms
@@ -60,7 +73,7 @@ func plain(r rune) rune {
 // lookAlike holds the letters of UTS #39's intentional confusables, and
 // digits, that stand for the letters of "root".
 var lookAlike = map[rune]rune{
-	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o',
-	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r',
+	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o', 'σ': 'o',
+	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r', 'ꮢ': 'r', 'ᖇ': 'r',
 	'т': 't', 'τ': 't', 'ᴛ': 't', 'ⲧ': 't', 'ꮦ': 't',
 }

@@ -48,7 +48,14 @@ func TestRoleNames(t *testing.T) {
 		{"root with a variation selector", "ro\ufe0eot", "passes for root"},
 		{"root as a part", "rooted", ""},
 		{"root with a word", "root helper", ""},
-		{"another maker's name", "operator", ""},
+		{"another maker's name", "operator", "passes for operator"},
+		{"the name of who is outside", "User", "passes for user"},
+		{"root in mathematical letters", "𝗋𝗈𝗈𝗍", "passes for root"},
+		{"root in circles", "ⓡⓞⓞⓣ", "passes for root"},
+		{"root with a dot below", "rooṭ", "passes for root"},
+		{"root with a full stop", "root.", "passes for root"},
+		{"a second root, as the tree shows it", "root#2", "tells agents of one role apart"},
+		{"a number sign within", "C# expert", ""},
 		{"an emoji with a variation selector", "❤\ufe0f", ""},
 	}
 	for _, tt := range tests {

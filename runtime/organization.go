@@ -186,25 +186,48 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 		a, err := rt.AgentRecord(ctx, id)
 		return a, err == nil
 	}
+	if a, ok := rt.org.Agent(target); ok && rt.hold(a.Task) {
+		defer rt.release(a.Task)
+	}
 	var ended []org.Termination
 	err := rt.change(c.By, func(b *journal.Batch) error {
+		delayed, err := rt.delayed(ctx)
+		if err != nil {
+			return err
+		}
 		var changes []org.Change
-		var err error
 		if ended, changes, err = rt.org.Terminate(c.By, target, c.ID, reason, record); err != nil {
 			return err
 		}
 		b.Put = append(b.Put, records(changes)...)
-		for _, t := range ended {
-			b.Drop = append(b.Drop, t.Agent)
-			b.Events = append(b.Events, rt.terminated(c.By, t))
-		}
+		rt.bury(b, c.By, ended, delayed)
 		return nil
 	})
+	gone := map[identity.AgentID]bool{}
 	for _, t := range ended {
+		gone[t.Agent] = true
 		rt.interrupt(t.Agent, errGone)
 		rt.recall(t.Agent)
 	}
+	if len(ended) > 0 {
+		rt.undelay(ended[0].Task, gone)
+	}
 	return err
+}
+
+// bury adds the end of agents to a batch, with the mail that waited for them.
+func (rt *Runtime) bury(b *journal.Batch, by identity.Principal, ended []org.Termination, delayed []journal.Message) {
+	gone := map[string]bool{}
+	for _, t := range ended {
+		gone[string(t.Agent)] = true
+		b.Drop = append(b.Drop, t.Agent)
+		b.Events = append(b.Events, rt.terminated(by, t))
+	}
+	for _, m := range delayed {
+		if gone[m.To] {
+			b.Arrived = append(b.Arrived, m)
+		}
+	}
 }
 
 func (rt *Runtime) terminated(by identity.Principal, t org.Termination) journal.Event {

@@ -72,6 +72,7 @@ type taskRun struct {
 	delayed []journal.Message // by Due, then Seq
 	timer   *time.Timer       // for the first of delayed
 	ended   bool
+	mailed  bool // mail was sent since it came to rest
 	done    chan struct{}
 }
 

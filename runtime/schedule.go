@@ -108,11 +108,30 @@ func (rt *Runtime) release(id identity.TaskID) {
 	run.live--
 	quiet := run.live == 0 && len(run.delayed) == 0 && !run.ended && rt.life.Err() == nil
 	if quiet {
-		run.ended = true
+		run.ended, run.mailed = true, false
 	}
 	rt.mu.Unlock()
 	if quiet {
 		rt.settle(run)
+	}
+}
+
+// note remembers, in commit order, that mail was sent in a task.
+func (rt *Runtime) note(id identity.TaskID) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if run := rt.tasks[id]; run != nil {
+		run.mailed = true
+	}
+}
+
+// undelay forgets the delayed mail of agents that are no more.
+func (rt *Runtime) undelay(id identity.TaskID, gone map[identity.AgentID]bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if run := rt.tasks[id]; run != nil {
+		run.delayed = slices.DeleteFunc(run.delayed, func(m journal.Message) bool { return gone[identity.AgentID(m.To)] })
+		rt.setTimer(run)
 	}
 }
 

@@ -158,17 +158,45 @@ func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string
 	return rt.end(task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason})
 }
 
+// errMail: a task that had come to rest got mail before its end was recorded.
+var errMail = errors.New("mail came")
+
 // settle ends a task that has come to rest, by what its top agent said last.
 func (rt *Runtime) settle(run *taskRun) {
 	ctx := context.WithoutCancel(rt.life)
 	task, err := rt.TaskRecord(ctx, run.id)
 	if err == nil {
 		status, result, failure := rt.outcome(ctx, task)
-		err = rt.end(task, status, result, failure)
+		ending := rt.ending(task, status, result, failure)
+		err = rt.endBy(task.ID, func(b *journal.Batch) error {
+			if rt.mailed(run) {
+				return errMail
+			}
+			return ending(b)
+		})
+	}
+	if errors.Is(err, errMail) {
+		err = rt.reopen(ctx, run)
 	}
 	if err != nil {
 		rt.log.Error("task not ended", "task", run.id, "error", err)
 	}
+}
+
+func (rt *Runtime) mailed(run *taskRun) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return run.mailed
+}
+
+// reopen goes on with a task that had come to rest.
+func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
+	rt.mu.Lock()
+	run.ended = false
+	run.live++
+	rt.mu.Unlock()
+	defer rt.release(run.id)
+	return rt.rouse(ctx, run.id)
 }
 
 // outcome reads from the top agent's journal how its task has ended.
@@ -217,10 +245,14 @@ func resultOf(a model.Answer) json.RawMessage {
 
 // end records a task's end, once, stops its agents and tells who waits.
 func (rt *Runtime) end(task org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
-	if _, err := rt.commit(&journal.Batch{Prepare: rt.ending(task, status, result, failure)}); err != nil {
-		return fmt.Errorf("end task %s: %w", task.ID, err)
+	return rt.endBy(task.ID, rt.ending(task, status, result, failure))
+}
+
+func (rt *Runtime) endBy(id identity.TaskID, ending func(*journal.Batch) error) error {
+	if _, err := rt.commit(&journal.Batch{Prepare: ending}); err != nil {
+		return fmt.Errorf("end task %s: %w", id, err)
 	}
-	rt.closeRun(task.ID)
+	rt.closeRun(id)
 	return nil
 }
 
