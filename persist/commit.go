@@ -153,6 +153,9 @@ func (s *Store) prepareAll(list []*commit) []*commit {
 		}
 		if c.err == nil {
 			c.err = c.encode()
+			if c.err != nil && c.batch.Prepare != nil { // memory may have changed and cannot follow
+				c.err = s.stop(c.err)
+			}
 		}
 		if c.err == nil {
 			ready = append(ready, c)

@@ -47,6 +47,9 @@ type actor struct {
 func (a *actor) run(ctx context.Context) {
 	defer a.rt.left(a)
 	err := a.load(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	for turn := a.rt.turn(ctx, a); err == nil; {
 		err = a.step(turn)
 		if cause := context.Cause(turn); err != nil && err != errRest && cause != nil {

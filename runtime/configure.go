@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -21,12 +22,12 @@ type Setup struct {
 	Default    *toolgroups.Set // toolGroups of roles created without
 	Rounds     int
 	Roles      []org.RoleSpec
-	KeepRoles  bool // Roles says nothing: those there are stay as they are
+	KeepRoles  bool // roles that are there stay as they are; Roles only fills in those that are missing
 }
 
 // Configure puts a configuration in force: its roles are made or changed, and
 // roles of an earlier configuration that are no more in it are deleted. It is
-// called before Start and Resume. Errors: those of org.CreateRole and
+// called before Start and Resume, and not beside them. Errors: those of org.CreateRole and
 // org.UpdateRole, with the role's name.
 func (rt *Runtime) Configure(s Setup) error {
 	rt.config.RootPrompt = s.RootPrompt
@@ -39,7 +40,13 @@ func (rt *Runtime) Configure(s Setup) error {
 	}
 	rt.org.SetDefault(*s.Default)
 	if s.KeepRoles {
-		return nil
+		s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(spec org.RoleSpec) bool {
+			_, there := rt.org.RoleNamed(spec.Name)
+			return there
+		})
+	}
+	if err := rt.planRoles(s.Roles, *s.Default); err != nil {
+		return err
 	}
 	named := map[string]bool{}
 	for _, spec := range s.Roles {
@@ -48,22 +55,31 @@ func (rt *Runtime) Configure(s Setup) error {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
+	if s.KeepRoles {
+		return nil
+	}
 	return rt.dropRoles(named)
+}
+
+// planRoles refuses a configuration one of whose roles cannot be made, before
+// any of it is in force.
+func (rt *Runtime) planRoles(specs []org.RoleSpec, fallback toolgroups.Set) error {
+	for _, spec := range specs {
+		if old, ok := rt.org.RoleNamed(spec.Name); ok && old.CreatedBy == org.ByConfig {
+			continue
+		}
+		if _, err := rt.org.PlanRole(byConfig, completed(spec, fallback)); err != nil {
+			return fmt.Errorf("configure role %q: %w", spec.Name, err)
+		}
+	}
+	return nil
 }
 
 var byConfig = identity.Principal{Kind: identity.Configuration}
 
 // configureRole makes a role what the configuration says.
 func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) error {
-	if spec.Use == nil {
-		spec.Use = &fallback
-	}
-	if spec.Grant == nil {
-		spec.Grant = &toolgroups.Set{}
-		if spec.Use.Has(toolgroups.OrgManagement) {
-			spec.Grant = spec.Use
-		}
-	}
+	spec = completed(spec, fallback)
 	old, ok := rt.org.RoleNamed(spec.Name)
 	if !ok || old.CreatedBy != org.ByConfig {
 		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
@@ -74,6 +90,20 @@ func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) err
 	}
 	_, _, err := rt.UpdateRole(byConfig, old.ID, spec, false)
 	return err
+}
+
+// completed fills in what a configuration leaves out, so that it can be compared.
+func completed(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
+	if spec.Use == nil {
+		spec.Use = &fallback
+	}
+	if spec.Grant == nil {
+		spec.Grant = &toolgroups.Set{}
+		if spec.Use.Has(toolgroups.OrgManagement) {
+			spec.Grant = spec.Use
+		}
+	}
+	return spec
 }
 
 func (rt *Runtime) dropRoles(keep map[string]bool) error {
@@ -108,12 +138,15 @@ func (rt *Runtime) Kept(ctx context.Context, hash string) ([]byte, error) {
 // advance moves the epoch once in the life of a process that runs agents:
 // what the registry holds may differ from the process before.
 func (rt *Runtime) advance() error {
-	var err error
-	rt.began.Do(func() {
-		_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-			b.Put = records(rt.org.Advance())
-			return nil
-		}})
-	})
+	rt.began.Lock()
+	defer rt.began.Unlock()
+	if rt.advanced {
+		return nil
+	}
+	_, err := rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		b.Put = records(rt.org.Advance())
+		return nil
+	}})
+	rt.advanced = err == nil
 	return err
 }

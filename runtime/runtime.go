@@ -53,11 +53,12 @@ type Runtime struct {
 	gate   *gate.Gate
 	log    *slog.Logger
 
-	life  context.Context // ends with Close
-	close context.CancelCauseFunc
-	work  sync.WaitGroup // actors and deliveries
-	fatal sync.Once
-	began sync.Once // the epoch was moved
+	life     context.Context // ends with Close
+	close    context.CancelCauseFunc
+	work     sync.WaitGroup // actors and deliveries
+	fatal    sync.Once
+	began    sync.Mutex // guards advanced
+	advanced bool       // the epoch was moved by this process
 
 	mu     sync.Mutex // guards what follows; held for no I/O
 	active map[identity.AgentID]*actor

@@ -178,9 +178,11 @@ func (rt *Runtime) settle(run *taskRun) {
 	if errors.Is(err, errMail) {
 		err = rt.reopen(ctx, run)
 	}
-	if err != nil {
-		rt.log.Error("task not ended", "task", run.id, "error", err)
+	if err == nil || errors.Is(err, journal.ErrClosed) { // a store that has stopped ends the process
+		return
 	}
+	rt.log.Error("task not ended", "task", run.id, "error", err)
+	rt.closeRun(run.id) // who waits is told what the record says
 }
 
 func (rt *Runtime) mailed(run *taskRun) bool {

@@ -64,7 +64,7 @@ func (rt *Runtime) mayServe(dir string) error {
 	}
 	for at := data; ; at = filepath.Dir(at) {
 		if info, err := os.Stat(at); err != nil || os.SameFile(info, workspace) {
-			return errcode.New(errcode.InsufficientPermissions, "the workspace %s holds the data directory %s; choose a data directory outside the workspace", dir, data)
+			return errcode.New(errcode.InsufficientPermissions, "the workspace %s holds the data directory %s; put that elsewhere with --data DIR, or work in a folder beside it", dir, data)
 		}
 		if at == filepath.Dir(at) {
 			return nil

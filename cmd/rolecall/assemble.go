@@ -46,7 +46,7 @@ type house struct {
 }
 
 // assemble opens the data directory and puts the house together.
-func assemble(_ context.Context, c *common, a assembly) (*house, error) {
+func assemble(c *common, a assembly) (*house, error) {
 	store, err := persist.Open(c.data)
 	if err != nil {
 		return nil, err
@@ -121,8 +121,9 @@ func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error)
 	return h.rt.Configure(setup(cfg))
 }
 
-// revive puts the recorded configuration of a task in force, but for its
-// roles: they are the organization's, and what was revoked since stays so.
+// revive puts the recorded configuration of a task in force. Of its roles only
+// those that are gone are made again: what was revoked of the others since
+// stays so.
 func (h *house) revive(ctx context.Context, cfg *config.Config) error {
 	if err := h.furnish(ctx, cfg, nil); err != nil {
 		return err

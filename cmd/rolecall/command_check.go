@@ -51,7 +51,7 @@ func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) er
 	defer os.RemoveAll(dir)
 	trial := *c
 	trial.data = dir
-	h, err := assemble(ctx, &trial, assembly{})
+	h, err := assemble(&trial, assembly{})
 	if err != nil {
 		return err
 	}

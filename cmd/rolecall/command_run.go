@@ -26,6 +26,7 @@ type runOptions struct {
 	groups    []string
 	state     string
 	timeout   time.Duration
+	timed     bool // --timeout is given
 	resume    string
 
 	text string
@@ -52,7 +53,7 @@ with the configuration and workspace it was started with.`,
 			return exactly(0, "no task beside --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.text = strings.Join(args, "")
+			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
 			return runFunc(cmd.Context(), c, o)
 		},
 	}
@@ -80,7 +81,7 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
 		id, before := identity.TaskID(o.resume), h.store.Seq()
 		if id != "" {
-			err = h.resume(ctx, id, cfg)
+			err = h.resume(ctx, c, id, cfg)
 		} else {
 			id, err = h.start(ctx, spec, cfg)
 		}
@@ -97,7 +98,7 @@ func withHouse(ctx context.Context, c *common, fn func(context.Context, *house) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	screen := newScreen(c.err)
-	h, err := assemble(ctx, c, assembly{console: screen, fatal: func(err error) { cancel(err) }})
+	h, err := assemble(c, assembly{console: screen, fatal: func(err error) { cancel(err) }})
 	if err != nil {
 		return err
 	}
@@ -155,6 +156,9 @@ func loadConfig(c *common) (*config.Config, error) {
 
 // spec reads the flags into a task.
 func (o *runOptions) spec() (org.TaskSpec, error) {
+	if o.timed && o.timeout <= 0 {
+		return org.TaskSpec{}, usageError{fmt.Errorf("--timeout %v is no time to work in; leave it out for no limit", o.timeout)}
+	}
 	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), State: o.state}
 	if o.groups != nil {
 		set := toolgroups.Of(groupIDs(o.groups)...)
@@ -212,7 +216,7 @@ func (h *house) knowGroups(set *toolgroups.Set) error {
 }
 
 // resume takes a task up again, with the configuration given or else recorded.
-func (h *house) resume(ctx context.Context, id identity.TaskID, cfg *config.Config) error {
+func (h *house) resume(ctx context.Context, c *common, id identity.TaskID, cfg *config.Config) error {
 	task, err := h.rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -224,7 +228,7 @@ func (h *house) resume(ctx context.Context, id identity.TaskID, cfg *config.Conf
 	case cfg != nil:
 		err = h.configure(ctx, cfg, nil)
 	case task.Config != "":
-		if cfg, err = h.recorded(ctx, task.Config); err == nil {
+		if cfg, err = h.recorded(ctx, c, task.Config); err == nil {
 			err = h.revive(ctx, cfg)
 		}
 	}
@@ -234,7 +238,7 @@ func (h *house) resume(ctx context.Context, id identity.TaskID, cfg *config.Conf
 	return h.rt.Resume(ctx, id)
 }
 
-func (h *house) recorded(ctx context.Context, hash string) (*config.Config, error) {
+func (h *house) recorded(ctx context.Context, c *common, hash string) (*config.Config, error) {
 	record, err := h.rt.Kept(ctx, hash)
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded configuration: %w", err)
@@ -243,7 +247,7 @@ func (h *house) recorded(ctx context.Context, hash string) (*config.Config, erro
 	if err := json.Unmarshal(record, &files); err != nil {
 		return nil, fmt.Errorf("read the recorded configuration: %w", err)
 	}
-	return config.Read(files, os.LookupEnv)
+	return config.Read(files, c.env)
 }
 
 // watch shows a task at work, as from event before on, and prints its result.

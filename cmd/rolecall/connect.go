@@ -86,7 +86,7 @@ func openHouse(ctx context.Context, c *common, p purpose) (*gateway.Client, func
 // settleIn puts a house together on the data directory, with the
 // configuration given in force, and talks to it without a socket.
 func settleIn(ctx context.Context, c *common) (*gateway.Client, func() error, error) {
-	h, err := assemble(ctx, c, assembly{})
+	h, err := assemble(c, assembly{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -77,7 +77,7 @@ func TestLookingUnderAConfigurationChangesNothing(t *testing.T) {
 func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	dir := t.TempDir()
 	c := &common{data: dir, err: &bytes.Buffer{}}
-	h, err := assemble(t.Context(), c, assembly{})
+	h, err := assemble(c, assembly{})
 	if err != nil {
 		t.Fatal(err)
 	}

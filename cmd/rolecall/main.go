@@ -48,7 +48,7 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// refused is a failure that the command has already told on stdout.
+// errRefused is a failure that the command has already told on stdout.
 var errRefused = errors.New("refused")
 
 // run executes a command line and gives the exit status.
@@ -60,7 +60,7 @@ func run(ctx context.Context, c *common, args []string) int {
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errRefused) {
-		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(message(err)))
+		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(err.Error()))
 	}
 	return status(err)
 }
@@ -75,14 +75,6 @@ func status(err error) int {
 		return 2
 	}
 	return 1
-}
-
-// message words an error for a person: the code's own message where there is one.
-func message(err error) string {
-	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Err == nil {
-		return e.Error()
-	}
-	return err.Error()
 }
 
 // newRootCommand lists what the program does.

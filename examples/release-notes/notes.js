@@ -2,11 +2,11 @@
 //
 //   root ──┬── editor ──┬── reader   the newer half of the commits
 //          │            └── reader   the older half
-//          └── writer               puts the notes into a file
+//          └── scribe               puts the notes into a file
 //
 // Root may only organize, but may grant everything. The editor may only
 // organize too; what it may grant is written into its role, and no role it
-// makes gets more. The readers do the work and may grant nothing. The writer's
+// makes gets more. The readers do the work and may grant nothing. The scribe's
 // role is not made here but declared in organization.yaml.
 
 const NOTES = "RELEASE_NOTES.md";
@@ -40,8 +40,8 @@ function* publish(text) {
   const file = (/[\w.\/-]+\.txt\b/.exec(text) || ["commits.txt"])[0];
   const version = (/\b\d+\.\d+(\.\d+)?\b/.exec(text) || ["of the next version"])[0];
 
-  const writerRole = passed(yield call("find_role_by_name", { name: "writer" }));
-  if (!writerRole) throw { error: "role_not_found", message: "organization.yaml declares no role writer" };
+  const writerRole = passed(yield call("find_role_by_name", { name: "scribe" }));
+  if (!writerRole) throw { error: "role_not_found", message: "organization.yaml declares no role scribe" };
   const editorRole = passed(yield call("create_role", EDITOR));
 
   const editor = passed(yield call("spawn_agent", { roleId: editorRole.id, taskBrief: editorBrief(file, version) }));
@@ -224,7 +224,7 @@ function withdraw(found, others) {
 
 // ---------------------------------------------------------------- writer
 
-role("writer", function* (task) {
+role("scribe", function* (task) {
   const { path, content } = task.payload;
   const written = yield call("write_file", { path, content });
   return isFailure(written) ? { ...written, role: self.role } : { path: written.path, size: written.size };
