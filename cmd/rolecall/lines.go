@@ -79,7 +79,11 @@ func (v *lineView) message(who string, b journal.MessageSent) string {
 	if name, ok := v.names[to]; ok {
 		to = name
 	}
-	return fmt.Sprintf("  %s → %s  %s", who, to, brief(b.Message.Payload, 60))
+	line := fmt.Sprintf("  %s → %s  %s", who, to, brief(b.Message.Payload, 60))
+	if b.Due != "" {
+		line += "  (delivered at " + clean(b.Due) + ")"
+	}
+	return line
 }
 
 // name gives an agent's role, numbered when a role has more than one agent.
