@@ -64,7 +64,6 @@ var statuses = map[errcode.Code]int{
 	errcode.ReservedGroupID:          http.StatusConflict,
 	errcode.CannotUnregisterReserved: http.StatusConflict,
 	errcode.SenderTerminated:         http.StatusConflict,
-	errcode.AlreadyInterrupted:       http.StatusConflict,
 	errcode.WorkspaceNotBound:        http.StatusConflict,
 	errcode.TaskCancelled:            http.StatusConflict,
 	errcode.TurnAborted:              http.StatusConflict,

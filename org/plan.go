@@ -10,20 +10,27 @@ import (
 func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
+	role, _, err := o.plan(by, "", spec)
+	return role, err
+}
+
+// plan gives the role that a specification asks for; there says that it is
+// the maker's own already.
+func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (role Role, there bool, err error) {
 	maker, err := o.maker(by)
 	if err != nil {
-		return Role{}, err
+		return Role{}, false, err
 	}
-	role, err := o.newRole(maker, "", spec)
+	wanted, err := o.newRole(maker, id, spec)
 	if err != nil {
-		return Role{}, err
+		return Role{}, false, err
 	}
-	existing, ok := o.named[role.Name]
+	existing, ok := o.named[wanted.Name]
 	switch {
 	case !ok:
-		return *role, nil
-	case existing.same(role):
-		return *existing, nil
+		return *wanted, false, nil
+	case existing.same(wanted):
+		return *existing, true, nil
 	}
-	return Role{}, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name", role.Name, existing.ID).With("roleId", existing.ID)
+	return Role{}, false, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name or spawn that one", wanted.Name, existing.ID).With("roleId", existing.ID)
 }

@@ -134,24 +134,14 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	if r, ok := o.roles[id]; ok && (r.Status == Active || by.Kind == identity.Agent) {
 		return *r, nil, nil
 	}
-	maker, err := o.maker(by)
-	if err != nil {
-		return Role{}, nil, err
+	role, there, err := o.plan(by, id, spec)
+	if err != nil || there {
+		return role, nil, err
 	}
-	role, err := o.newRole(maker, id, spec)
-	if err != nil {
-		return Role{}, nil, err
-	}
-	if existing, ok := o.named[role.Name]; ok {
-		if existing.same(role) {
-			return *existing, nil, nil
-		}
-		return Role{}, nil, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name or spawn that one", role.Name, existing.ID).With("roleId", existing.ID)
-	}
-	o.addRole(role)
+	o.addRole(&role)
 	change := o.advance()
 	o.recompile(o.slots.underRole(id))
-	return *role, []Change{record(KindRole, string(id), role), change}, nil
+	return role, []Change{record(KindRole, string(id), role), change}, nil
 }
 
 // UpdateRole changes what of spec is set and says who gains or loses which
