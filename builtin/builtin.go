@@ -3,7 +3,7 @@
 //
 // Each tool states the small interface it needs; the runtime satisfies them:
 //
-//	groups, err := builtin.Groups(builtin.Needs{Roles: rt, Agents: rt, …})
+//	groups, err := builtin.Groups(rt, builtin.Options{})
 //
 // and registers what it gets under the owner toolgroups.Builtin. The package
 // decides no permission: who may call a tool is the gate's business, who may

@@ -18,8 +18,14 @@ type Needs interface {
 	Console
 }
 
+// Options is what the operator's configuration says of the tools that reach
+// out of the process. They are asked at each call. The zero Options let
+// nothing out: such tools answer tool_unavailable.
+type Options struct {
+}
+
 // Groups makes the seven built-in groups over what they need.
-func Groups(n Needs) ([]toolgroups.Group, error) {
+func Groups(n Needs, o Options) ([]toolgroups.Group, error) {
 	var b groupSet
 	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))
 	b.add(toolgroups.Artifact, "Keep and fetch pieces of work by reference")(artifactTools(n))
@@ -32,8 +38,8 @@ func Groups(n Needs) ([]toolgroups.Group, error) {
 }
 
 // Register makes the built-in groups and registers them.
-func Register(m *toolgroups.Manager, n Needs) error {
-	groups, err := Groups(n)
+func Register(m *toolgroups.Manager, n Needs, o Options) error {
+	groups, err := Groups(n, o)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func FuzzBodies(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { rt.Close() })
-	if err := builtin.Register(groups, rt); err != nil {
+	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		f.Fatal(err)
 	}
 	handler, err := gateway.New(gateway.Config{Runtime: rt})

@@ -112,7 +112,7 @@ func open(t *testing.T, b brain) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := builtin.Register(groups, rt); err != nil {
+	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })

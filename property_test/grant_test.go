@@ -27,7 +27,7 @@ func newStaff(t *testing.T) *staff {
 	t.Helper()
 	s := &staff{}
 	var err error
-	if s.groups, err = builtin.Groups(s); err != nil {
+	if s.groups, err = builtin.Groups(s, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -195,7 +195,7 @@ func (p plan) open(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
-	if err := builtin.Register(config.Groups, h); err != nil {
+	if err := builtin.Register(config.Groups, h, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if p.tools != nil {

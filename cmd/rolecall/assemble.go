@@ -59,7 +59,7 @@ func assemble(c *common, a assembly) (*house, error) {
 	})
 	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
-		err = errors.Join(builtin.Register(h.groups, h.rt), ship(&h.kinds))
+		err = errors.Join(builtin.Register(h.groups, h.rt, builtin.Options{}), ship(&h.kinds))
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
