@@ -1,0 +1,117 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// wall is one step on the way inside, and what the system lacks if it fails.
+type wall struct {
+	build   func(*spec) error
+	missing string
+}
+
+// walls lists the steps in their order: each needs rights that later ones
+// take away.
+func walls() []wall {
+	return []wall{
+		{loopback, "a network namespace with a loopback"},
+		{newRoot, "a root of its own in a mount namespace (Linux 5.12 or later)"},
+		{boundProcesses, "a bound on the number of processes"},
+		{limit, "resource limits"},
+		{restrict, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
+		{disempower, "a process without capabilities"},
+		{filter, "seccomp filters"},
+	}
+}
+
+// openWalls is what holds for a job that runs open.
+func openWalls() []wall {
+	return []wall{{enterOpen, "the workspace"}, {limit, "resource limits"}}
+}
+
+// become makes this process the job it was started for. What stands in the
+// way goes to the starter; the error is that even this failed.
+func become() error {
+	runtime.LockOSThread() // the walls are this thread's, and those of what it becomes
+	unix.CloseOnExec(specFD)
+	unix.CloseOnExec(reportFD)
+	to := os.NewFile(reportFD, "report")
+	text, err := json.Marshal(enter(os.NewFile(specFD, "spec"), to))
+	if err == nil {
+		_, err = to.Write(text)
+	}
+	if err == nil {
+		os.Exit(1)
+	}
+	return err
+}
+
+// enter builds the walls and becomes the program; it returns why it could not.
+func enter(from, to *os.File) report {
+	var s spec
+	if err := json.NewDecoder(from).Decode(&s); err != nil {
+		return report{Cause: "read the job: " + err.Error()}
+	}
+	list := walls()
+	if s.Open {
+		list = openWalls()
+	}
+	for _, w := range list {
+		if err := w.build(&s); err != nil {
+			return report{Missing: w.missing, Cause: err.Error()}
+		}
+	}
+	return s.exec(to)
+}
+
+// exec becomes the program.
+func (s *spec) exec(to *os.File) report {
+	path, argv := insideBinary, []string{asProgram, s.Program}
+	if s.Open {
+		path = s.Binary
+	}
+	if s.Program == "" {
+		found, err := s.find(s.Argv[0])
+		if err != nil {
+			return report{Cause: err.Error(), Exit: exitNotFound(err)}
+		}
+		path, argv = found, s.Argv
+	}
+	if _, err := to.WriteString(ready); err != nil {
+		return report{Cause: err.Error()}
+	}
+	err := unix.Exec(path, argv, s.Env)
+	return report{Cause: argv[0] + ": " + err.Error(), Exit: exitNotFound(err)}
+}
+
+// find looks a program up as a shell would.
+func (s *spec) find(name string) (string, error) {
+	os.Clearenv()
+	for _, pair := range s.Env {
+		if path, ok := strings.CutPrefix(pair, "PATH="); ok {
+			os.Setenv("PATH", path)
+		}
+	}
+	found, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		return found, nil
+	}
+	return found, err
+}
+
+// exitNotFound gives a shell's codes for programs that are not there, or that
+// cannot be run.
+func exitNotFound(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return 127
+	}
+	return 126
+}

@@ -1,0 +1,89 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// complete checks a job and fills in what its process has to know.
+func complete(j Job) (*spec, error) {
+	if (len(j.Argv) == 0) == (j.Program == "") {
+		return nil, errTwoOrNone
+	}
+	for _, dir := range j.Readable {
+		if !filepath.IsAbs(dir) {
+			return nil, fmt.Errorf("start a job: the readable directory %q is not absolute", dir)
+		}
+	}
+	s := &spec{Job: j}
+	var err error
+	if s.Binary, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("start a job: find this binary: %w", err)
+	}
+	if s.Job.Env = append(environment(j), j.Env...); j.Workspace != "" {
+		s.Number, err = numberOf(j.Workspace)
+	}
+	return s, err
+}
+
+func numberOf(path string) (fileID, error) {
+	var info unix.Stat_t
+	if err := unix.Stat(path, &info); err != nil {
+		return fileID{}, fmt.Errorf("look at %s: %w", path, err)
+	}
+	return fileID{uint64(info.Dev), info.Ino}, nil
+}
+
+// environment is what a job knows beside what it is given: nothing of this
+// process's own, but where programs are.
+func environment(j Job) []string {
+	if j.Open {
+		return openEnvironment()
+	}
+	return []string{"PATH=" + visiblePath(j.Readable), "HOME=" + Scratch, "TMPDIR=" + Scratch, "LANG=C.UTF-8", "TERM=dumb"}
+}
+
+// visiblePath gives the parts of our PATH that exist inside, and the usual ones.
+func visiblePath(readable []string) string {
+	visible := append([]string{"/usr", "/bin", "/sbin"}, readable...)
+	var dirs []string
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin") {
+		if within(filepath.Clean(dir), visible) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":")
+}
+
+func within(dir string, trees []string) bool {
+	for _, tree := range trees {
+		if dir == tree || strings.HasPrefix(dir, strings.TrimSuffix(tree, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidding names the settings of this system that forbid namespaces.
+func forbidding() string {
+	var found []string
+	for _, setting := range []struct{ name, bad string }{
+		{"kernel/unprivileged_userns_clone", "0"},
+		{"kernel/apparmor_restrict_unprivileged_userns", "1"},
+		{"user/max_user_namespaces", "0"},
+	} {
+		value, err := os.ReadFile("/proc/sys/" + setting.name)
+		if text := strings.TrimSpace(string(value)); err == nil && text == setting.bad {
+			found = append(found, strings.ReplaceAll(setting.name, "/", ".")+" is "+text)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return " (sysctl " + strings.Join(found, ", ") + ")"
+}

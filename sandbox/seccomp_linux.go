@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// What a filter answers.
+const (
+	allow = unix.SECCOMP_RET_ALLOW
+	kill  = unix.SECCOMP_RET_KILL_PROCESS
+)
+
+func refuse(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
+
+// Offsets in what a filter sees of a call (struct seccomp_data).
+const (
+	atNumber = 0
+	atArch   = 4
+	atArg0   = 16 // the low half, on the little-endian machines we know
+	atArg1   = 24
+)
+
+// architectures are the machines whose numbers of calls the list is for.
+var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
+
+// forbidden lists calls that a build, a test or a script never needs and that
+// make namespaces and mounts, look into other processes, load code into the
+// kernel, or have been its weak places.
+var forbidden = []uint32{
+	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT, unix.SYS_LOOKUP_DCOOKIE,
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_REBOOT,
+	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
+	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_MBIND, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+	unix.SYS_PERSONALITY, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+}
+
+// newNamespace are the flags of clone that make a namespace.
+const newNamespace = namespaces | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
+
+// families are the kinds of socket there may be; others, as vsock, are not
+// bounded by a network namespace.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// terminalTricks are the ioctls that put words into a terminal's mouth.
+var terminalTricks = []uint32{unix.TIOCSTI, tioclinux}
+
+const tioclinux = 0x541c
+
+// filter forbids system calls, for this thread and all it becomes.
+func filter(*spec) error {
+	arch, ok := architectures[runtime.GOARCH]
+	if !ok {
+		return fmt.Errorf("there is no list of calls for %s", runtime.GOARCH)
+	}
+	raw, err := bpf.Assemble(rules(arch))
+	if err != nil {
+		return err
+	}
+	code := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// rules is the program: calls of another machine's numbers end the process,
+// what is listed is refused, all else goes through.
+func rules(arch uint32) []bpf.Instruction {
+	list := []bpf.Instruction{
+		load(atArch), bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1}, bpf.RetConstant{Val: kill},
+		load(atNumber), bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1}, bpf.RetConstant{Val: kill},
+	}
+	for _, number := range forbidden {
+		list = append(list, on(number, bpf.RetConstant{Val: refuse(unix.EPERM)})...)
+	}
+	list = append(list, on(unix.SYS_CLONE3, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // its flags are out of sight; callers fall back to clone
+	list = append(list, on(unix.SYS_CLONE,
+		load(atArg0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespace, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow})...)
+	list = append(list, on(unix.SYS_SOCKET, oneOf(atArg0, families, allow, refuse(unix.EAFNOSUPPORT))...)...)
+	list = append(list, on(unix.SYS_IOCTL, oneOf(atArg1, terminalTricks, refuse(unix.EPERM), allow)...)...)
+	return append(list, bpf.RetConstant{Val: allow})
+}
+
+// x32 is where the numbers of a second set of calls begin on amd64.
+const x32 = 0x40000000
+
+func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: 4} }
+
+// on runs then for one call; then ends in an answer.
+func on(number uint32, then ...bpf.Instruction) []bpf.Instruction {
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipFalse: uint8(len(then))}}, then...)
+}
+
+// oneOf answers yes when an argument is one of values, else no.
+func oneOf(offset uint32, values []uint32, yes, no uint32) []bpf.Instruction {
+	list := []bpf.Instruction{load(offset)}
+	for _, v := range values {
+		list = append(list, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipFalse: 1}, bpf.RetConstant{Val: yes})
+	}
+	return append(list, bpf.RetConstant{Val: no})
+}

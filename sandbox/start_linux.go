@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is a job's first process. When it is gone all of the job is gone.
+type process struct {
+	cmd         *exec.Cmd
+	open        bool
+	group       *group
+	done        chan struct{}
+	err         error // how it ended; read after done
+	outOfMemory bool  // read after done
+}
+
+// start starts a job and returns when the program itself runs.
+func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*process, error) {
+	if l == nil || !l.entered {
+		return nil, errNotEntered()
+	}
+	s, err := complete(j)
+	if err != nil {
+		return nil, err
+	}
+	var pipes [4]*os.File // spec: read, write; report: read, write
+	defer closeAll(pipes[:])
+	for i := 0; i < len(pipes); i += 2 {
+		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
+			return nil, fmt.Errorf("start a job: %w", err)
+		}
+	}
+	p := &process{cmd: command(ctx, j.Open), open: j.Open, done: make(chan struct{})}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
+	p.cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
+	if !j.Open {
+		p.group = l.newGroup(s.Limits)
+	}
+	if err := p.run(); err != nil {
+		p.group.close()
+		return nil, cannotClone(err)
+	}
+	closeAll(pipes[:1], pipes[3:]) // the job has its own
+	pipes[0], pipes[3] = nil, nil
+	s.Pids = p.group.add(p.cmd.Process.Pid)
+	if err := brief(s, pipes[1], pipes[2]); err != nil {
+		_ = p.cmd.Process.Kill() // it may have ended already
+		_ = p.wait()
+		return nil, err
+	}
+	return p, nil
+}
+
+func closeAll(lists ...[]*os.File) {
+	for _, list := range lists {
+		for _, f := range list {
+			_ = f.Close() // nothing is buffered; nil and closed ones say so
+		}
+	}
+}
+
+// run starts the process, and waits for it, on one thread that does nothing
+// else: the kernel ends a job when the thread that started it ends, which is
+// how no job outlives this process.
+func (p *process) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		if p.err = p.cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
+			p.err = nil // an open job's children hold its pipes
+		}
+		if p.open {
+			_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL) // whoever is left of it
+		}
+		p.outOfMemory = p.group.close()
+		close(p.done)
+	}()
+	return <-started
+}
+
+// brief tells a process what to become and listens until it has become it.
+func brief(s *spec, to, from *os.File) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("start a job: %w", err)
+	}
+	if _, err := io.Copy(to, bytes.NewReader(text)); err != nil {
+		return &Unavailable{Missing: "its process was ended before it was told what to do", cause: err}
+	}
+	_ = to.Close() // the end of the spec
+	return readReport(from)
+}
+
+func (p *process) wait() error {
+	<-p.done
+	return p.err
+}
+
+// command is this binary again, to become a job.
+func command(ctx context.Context, open bool) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = []string{asWalls}
+	cmd.Env = []string{}
+	cmd.WaitDelay = 200 * time.Millisecond // for who holds the pipes of an open job
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+	if open {
+		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+		return cmd
+	}
+	cmd.SysProcAttr.Cloneflags = namespaces
+	cmd.SysProcAttr.UidMappings = identity(os.Getuid())
+	cmd.SysProcAttr.GidMappings = identity(os.Getgid())
+	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	return cmd
+}
+
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
+	unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// identity maps one id to itself: the job writes files as who started it.
+func identity(id int) []syscall.SysProcIDMap {
+	return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+}
+
+// exitOf gives what a shell would say of how a process ended.
+func exitOf(state *os.ProcessState) (code int, signal string) {
+	status, ok := state.Sys().(unix.WaitStatus)
+	if ok && status.Signaled() {
+		return 128 + int(status.Signal()), status.Signal().String()
+	}
+	return state.ExitCode(), ""
+}
+
+// cannotClone says why the kernel refused namespaces.
+func cannotClone(err error) error {
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("start a job: %w", err)
+	}
+	return &Unavailable{Missing: "user, mount, pid, network, ipc and uts namespaces" + forbidding(), cause: err}
+}
