@@ -11,10 +11,9 @@
 // else: no files, no network, no timers, no modules, no host functions; a Pure
 // VM has no clock and no randomness either.
 //
-// Limits are kept inside this process. Time is checked where the engine asks
-// for it; a single built-in function over data near the memory limit may
-// overrun it (watch.go says which). Who needs a wall against a broken engine
-// runs the whole process in a sandbox.
+// Limits are kept inside this process and as far as the engine asks for them:
+// a built-in function that runs long asks for none. They are for scripts of
+// the operator. Package worker runs scripts that nobody trusts.
 package js
 
 import (
@@ -64,11 +63,9 @@ type VM struct {
 	dead    error         // why the VM takes no more entries
 }
 
-// The scripts every VM starts with: guard.js keeps built-in functions from
-// running for ever, pure.js takes the clock away, invoke.js is the door.
+// The scripts a VM starts with: pure.js takes the clock away, invoke.js is the
+// door.
 var (
-	//go:embed guard.js
-	guardJS string
 	//go:embed pure.js
 	pureJS string
 	//go:embed invoke.js
@@ -93,14 +90,13 @@ func New(l Limits) (*VM, error) {
 
 // prepare runs what must be in place before any foreign line.
 func (v *VM) prepare() error {
-	err := v.Load("", guardJS)
-	if err == nil && v.limits.Pure {
-		err = v.Load("", pureJS)
+	if v.limits.Pure {
+		if err := v.Load("", pureJS); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	v.invoke, err = v.engine.EvalValue(invokeJS, quickjs.EvalGlobal)
+	var err error
+	v.invoke, err = v.engine.EvalValue(v.place("", invokeJS), quickjs.EvalGlobal)
 	return err
 }
 

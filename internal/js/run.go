@@ -90,7 +90,7 @@ type report struct {
 func read(outcome string) (json.RawMessage, error) {
 	if outcome == "" {
 		return nil, errcode.New(errcode.ToolExecutionFailed,
-			"the code waits for a promise that can never settle: there are no timers and no I/O here")
+			"the code ended without a value: it waits for a promise that can never settle (there are no timers and no I/O here), or ran out of memory")
 	}
 	if outcome[0] == '+' {
 		return json.RawMessage(outcome[1:]), nil

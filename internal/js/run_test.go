@@ -60,7 +60,7 @@ func TestRunSaysWhatWentWrong(t *testing.T) {
 		{"endless recursion", "const f = () => f() + 1; f()", errcode.ToolExecutionFailed, "stack overflow"},
 		{"a memory bomb", "for (const a = [];;) a.push('x'.repeat(1000) + a.length)", errcode.ToolExecutionFailed, "memory"},
 		{"a loop", "for (;;);", errcode.ToolTimeout, "ran out of time"},
-		{"a promise that goes on for ever", "const go = () => Promise.resolve().then(go); await go()", errcode.ToolTimeout, "ran out of time"},
+		{"a promise that goes on for ever", "for (;;) await null", errcode.ToolTimeout, "ran out of time"},
 		{"a loop after an await that catches", "await 1; try { for (;;); } catch { return 1 }", errcode.ToolTimeout, "ran out of time"},
 	}
 	for _, tt := range tests {

@@ -2,27 +2,16 @@ package js
 
 import (
 	"context"
-	"reflect"
 	"time"
-	"unsafe"
-
-	"modernc.org/libquickjs"
 )
 
 // watcher ends an entry that is out of time or no longer wanted.
 //
-// The engine asks whether it should stop only once in ten thousand loops and
-// calls, and not at all inside a built-in function: 10,000 multiplications of
-// large numbers are hours. So when the time has come the watcher, again and
-// again until the entry has ended,
-//
-//  1. raises the interrupt, which an entry that begins just then would clear;
-//  2. makes the engine ask at its very next loop or call;
-//  3. takes the memory away, so that whatever allocates fails at once.
-//
-// What remains are built-in functions that run long without allocating, as a
-// search through an array of four billion holes. guard.js refuses the common
-// ones.
+// The engine asks whether it should stop once in ten thousand loops and calls,
+// and not at all inside a built-in function. So when the time has come the
+// watcher, again and again until the entry has ended, raises the interrupt,
+// which an entry that begins just then would clear, and takes the memory away,
+// so that whatever allocates fails at once.
 type watcher struct {
 	done  chan struct{} // closed when the entry has ended
 	quiet chan error    // gives why the entry was ended, nil if it was not
@@ -67,7 +56,6 @@ func (w watcher) choke(v *VM) {
 	defer tick.Stop()
 	for {
 		v.engine.Interrupt()
-		v.askNow()
 		v.engine.SetMemoryLimit(0)
 		select {
 		case <-w.done:
@@ -75,16 +63,4 @@ func (w watcher) choke(v *VM) {
 		case <-tick.C:
 		}
 	}
-}
-
-// askNow makes the engine ask whether to stop at its next loop or call.
-//
-// Danger: this writes the engine's own counter, in memory that Go does not
-// manage, while the engine counts it down. Either write may win; the ticker
-// comes again. The engine has no door for it, hence the look inside; the tests
-// notice a version that has moved things.
-func (v *VM) askNow() {
-	address := uintptr(reflect.ValueOf(v.engine).Elem().FieldByName("cContext").Uint())
-	inner := (*libquickjs.TJSContext)(*(*unsafe.Pointer)(unsafe.Pointer(&address)))
-	inner.Finterrupt_counter = 1
 }
