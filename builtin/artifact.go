@@ -2,16 +2,17 @@ package builtin
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
+	"io"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// artifactTools makes put_artifact and get_artifact over a.
-func artifactTools(a Artifacts) ([]tool.Tool, error) {
-	h := artifacts{a}
+// artifactTools makes put_artifact and get_artifact over a; w is where
+// put_artifact may take content from.
+func artifactTools(a Artifacts, w Workspaces, b Bounds) ([]tool.Tool, error) {
+	h := artifacts{a, files{w, a, b}, b}
 	var s set
 	s.add(tool.New("put_artifact", putArtifactText, guarded(h.put), options(tool.Idempotent, putArtifactInput)))
 	s.add(tool.New("get_artifact", getArtifactText, guarded(h.get), options(tool.ReadOnly, getArtifactInput)))
@@ -19,11 +20,17 @@ func artifactTools(a Artifacts) ([]tool.Tool, error) {
 }
 
 // artifacts handles the calls of the artifact group.
-type artifacts struct{ store Artifacts }
+type artifacts struct {
+	store  Artifacts
+	files  files
+	bounds Bounds
+}
 
 const putArtifactText = `Store a piece of work (a report, a table, an image) so that other agents and people can fetch it by reference. ` +
 	`Use it for anything longer than a message, then send the reference instead of the content. ` +
-	`content may be any JSON value; for binary data set encoding to "base64" and give a base64 string. At most 8 MiB. ` +
+	`Give content, which may be any JSON value; for binary data set encoding to "base64" and give a base64 string. ` +
+	`Or give path instead, a file of your workspace: text is stored as a string, anything else as binary data; read_file must be yours too. ` +
+	`At most 8 MiB, unless the operator set another limit; meta at most 64 KiB. ` +
 	`Every call stores a new artifact; artifacts never change. Answers {"artifactRef":"artifact:<id>"}. ` +
 	`Example: {"type":"report","content":"# Findings\n…","meta":{"title":"Findings"}}`
 
@@ -37,26 +44,33 @@ const putArtifactInput = `{
 			"maxLength": 200
 		},
 		"content": {
-			"description": "The content: any JSON value, or a base64 string when encoding is base64."
+			"description": "The content: any JSON value, or a base64 string when encoding is base64. Leave out when path is given."
 		},
 		"encoding": {
 			"type": "string",
 			"description": "Set to base64 when content is binary data as a base64 string; leave out otherwise.",
 			"enum": ["base64"]
 		},
+		"path": {
+			"type": "string",
+			"description": "A file of your workspace that is the content. Leave out when content is given.",
+			"minLength": 1,
+			"maxLength": 4096
+		},
 		"meta": {
 			"type": "object",
 			"description": "Facts about the content, such as a title or a source. Free form."
 		}
 	},
-	"required": ["type", "content"],
+	"required": ["type"],
 	"additionalProperties": false
 }`
 
 type putArtifact struct {
 	Type     string          `json:"type"`
-	Content  json.RawMessage `json:"content"`
+	Content  json.RawMessage `json:"content,omitempty"`
 	Encoding string          `json:"encoding,omitempty"`
+	Path     string          `json:"path,omitempty"`
 	Meta     json.RawMessage `json:"meta,omitempty"`
 }
 
@@ -65,7 +79,7 @@ type artifactRef struct {
 }
 
 func (h artifacts) put(ctx context.Context, in putArtifact) (artifactRef, error) {
-	a, err := in.artifact()
+	a, err := h.artifact(ctx, in)
 	if err != nil {
 		return artifactRef{}, err
 	}
@@ -73,27 +87,71 @@ func (h artifacts) put(ctx context.Context, in putArtifact) (artifactRef, error)
 	return artifactRef{ref}, err
 }
 
-// artifact gives what in asks to store, its size checked.
-func (in putArtifact) artifact() (Artifact, error) {
-	a := Artifact{Type: in.Type, Meta: in.Meta}
-	if in.Encoding != inBase64 {
+// artifact gives what in asks to store.
+func (h artifacts) artifact(ctx context.Context, in putArtifact) (a Artifact, err error) {
+	a = Artifact{Type: in.Type, Meta: in.Meta}
+	switch {
+	case (in.Content == nil) == (in.Path == ""):
+		return a, errcode.New(errcode.InvalidArguments, "put_artifact takes either content or path; give exactly one of them")
+	case in.Path != "" && in.Encoding != "":
+		return a, errcode.New(errcode.InvalidArguments, "encoding says how content is written; leave it out beside path")
+	case in.Path != "":
+		a.Value, a.Data, err = h.file(ctx, in.Path)
+	case in.Encoding != "":
+		a.Data, err = decodeJSON(in.Content)
+	default:
 		a.Value = in.Content
-		return a, checkSize(len(a.Value) + len(a.Meta))
 	}
-	var content string
-	if err := json.Unmarshal(in.Content, &content); err != nil {
-		return a, errcode.Wrap(errcode.InvalidArguments, err, "content must be a base64 string, as encoding says")
+	return a, err
+}
+
+// decodeJSON gives the bytes of a JSON string in base64.
+func decodeJSON(value json.RawMessage) ([]byte, error) {
+	var content *string
+	if err := json.Unmarshal(value, &content); err != nil || content == nil {
+		return nil, errcode.Wrap(errcode.InvalidArguments, err, "content must be a base64 string, as encoding says")
 	}
-	var err error
-	if a.Data, err = decode(content, in.Encoding); err != nil {
-		return a, err
+	return decode(*content, inBase64)
+}
+
+// file reads a file of the caller's workspace: text as a JSON string, anything
+// else as bytes.
+func (h artifacts) file(ctx context.Context, name string) (json.RawMessage, []byte, error) {
+	if err := also(h.bounds, caller(ctx).By, "put_artifact with path", "read_file"); err != nil {
+		return nil, nil, err
 	}
-	return a, checkSize(len(a.Data) + len(a.Meta))
+	data, err := within(ctx, h.files, name, func(ws *Workspace, name string) ([]byte, error) {
+		return readWhole(ws, name, h.bounds.ArtifactLimit())
+	})
+	if err != nil || !isText(data) {
+		return nil, data, err
+	}
+	return quote(data), nil, nil
+}
+
+// readWhole reads a file that has at most limit bytes.
+func readWhole(ws *Workspace, name string, limit int64) ([]byte, error) {
+	file, size, err := openRegular(ws.Root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = TooLarge(max(size, int64(len(data))), limit)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, err
 }
 
 const getArtifactText = `Fetch an artifact of your task by its reference. ` +
 	`Use it when a message or a task brief names one. Answers {artifactRef, type, content, meta}; ` +
-	`binary content is a base64 string and comes with "encoding":"base64". Answers null when your task has no such artifact. ` +
+	`binary content is a base64 string and comes with "encoding":"base64" and its mediaType. Answers null when your task has no such artifact. ` +
+	`Of content over 100,000 bytes, and when you give offset or length, you get a part, with {offset, length, size} in bytes: ` +
+	`of a text or of binary data, or of the JSON text of anything else with "encoding":"json". ` +
+	`A part never ends inside a character; to read on, add length to offset until you reach size. At most 1,000,000 bytes a call. ` +
 	`Example: {"ref":"artifact:3f0c1c0e-6a52-5b0e-9f0a-2d1f6f0f7c11"}`
 
 const getArtifactInput = `{
@@ -104,22 +162,49 @@ const getArtifactInput = `{
 			"description": "The reference as put_artifact gave it, with its artifact: prefix.",
 			"minLength": 1,
 			"maxLength": 200
+		},
+		"offset": {
+			"type": "integer",
+			"description": "Byte of the content to start at. Leave out to get all of a small artifact.",
+			"minimum": 0,
+			"maximum": 9007199254740991
+		},
+		"length": {
+			"type": "integer",
+			"description": "How many bytes of the content to get at most; 100,000 unless given.",
+			"minimum": 1,
+			"maximum": 1000000
 		}
 	},
 	"required": ["ref"],
 	"additionalProperties": false
 }`
 
+// wholeLength is the most content that is given without being asked for in
+// parts, and the length of a part when none is given.
+const wholeLength = 100_000
+
 type getArtifact struct {
-	Ref string `json:"ref"`
+	Ref    string `json:"ref"`
+	Offset *int64 `json:"offset,omitempty"`
+	Length *int64 `json:"length,omitempty"`
 }
 
 type storedArtifact struct {
-	Ref      string          `json:"artifactRef"`
-	Type     string          `json:"type"`
-	Content  json.RawMessage `json:"content"`
-	Encoding string          `json:"encoding,omitempty"`
-	Meta     json.RawMessage `json:"meta,omitempty"`
+	Ref       string          `json:"artifactRef"`
+	Type      string          `json:"type"`
+	Content   json.RawMessage `json:"content"`
+	Encoding  string          `json:"encoding,omitempty"`
+	MediaType string          `json:"mediaType,omitempty"`
+	*span
+	Meta json.RawMessage `json:"meta,omitempty"`
+}
+
+// span is what part of a content is given, in bytes.
+type span struct {
+	Offset int64 `json:"offset"`
+	Length int   `json:"length"`
+	Size   int64 `json:"size"`
 }
 
 // get answers nil, JSON null, for an artifact the caller's task does not have.
@@ -128,10 +213,47 @@ func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, er
 	if a == nil || err != nil {
 		return nil, err
 	}
-	out := &storedArtifact{Ref: in.Ref, Type: a.Type, Content: a.Value, Meta: a.Meta}
+	out := &storedArtifact{Ref: in.Ref, Type: a.Type, Meta: a.Meta}
 	if a.Value == nil {
-		out.Encoding = inBase64
-		out.Content, err = json.Marshal(base64.StdEncoding.EncodeToString(a.Data))
+		out.MediaType = a.MediaType()
 	}
-	return out, err
+	content, encoding := a.plain()
+	if in.Offset == nil && in.Length == nil && len(content) <= wholeLength {
+		out.whole(a, encoding)
+	} else {
+		out.part(content, encoding, in)
+	}
+	return out, nil
+}
+
+// whole puts all content into the answer, JSON as it was put.
+func (s *storedArtifact) whole(a *Artifact, encoding string) {
+	s.Content = a.Value
+	if encoding == inBase64 {
+		s.Encoding, s.Content = inBase64, quote64(a.Data)
+	}
+}
+
+// part puts the part of the content that is asked for into the answer.
+func (s *storedArtifact) part(content []byte, encoding string, in getArtifact) {
+	at, length := int64(0), int64(wholeLength)
+	if in.Offset != nil {
+		at = *in.Offset
+	}
+	if in.Length != nil {
+		length = min(*in.Length, maxLength)
+	}
+	size := int64(len(content))
+	from := min(at, size)
+	data := content[from:min(from+length, size)]
+	s.Encoding, s.span = encoding, &span{at, len(data), size}
+	if encoding == inBase64 {
+		s.Content = quote64(data)
+		return
+	}
+	text, asBytes, n := encode(data, from+int64(len(data)) < size)
+	s.Content, s.Length = quote([]byte(text)), n
+	if asBytes != "" {
+		s.Encoding = asBytes
+	}
 }

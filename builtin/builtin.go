@@ -19,8 +19,18 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
+// Bounds is what a tool asks that reaches into what is another tool's, or
+// reads what is to be kept.
+type Bounds interface {
+	// May says whether the gate would now let the principal call a tool.
+	May(by identity.Principal, tool string) bool
+	// ArtifactLimit is how many bytes the content of an artifact may have.
+	ArtifactLimit() int64
+}
+
 // Artifacts keeps what agents hand to each other and to people. Put is
-// idempotent by call id.
+// idempotent by call id, and refuses with invalid_arguments what is over the
+// limit.
 type Artifacts interface {
 	PutArtifact(ctx context.Context, c tool.Call, a Artifact) (ref string, err error)
 	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error) // nil when the caller's task has none of this ref
@@ -46,14 +56,22 @@ type Workspaces interface {
 type Workspace struct {
 	Root     *os.Root
 	ReadOnly bool
+	Space    *Space // how much may be written; nil is nothing
 }
 
 // Contexts knows how full an agent's conversation is.
 type Contexts interface {
 	ContextUsage(ctx context.Context, agent identity.AgentID) (used, limit int, err error) // tokens
 	// Compress replaces all but the last keep messages by summary in what the
-	// model is sent; before and after count messages.
-	Compress(ctx context.Context, c tool.Call, summary string, keep int) (before, after int, err error)
+	// model is sent. It is idempotent by call id.
+	Compress(ctx context.Context, c tool.Call, summary string, keep int) (Compression, error)
+}
+
+// Compression is what became of a conversation. Before and After count what
+// the model is sent: messages, answers, results, and a summary as one.
+type Compression struct {
+	Done          bool // false: there was nothing to replace
+	Before, After int
 }
 
 // Console is where console_print writes.

@@ -2,23 +2,57 @@ package builtin
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/js/worker"
+	"github.com/rolecall/rolecall/sandbox"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// commandTools makes run_command.
-func commandTools() ([]tool.Tool, error) {
+// Commands is what the operator says of run_command and run_javascript. The
+// zero Commands run inside walls, with default limits.
+type Commands struct {
+	Open     bool     // no walls: programs have the rights of this process
+	Readable []string // further directories that programs can read
+	Env      []string // further variables of programs, as NAME=value
+	Limits   sandbox.Limits
+}
+
+// Programs is what a binary must be able to become for run_javascript: main
+// begins with sandbox.Enter(builtin.Programs()).
+func Programs() map[string]sandbox.Program {
+	return map[string]sandbox.Program{worker.Program: worker.Serve}
+}
+
+// commands handles the calls of the command group.
+type commands struct {
+	workspaces Workspaces
+	launcher   *sandbox.Launcher
+	said       func() Commands
+	scripts    *worker.Pool
+}
+
+// commandTools makes run_command and run_javascript.
+func commandTools(w Workspaces, o Options) ([]tool.Tool, error) {
+	h := commands{workspaces: w, launcher: o.Launcher, said: o.Commands}
+	if h.said == nil {
+		h.said = func() Commands { return Commands{} }
+	}
+	h.scripts = worker.New(h.startWorker)
 	var s set
-	s.add(tool.New("run_command", runCommandText, refuseCommand, options(tool.Mutating, runCommandInput)))
+	s.add(tool.New("run_command", runCommandText, guarded(h.run), options(tool.Mutating, runCommandInput)))
+	s.add(tool.New("run_javascript", runJavaScriptText, guarded(h.evaluate), options(tool.ReadOnly, runJavaScriptInput)))
 	return s.tools, s.err
 }
 
-const runCommandText = `Run a program in your workspace. NOT AVAILABLE in this version: every call is refused, because programs cannot be isolated yet. ` +
-	`Use run_javascript to compute and the workspace tools for files. ` +
-	`Give either argv (a program and its arguments, no shell) or command (one shell line), not both. ` +
-	`Will answer {stdout, stderr, exitCode}; an exit code other than 0 is not an error. ` +
-	`Example: {"argv":["ls","-l"],"timeoutMs":10000}`
+const runCommandText = `Run a program in your workspace: compile, test, search, convert. ` +
+	`Give either command (one line for sh) or argv (a program and its arguments, no shell), not both. ` +
+	`It sees the workspace as its working directory, a scratch /tmp that is gone afterwards, and the system's programs; there is no network and nothing keeps running when it ends. ` +
+	`Answers {stdout, stderr, exitCode}; an exit code other than 0 is not an error of the tool: read stderr. ` +
+	`Limits: 60 seconds unless timeoutMs says otherwise (at most 240000); of long output the beginning and the end are kept. ` +
+	`Example: {"command":"go test ./... 2>&1 | tail -20","timeoutMs":120000}`
 
 // That exactly one of command and argv is given is checked by the handler:
 // model services refuse oneOf at the top of a schema.
@@ -42,7 +76,7 @@ const runCommandInput = `{
 			"type": "integer",
 			"description": "After how many milliseconds the program is stopped.",
 			"minimum": 1,
-			"maximum": 600000,
+			"maximum": 240000,
 			"default": 60000
 		}
 	},
@@ -56,16 +90,80 @@ type runCommand struct {
 }
 
 type commandOutput struct {
-	Stdout   string `json:"stdout"`
-	Stderr   string `json:"stderr"`
-	ExitCode int    `json:"exitCode"`
+	Stdout      string `json:"stdout"`
+	Stderr      string `json:"stderr"`
+	ExitCode    int    `json:"exitCode"`
+	Signal      string `json:"signal,omitempty"`
+	OutOfMemory bool   `json:"outOfMemory,omitempty"`
 }
 
-func refuseCommand(_ context.Context, in runCommand) (commandOutput, error) {
-	if (in.Command == "") == (len(in.Argv) == 0) {
-		return commandOutput{}, errcode.New(errcode.InvalidArguments, "run_command takes exactly one of command and argv")
+func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error) {
+	argv, err := in.argv()
+	if err != nil {
+		return commandOutput{}, err
 	}
-	return commandOutput{}, errcode.New(errcode.ToolUnavailable,
-		"run_command is not available: programs would run without isolation, which arrives with a later version, and there is no unsafe default; "+
-			"compute with run_javascript, and handle files with read_file, write_file and list_files")
+	ws, err := open(ctx, h.workspaces)
+	if err != nil {
+		return commandOutput{}, err
+	}
+	defer ws.Root.Close()
+	j := h.job(in.TimeoutMs)
+	j.Argv, j.Workspace, j.ReadOnly = argv, ws.Root.Name(), ws.ReadOnly
+	out, err := h.launcher.Run(ctx, j)
+	if err != nil {
+		return commandOutput{}, unavailable(err)
+	}
+	if out.TimedOut {
+		return commandOutput{}, timedOut(out, j.Limits.Time)
+	}
+	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.Signal, out.OutOfMemory}, nil
+}
+
+// argv gives the program and its arguments, or says what is wrong with them.
+func (in runCommand) argv() ([]string, error) {
+	if (in.Command == "") == (len(in.Argv) == 0) {
+		return nil, errcode.New(errcode.InvalidArguments, "run_command takes exactly one of command and argv")
+	}
+	argv := in.Argv
+	if in.Command != "" {
+		argv = []string{"sh", "-c", in.Command}
+	}
+	if err := harmless(argv); err != nil {
+		return nil, err
+	}
+	return argv, nil
+}
+
+// job is a job as the operator wants them, with the time a call asks for.
+func (h commands) job(timeoutMs int) sandbox.Job {
+	said := h.said()
+	j := sandbox.Job{Open: said.Open, Readable: said.Readable, Env: said.Env, Limits: said.Limits}
+	if timeoutMs > 0 {
+		asked := time.Duration(timeoutMs) * time.Millisecond
+		if j.Limits.Time == 0 || asked < j.Limits.Time {
+			j.Limits.Time = asked
+		}
+	}
+	if j.Limits.Time == 0 {
+		j.Limits.Time = sandbox.DefaultTime
+	}
+	return j
+}
+
+// timedOut keeps what the program had written until then.
+func timedOut(out sandbox.Outcome, limit time.Duration) error {
+	return errcode.New(errcode.CommandTimeout, "the program was stopped after %v; give it more time with timeoutMs, or less to do", limit).
+		With("timedOut", true).With("timeoutMs", limit.Milliseconds()).
+		With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
+}
+
+// unavailable says what the system lacks for a sandbox; there is no way on
+// without it but the operator's word.
+func unavailable(err error) error {
+	missing, ok := errors.AsType[*sandbox.Unavailable](err)
+	if !ok {
+		return err
+	}
+	return errcode.Wrap(errcode.ToolUnavailable, err,
+		"programs cannot be isolated on this system: missing is %s. Tell whoever gave you the task: the operator can mend that, or configure kind: command with sandbox: none. read_file, write_file and list_files work without", missing.Missing)
 }

@@ -1,7 +1,10 @@
 package builtin
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
+	"net/http"
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -10,17 +13,66 @@ import (
 // maxContent is the most bytes one call may store, decoded.
 const maxContent = 8 << 20
 
-// inBase64 is the one value of a tool's encoding field.
-const inBase64 = "base64"
+// The values of a tool's encoding field; a text has none.
+const (
+	inBase64 = "base64"
+	inJSON   = "json"
+)
+
+// TooLarge refuses content of size bytes where limit are taken.
+func TooLarge(size, limit int64) error {
+	return errcode.New(errcode.InvalidArguments, "content of %d bytes is over the limit of %d; split it into parts", size, limit).
+		With("size", size).With("limit", limit)
+}
 
 // checkSize refuses content over maxContent.
 func checkSize(size int) error {
 	if size <= maxContent {
 		return nil
 	}
-	return errcode.New(errcode.InvalidArguments,
-		"content of %d bytes is over the limit of %d (8 MiB); split it into parts", size, maxContent).
-		With("size", size).With("limit", maxContent)
+	return TooLarge(int64(size), maxContent)
+}
+
+// MediaType says what the content is, by its kind and its first bytes and
+// never by its name. It is a guess: nothing is to be run or shown because of it.
+func (a Artifact) MediaType() string {
+	switch _, encoding := a.plain(); encoding {
+	case inBase64:
+		return http.DetectContentType(a.Data)
+	case inJSON:
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// plain gives the content as a file would have it, a text as it is, and its
+// encoding, "" for a text.
+func (a Artifact) plain() (content []byte, encoding string) {
+	var text string
+	switch {
+	case a.Value == nil:
+		return a.Data, inBase64
+	case bytes.HasPrefix(a.Value, []byte(`"`)) && json.Unmarshal(a.Value, &text) == nil:
+		return []byte(text), ""
+	}
+	return a.Value, inJSON
+}
+
+// isText says whether data can be kept as text.
+func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
+
+// quote gives text as a JSON string.
+func quote(text []byte) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(string(text)) // a string always encodes
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// quote64 gives data as a JSON string in base64.
+func quote64(data []byte) json.RawMessage {
+	return json.RawMessage(`"` + base64.StdEncoding.EncodeToString(data) + `"`)
 }
 
 // decode gives the bytes of content a model wrote, at most maxContent.

@@ -22,9 +22,10 @@ func contextTools(c Contexts) ([]tool.Tool, error) {
 type conversations struct{ contexts Contexts }
 
 const compressContextText = `Replace the older part of your conversation by a summary you write, so that you can go on working. ` +
-	`Use it when get_context_status, or the context line of a message, says warning or worse. ` +
-	`You will no longer see what is replaced: put every decision, open question, id, path and artifact reference you still need into the summary. ` +
-	`The last keepRecentCount messages stay as they are. Answers {ok, compressed, originalCount, newCount}; ` +
+	`Use it when get_context_status or your system prompt says warning or worse. ` +
+	`You will no longer see what is replaced, an earlier summary included: put every decision, open question, id, path and artifact reference you still need into the summary. ` +
+	`Your system prompt and task brief stay, and so do the last keepRecentCount entries (messages, your answers, results), ` +
+	`or some more where an answer would lose its results. Answers {ok, compressed, originalCount, newCount}, where a summary counts as one entry; ` +
 	`compressed is false when there was nothing to replace. ` +
 	`Example: {"summary":"Goal: … Done: … Open: …","keepRecentCount":10}`
 
@@ -39,7 +40,7 @@ const compressContextInput = `{
 		},
 		"keepRecentCount": {
 			"type": "integer",
-			"description": "How many of the latest messages stay as they are.",
+			"description": "How many of the latest entries stay as they are; 0 keeps none but this answer.",
 			"minimum": 0,
 			"maximum": 1000,
 			"default": 10
@@ -66,20 +67,21 @@ type compression struct {
 func (h conversations) compress(ctx context.Context, in compressContext) (compression, error) {
 	if strings.TrimSpace(in.Summary) == "" {
 		return compression{}, errcode.New(errcode.InvalidSummary,
-			"summary is blank; write what you need to remember of the messages it replaces").With("ok", false)
+			"compress the context: summary is blank and nothing was replaced; write what you need to remember of the messages it replaces").With("ok", false)
 	}
 	keep := defaultKeep
 	if in.Keep != nil {
 		keep = *in.Keep
 	}
-	before, after, err := h.contexts.Compress(ctx, caller(ctx), in.Summary, keep)
-	return compression{true, after < before, before, after}, err
+	c, err := h.contexts.Compress(ctx, caller(ctx), in.Summary, keep)
+	return compression{true, c.Done, c.Before, c.After}, err
 }
 
 const contextStatusText = `See how full your context is: the part of your conversation the model can read at once. ` +
 	`Use it during long work; from warning on, call compress_context. ` +
-	`Answers {usedTokens, maxTokens, usagePercent, usagePercentStr, status, thresholds}; usagePercent is between 0 and 1, ` +
-	`status is normal, warning (from 0.7), critical (from 0.9) or exceeded (from 0.95). Takes no arguments. Example: {}`
+	`Answers {usedTokens, maxTokens, usagePercent, usagePercentStr, status, thresholds}; usedTokens is what the model's provider counted, ` +
+	`an estimate where it counts nothing; usagePercent is a share, 1 for full; ` +
+	`status is normal, warning (from 0.7), critical (from 0.9) or exceeded (from 0.95: the next answer may fail as context_limit_exceeded). Takes no arguments. Example: {}`
 
 const contextStatusInput = `{
 	"type": "object",
@@ -115,10 +117,10 @@ func statusOf(used, limit int) contextStatus {
 		usage = float64(used) / float64(limit)
 	}
 	t := thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
-	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), t.status(usage), t}
+	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), t.level(usage), t}
 }
 
-func (t thresholds) status(usage float64) string {
+func (t thresholds) level(usage float64) string {
 	switch {
 	case usage >= t.Exceeded:
 		return "exceeded"
@@ -127,5 +129,13 @@ func (t thresholds) status(usage float64) string {
 	case usage >= t.Warning:
 		return "warning"
 	}
-	return "normal"
+	return ContextNormal
 }
+
+// ContextNormal is the level of a context with room.
+const ContextNormal = "normal"
+
+// ContextLevel says how full a context is, by the thresholds that
+// get_context_status answers: ContextNormal, "warning", "critical" or
+// "exceeded". Without a known limit it is normal.
+func ContextLevel(used, limit int) string { return statusOf(used, limit).Status }

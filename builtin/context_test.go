@@ -25,12 +25,12 @@ func (c *talk) ContextUsage(context.Context, identity.AgentID) (int, int, error)
 	return c.used, c.limit, nil
 }
 
-func (c *talk) Compress(_ context.Context, _ tool.Call, summary string, keep int) (int, int, error) {
+func (c *talk) Compress(_ context.Context, _ tool.Call, summary string, keep int) (Compression, error) {
 	before := c.count
-	if keep+1 < before {
+	if keep < before {
 		c.count, c.summary = keep+1, summary
 	}
-	return before, c.count, nil
+	return Compression{keep < before, before, c.count}, nil
 }
 
 func contextKit(t testing.TB, c *talk) kit {
@@ -48,6 +48,7 @@ func TestCompressContext(t *testing.T) {
 		{"keeps ten messages unless told", 30, `{"summary":"s"}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":11}`},
 		{"keeps as many as told", 30, `{"summary":"s","keepRecentCount":3}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":4}`},
 		{"keeps none when told so", 30, `{"summary":"s","keepRecentCount":0}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":1}`},
+		{"replaces one message by one summary", 11, `{"summary":"s"}`, `{"ok":true,"compressed":true,"originalCount":11,"newCount":11}`},
 		{"says when there was nothing to do", 5, `{"summary":"s"}`, `{"ok":true,"compressed":false,"originalCount":5,"newCount":5}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

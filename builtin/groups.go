@@ -3,6 +3,7 @@ package builtin
 import (
 	"errors"
 
+	"github.com/rolecall/rolecall/sandbox"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -14,7 +15,9 @@ type Needs interface {
 	Messages
 	Artifacts
 	Workspaces
+	Bounds
 	Contexts
+	Hosts
 	Console
 }
 
@@ -22,16 +25,20 @@ type Needs interface {
 // out of the process. They are asked at each call. The zero Options let
 // nothing out: such tools answer tool_unavailable.
 type Options struct {
+	Launcher *sandbox.Launcher // starts programs; from sandbox.Enter
+	Commands func() Commands   // nil is the zero Commands
+
+	Network func() NetworkPolicy // nil lets no request out
 }
 
 // Groups makes the seven built-in groups over what they need.
 func Groups(n Needs, o Options) ([]toolgroups.Group, error) {
 	var b groupSet
 	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))
-	b.add(toolgroups.Artifact, "Keep and fetch pieces of work by reference")(artifactTools(n))
-	b.add(toolgroups.Workspace, "Read and write files of the workspace")(workspaceTools(n))
-	b.add(toolgroups.Command, "Run programs and JavaScript")(commandAndScript())
-	b.add(toolgroups.Network, "Make HTTP requests")(networkTools())
+	b.add(toolgroups.Artifact, "Keep and fetch pieces of work by reference")(artifactTools(n, n, n))
+	b.add(toolgroups.Workspace, "Read and write files of the workspace")(workspaceTools(n, n, n))
+	b.add(toolgroups.Command, "Run programs and JavaScript")(commandTools(n, o))
+	b.add(toolgroups.Network, "Make HTTP requests")(networkTools(n, n, o.Network))
 	b.add(toolgroups.Context, "See and compress the conversation")(contextTools(n))
 	b.add(toolgroups.Console, "Print to the operator's console")(consoleTools(n))
 	return b.groups, b.err
@@ -61,10 +68,4 @@ func (b *groupSet) add(id toolgroups.GroupID, description string) func([]tool.To
 		b.groups = append(b.groups, toolgroups.Group{ID: id, Description: description, Tools: tools})
 		b.err = errors.Join(b.err, err)
 	}
-}
-
-func commandAndScript() ([]tool.Tool, error) {
-	tools, err := commandTools()
-	script, scriptErr := runJavaScript()
-	return append(tools, script), errors.Join(err, scriptErr)
 }

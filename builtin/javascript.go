@@ -1,18 +1,15 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
 
-	"github.com/rolecall/rolecall/internal/js"
+	"github.com/rolecall/rolecall/internal/js/worker"
+	"github.com/rolecall/rolecall/sandbox"
 	"github.com/rolecall/rolecall/tool"
 )
-
-// runJavaScript makes run_javascript.
-func runJavaScript() (tool.Tool, error) {
-	return tool.New("run_javascript", runJavaScriptText, guarded(evaluate), options(tool.ReadOnly, runJavaScriptInput))
-}
 
 const runJavaScriptText = `Run JavaScript and get the value it returns. ` +
 	`Use it to calculate exactly and to parse, sort, filter or reshape data instead of doing that in your head. ` +
@@ -47,7 +44,24 @@ type script struct {
 // maxScript is how long one call may compute; the description says it.
 const maxScript = 30 * time.Second
 
-func evaluate(ctx context.Context, in script) (tool.Result, error) {
-	value, err := js.Run(ctx, in.Code, in.Input, js.Limits{Time: maxScript})
-	return tool.Result{Structured: value}, err
+// scriptLimits bound the process of scripts; the engine's own limits are
+// stricter.
+var scriptLimits = sandbox.Limits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
+
+// evaluate runs a script in the caller's worker. Agents share none: what one
+// does to the engine no other meets.
+func (h commands) evaluate(ctx context.Context, in script) (tool.Result, error) {
+	by := caller(ctx).By
+	value, err := h.scripts.Run(ctx, worker.Request{
+		Owner: cmp.Or(string(by.Agent), "user:"+string(by.User)), Code: in.Code, Input: in.Input, Time: maxScript,
+	})
+	return tool.Result{Structured: value}, unavailable(err)
+}
+
+func (h commands) startWorker() (worker.Conn, error) {
+	conn, err := h.launcher.Start(sandbox.Job{Program: worker.Program, Open: h.said().Open, Limits: scriptLimits})
+	if err != nil {
+		return nil, err // not conn: it would be an interface that holds nil
+	}
+	return conn, nil
 }

@@ -4,12 +4,11 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/tool"
 )
 
 func scriptKit(t testing.TB) kit {
-	script, err := runJavaScript()
-	return newKit(t, []tool.Tool{script}, err)
+	walled(t)
+	return commandKit(t, t.TempDir(), Commands{})
 }
 
 func TestRunJavaScriptAnswersTheBareValue(t *testing.T) {

@@ -3,11 +3,8 @@ package builtin
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -36,12 +33,13 @@ type organization struct {
 	messages Messages
 }
 
-const findRoleText = `Look up a role by its exact name. Use it before create_role when a role may exist already. ` +
-	`Answers the role (id, name, rolePrompt, toolGroups, …) or null when there is none. Example: {"name":"analyst"}`
+const findRoleText = `Look up a role by its exact name. Use it before create_role when a role may exist already: you may spawn agents of any role whose tool groups you may give yourself. ` +
+	`Answers the role (id, name, rolePrompt, toolGroups, grant, …), or null when there is none; letter case counts. ` +
+	`Example: {"name":"analyst"}`
 
 const findRoleInput = `{
 	"type": "object",
-	"properties": {"name": {"type": "string", "description": "The exact name.", "minLength": 1, "maxLength": 512}},
+	"properties": {"name": {"type": "string", "description": "The exact name, not the id.", "minLength": 1, "maxLength": 128}},
 	"required": ["name"],
 	"additionalProperties": false
 }`
@@ -50,21 +48,44 @@ type findRole struct {
 	Name string `json:"name"`
 }
 
-func (h organization) findRole(ctx context.Context, in findRole) (*org.Role, error) {
-	return h.roles.FindRole(ctx, caller(ctx), in.Name)
+func (h organization) findRole(ctx context.Context, in findRole) (*shownRole, error) {
+	role, err := h.roles.FindRole(ctx, caller(ctx), in.Name)
+	if role == nil || err != nil {
+		return nil, err
+	}
+	return shown(*role), nil
+}
+
+// shownRole is a role as a model reads it.
+type shownRole struct {
+	org.Role
+	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // groups nobody had registered when the role was written: they give nothing
+}
+
+func shown(r org.Role) *shownRole {
+	s := &shownRole{Role: r}
+	for _, id := range append(r.Use.IDs(), r.Grant.IDs()...) {
+		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {
+			s.Dangling = append(s.Dangling, id)
+		}
+	}
+	return s
 }
 
 const createRoleText = `Create a role: what the agents that hold it are told and which tool groups they may use. ` +
-	`toolGroups left out gives every group you may grant; [] gives none. grant lists the groups such an agent may put into roles it creates itself. ` +
-	`You can only give what you may grant. Answers the role with its id, which spawn_agent needs. The same name and content again answers your existing role; another role of that name is role_exists. ` +
+	`Your system prompt lists the groups you may give; more is refused as insufficient_permissions. ` +
+	`toolGroups left out gives every group you may give, [] gives none: name only what the work needs. ` +
+	`grant lists the groups such an agent may put into roles it creates itself; left out it is toolGroups if those hold org_management, else nothing. ` +
+	`Answers the role with its id, which spawn_agent needs; "dangling" lists groups that do not exist and give nothing. ` +
+	`The same name and content again answers your existing role; another role of that name is role_exists. Roles cannot be changed by agents. ` +
 	`Example: {"name":"analyst","rolePrompt":"You analyse logs and report figures.","toolGroups":["workspace","command"]}`
 
 const createRoleInput = `{
 	"type": "object",
 	"properties": {
-		"name": {"type": "string", "description": "A short name, unique in the organization.", "minLength": 1, "maxLength": 128},
+		"name": {"type": "string", "description": "A short name, unique in the organization; not root or user.", "minLength": 1, "maxLength": 128},
 		"rolePrompt": {"type": "string", "description": "What agents of this role are told about their work.", "maxLength": 100000},
-		"toolGroups": {"type": "array", "description": "Ids of the tool groups its agents may use; leave out for all you may grant, [] for none.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
+		"toolGroups": {"type": "array", "description": "Ids of the tool groups its agents may use; leave out for all you may give, [] for none.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000},
 		"grant": {"type": "array", "description": "Ids of the tool groups its agents may give to roles they create; leave out unless they manage others.", "items": {"type": "string", "minLength": 1, "maxLength": 128}, "maxItems": 1000}
 	},
 	"required": ["name", "rolePrompt"],
@@ -78,46 +99,57 @@ type createRole struct {
 	Grant  *toolgroups.Set `json:"grant"`
 }
 
-func (h organization) createRole(ctx context.Context, in createRole) (org.Role, error) {
-	return h.roles.CreateRole(ctx, caller(ctx), org.RoleSpec{Name: in.Name, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
+func (h organization) createRole(ctx context.Context, in createRole) (*shownRole, error) {
+	role, err := h.roles.CreateRole(ctx, caller(ctx), org.RoleSpec{Name: in.Name, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
+	return shown(role), err
 }
 
+// What a brief lacks has an error code of its own, which names all of it, so
+// the schema requires none of its fields.
 const briefInput = `{
 	"type": "object",
-	"description": "What the new agent is for. All five texts are needed.",
+	"description": "What the new agent is for. objective, constraints, inputs, outputs and completion_criteria are required; constraints may be [].",
 	"properties": {
-		"objective": {"type": "string", "description": "What is to be reached."},
-		"constraints": {"type": ["array", "string"], "description": "What must be kept to.", "items": {"type": "string"}},
-		"inputs": {"type": ["string", "array"], "description": "What it starts from.", "items": {"type": "string"}},
-		"outputs": {"type": ["string", "array"], "description": "What it delivers.", "items": {"type": "string"}},
-		"completion_criteria": {"type": ["string", "array"], "description": "When the work is done.", "items": {"type": "string"}},
-		"completionCriteria": {"type": ["string", "array"], "description": "Another spelling of completion_criteria.", "items": {"type": "string"}},
+		"objective": {"type": "string", "description": "What is to be reached.", "maxLength": 100000},
+		"constraints": {"type": ["array", "string"], "description": "What must be kept to; [] for nothing.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"inputs": {"type": ["string", "array"], "description": "What it starts from: files, artifacts, facts, or none.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"outputs": {"type": ["string", "array"], "description": "What it delivers, and where.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"completion_criteria": {"type": ["string", "array"], "description": "How it knows that the work is done.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"completionCriteria": {"type": ["string", "array"], "description": "Another spelling of completion_criteria; give one.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"collaborators": {
 			"type": "array",
-			"description": "Other agents it may write to.",
+			"description": "Agents it may write to beside you, root, the user and those it spawns. Name only agents of this task that you may write to yourself. They may not write back unless they may write to it anyway.",
 			"items": {
 				"type": "object",
-				"properties": {"agentId": {"type": "string"}, "role": {"type": "string"}, "description": {"type": "string"}},
+				"properties": {
+					"agentId": {"type": "string", "description": "The agent's id.", "minLength": 1, "maxLength": 128},
+					"role": {"type": "string", "description": "What it does, in a word.", "maxLength": 128},
+					"description": {"type": "string", "description": "What to write to it about.", "maxLength": 1000}
+				},
 				"required": ["agentId", "role"],
 				"additionalProperties": false
-			}
+			},
+			"maxItems": 100
 		},
-		"references": {"type": ["array", "string"], "description": "Artifacts, files or texts worth knowing.", "items": {"type": "string"}},
-		"priority": {"type": "string"}
+		"references": {"type": ["array", "string"], "description": "Artifacts, files or texts worth knowing.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"priority": {"type": "string", "description": "How urgent it is, in your words.", "maxLength": 128}
 	},
 	"additionalProperties": false
 }`
 
-const spawnText = `Create an agent of a role, below you, without giving it work yet; write to it with send_message. ` +
-	`Use spawn_agent_with_task to create it and give it work at once. Answers {id, roleId, roleName}. ` +
-	`Example: {"roleId":"…","taskBrief":{"objective":"…","constraints":[],"inputs":"…","outputs":"…","completion_criteria":"…"}}`
+const parentInput = `{"type": "string", "description": "Leave out: the parent is always you.", "maxLength": 128}`
+
+const spawnText = `Create an agent of a role, below you, without giving it work yet: it does nothing until somebody writes to it with send_message. ` +
+	`Use it when agents have to know each other's ids before they begin; else use spawn_agent_with_task. ` +
+	`You need a role whose toolGroups and grant you may give yourself. Answers {id, roleId, roleName}. ` +
+	`Example: {"roleId":"b0c7e1d2-5a43-5a1e-9f6e-0c2d8a7b4e11","taskBrief":{"objective":"Count the errors in access.log","constraints":["change no file"],"inputs":"access.log in the workspace","outputs":"a message with the count","completion_criteria":"every line was read"}}`
 
 const spawnInput = `{
 	"type": "object",
 	"properties": {
-		"roleId": {"type": "string", "description": "The id of the role, from create_role or find_role_by_name.", "minLength": 1},
+		"roleId": {"type": "string", "description": "The id of the role, from create_role or find_role_by_name; not its name.", "minLength": 1, "maxLength": 128},
 		"taskBrief": ` + briefInput + `,
-		"parentAgentId": {"type": "string", "description": "Leave out: the parent is always you."}
+		"parentAgentId": ` + parentInput + `
 	},
 	"required": ["roleId", "taskBrief"],
 	"additionalProperties": false
@@ -134,24 +166,29 @@ func (h organization) spawn(ctx context.Context, in spawnAgent) (Spawned, error)
 	return h.make(ctx, in, nil)
 }
 
-const spawnTaskText = `Create an agent of a role, below you, and send it its first message. Its answer comes to you as a message when it is done. ` +
-	`Answers {id, roleId, roleName, messageId}. ` +
-	`Example: {"roleId":"…","taskBrief":{"objective":"…","constraints":[],"inputs":"…","outputs":"…","completion_criteria":"…"},"initialMessage":{"task":"Count the errors in access.log."}}`
+const spawnTaskText = `Create an agent of a role, below you, and send it its first message: it begins at once. ` +
+	`Its answer comes to you as a message when its turn ends; so does an error. Go on with other work, or end your turn to wait for it. ` +
+	`You need a role whose toolGroups and grant you may give yourself. Nothing is made when the call is refused. Answers {id, roleId, roleName, messageId}. ` +
+	`Example: {"roleId":"b0c7e1d2-5a43-5a1e-9f6e-0c2d8a7b4e11","taskBrief":{"objective":"Count the errors in access.log","constraints":[],"inputs":"access.log in the workspace","outputs":"a message with the count","completion_criteria":"every line was read"},"initialMessage":{"task":"Count the lines of access.log that hold ERROR and tell me the number."}}`
 
 const spawnTaskInput = `{
 	"type": "object",
 	"properties": {
-		"roleId": {"type": "string", "description": "The id of the role, from create_role or find_role_by_name.", "minLength": 1},
+		"roleId": {"type": "string", "description": "The id of the role, from create_role or find_role_by_name; not its name.", "minLength": 1, "maxLength": 128},
 		"taskBrief": ` + briefInput + `,
 		"initialMessage": {
 			"type": ["object", "string"],
-			"description": "The work: a text, or an object with task and, as needed, interfaces, deliverable, dependencies.",
+			"description": "The work: a text, or an object with task and, as needed, interfaces, deliverable, dependencies. Not empty.",
+			"maxLength": 1000000,
 			"properties": {
-				"message_type": {"type": "string"}, "task": {}, "interfaces": {}, "deliverable": {},
-				"dependencies": {"type": ["array", "string"]}
+				"message_type": {"type": "string", "description": "What kind of message it is; task_assignment unless given.", "maxLength": 128},
+				"task": {"description": "What to do: a text or any JSON."},
+				"interfaces": {"description": "What it has to fit together with."},
+				"deliverable": {"description": "What to hand over, and in which form."},
+				"dependencies": {"type": ["array", "string"], "description": "What has to be there first.", "maxItems": 1000, "maxLength": 100000}
 			}
 		},
-		"parentAgentId": {"type": "string", "description": "Leave out: the parent is always you."}
+		"parentAgentId": ` + parentInput + `
 	},
 	"required": ["roleId", "taskBrief", "initialMessage"],
 	"additionalProperties": false
@@ -177,13 +214,13 @@ func (h organization) make(ctx context.Context, in spawnAgent, first json.RawMes
 // firstMessage completes a first message: a text becomes an object, and
 // message_type is task_assignment unless it says otherwise.
 func firstMessage(raw json.RawMessage) (json.RawMessage, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return json.Marshal(map[string]string{"message_type": taskAssignment, "text": text})
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil && strings.TrimSpace(*text) != "" {
+		return json.Marshal(map[string]string{"message_type": taskAssignment, "text": *text})
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
-		return nil, errcode.New(errcode.MissingMessage, "initialMessage is neither a text nor an object")
+	if err := json.Unmarshal(raw, &fields); err != nil || len(fields) == 0 {
+		return nil, errcode.New(errcode.MissingMessage, "initialMessage says nothing: give a text, or an object with task; without work use spawn_agent")
 	}
 	if fields["message_type"] == nil {
 		fields["message_type"] = json.RawMessage(`"` + taskAssignment + `"`)
@@ -193,13 +230,15 @@ func firstMessage(raw json.RawMessage) (json.RawMessage, error) {
 
 const taskAssignment = "task_assignment"
 
-const terminateText = `End an agent you created, or one below it, and everything below it, at once. Its unread messages are lost; artifacts and files stay. ` +
-	`Answers {"ok":true,"terminatedAgentId":"…"}. Example: {"agentId":"…","reason":"the work is done"}`
+const terminateText = `End an agent you created, or one below it, and everything below it, at once. Use it when its work is done or no longer wanted. ` +
+	`A call it is making is cut off, its unread messages are lost, and it cannot be brought back; its artifacts and files stay. ` +
+	`Not for yourself, your parent or agents beside you: that is not_child_agent. Answers {"ok":true,"terminatedAgentId":"…"}. ` +
+	`Example: {"agentId":"5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1","reason":"the figures are in"}`
 
 const terminateInput = `{
 	"type": "object",
 	"properties": {
-		"agentId": {"type": "string", "description": "The agent to end.", "minLength": 1},
+		"agentId": {"type": "string", "description": "The agent to end, by its id.", "minLength": 1, "maxLength": 128},
 		"reason": {"type": "string", "description": "Why, for the record.", "maxLength": 1000}
 	},
 	"required": ["agentId"],
@@ -221,85 +260,4 @@ func (h organization) terminate(ctx context.Context, in terminateAgent) (termina
 		return terminated{}, err
 	}
 	return terminated{true, in.Agent}, nil
-}
-
-const sendText = `Send a message to an agent you created, your parent, a collaborator of your brief, "root" (the agent that leads this task) or "user". ` +
-	`It is delivered when the recipient next looks; with delayMs not before that time. quickReplies offers the user up to 10 short answers. ` +
-	`Answers {"messageId":"…"}. Example: {"to":"root","payload":{"text":"The figures are ready: artifact:…"}}`
-
-const sendInput = `{
-	"type": "object",
-	"properties": {
-		"to": {"type": "string", "description": "An agent's id, \"root\" or \"user\".", "minLength": 1},
-		"payload": {"description": "What to say: usually an object with text; any JSON."},
-		"delayMs": {"type": ["number", "string"], "description": "Milliseconds to hold the message back."},
-		"quickReplies": {"description": "Up to 10 short answers offered to the user."}
-	},
-	"required": ["to", "payload"],
-	"additionalProperties": false
-}`
-
-type sendMessage struct {
-	To      string          `json:"to"`
-	Payload json.RawMessage `json:"payload"`
-	Delay   json.RawMessage `json:"delayMs"`
-	Replies json.RawMessage `json:"quickReplies"`
-}
-
-func (h organization) send(ctx context.Context, in sendMessage) (Sent, error) {
-	payload, err := withReplies(in.Payload, in.Replies)
-	if err != nil {
-		return Sent{}, err
-	}
-	return h.messages.Send(ctx, caller(ctx), in.To, payload, delay(in.Delay))
-}
-
-// maxDelay is a year.
-const maxDelay = 365 * 24 * time.Hour
-
-// delay reads milliseconds from a number or a numeric string; what is
-// negative or no number is at once.
-func delay(raw json.RawMessage) time.Duration {
-	ms, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
-	if err != nil || math.IsNaN(ms) || ms <= 0 {
-		return 0
-	}
-	return time.Duration(min(ms, float64(maxDelay/time.Millisecond)) * float64(time.Millisecond))
-}
-
-// withReplies merges quick replies into a payload.
-func withReplies(payload, raw json.RawMessage) (json.RawMessage, error) {
-	replies, err := quickReplies(raw)
-	if err != nil || len(replies) == 0 {
-		return payload, err
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(payload, &fields) != nil || fields == nil {
-		fields = map[string]json.RawMessage{"text": payload}
-	}
-	fields["quickReplies"], _ = json.Marshal(replies) // strings always marshal
-	return json.Marshal(fields)
-}
-
-const maxReplies = 10
-
-func quickReplies(raw json.RawMessage) ([]string, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	var texts []*string
-	if json.Unmarshal(raw, &texts) != nil || slices.Contains(texts, nil) {
-		return nil, errcode.New(errcode.InvalidReplies, "quickReplies is not a list of texts")
-	}
-	if len(texts) > maxReplies {
-		return nil, errcode.New(errcode.TooManyReplies, "quickReplies has %d entries; at most %d are allowed", len(texts), maxReplies)
-	}
-	var replies []string
-	for _, text := range texts {
-		if strings.TrimSpace(*text) == "" {
-			return nil, errcode.New(errcode.BlankReply, "quickReplies has a blank entry")
-		}
-		replies = append(replies, *text)
-	}
-	return replies, nil
 }

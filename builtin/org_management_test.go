@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // office remembers what was asked of it, in words, and by which call.
@@ -37,7 +38,11 @@ func (o *office) FindRole(_ context.Context, c tool.Call, name string) (*org.Rol
 }
 
 func (o *office) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec) (org.Role, error) {
-	return org.Role{ID: "r1", Name: s.Name}, o.note(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
+	r := org.Role{ID: "r1", Name: s.Name}
+	if s.Use != nil {
+		r.Use, r.GroupOwners = *s.Use, map[toolgroups.GroupID]toolgroups.Owner{"workspace": toolgroups.Builtin}
+	}
+	return r, o.note(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
 }
 
 func (o *office) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (Spawned, error) {
@@ -56,13 +61,17 @@ func (o *office) Terminate(_ context.Context, c tool.Call, id identity.AgentID, 
 	return o.note(c, "end %s %q", id, reason)
 }
 
-func (o *office) Send(_ context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (Sent, error) {
-	out := Sent{MessageID: "m1"}
-	if delay > 0 {
-		due := time.Unix(0, 0).UTC().Add(delay)
-		out.Due = &due
+func (o *office) SendAll(_ context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]Sent, error) {
+	var list []Sent
+	for i := range to {
+		s := Sent{MessageID: fmt.Sprint("m", i+1)}
+		if delay > 0 {
+			due := time.Unix(0, 0).UTC().Add(delay)
+			s.Due = &due
+		}
+		list = append(list, s)
 	}
-	return out, o.note(c, "send %s %s after %v", to, payload, delay)
+	return list, o.note(c, "send %s %s after %v", strings.Join(to, ","), payload, delay)
 }
 
 func officeKit(t testing.TB, o *office) kit {
@@ -76,6 +85,8 @@ func TestTheOrganizationIsAskedForWhatTheModelWants(t *testing.T) {
 	for _, c := range []struct{ name, tool, args, asked, answer string }{
 		{"a role there is", "find_role_by_name", `{"name":"worker"}`, `find worker`,
 			`{"id":"r1","name":"worker","rolePrompt":"p","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"active","llmServiceId":null,"toolGroups":[],"grant":[],"groupOwners":null,"revision":0}`},
+		{"a role", "create_role", `{"name":"worker","rolePrompt":"p","toolGroups":["workspace","wrokspace"]}`, `create worker "p" use workspace,wrokspace grant <nil>`,
+			`{"id":"r1","name":"worker","rolePrompt":"","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"","llmServiceId":null,"toolGroups":["workspace","wrokspace"],"grant":[],"groupOwners":{"workspace":"builtin"},"revision":0,"dangling":["wrokspace"]}`},
 		{"a role there is not", "find_role_by_name", `{"name":"nobody"}`, `find nobody`, `null`},
 		{"an end", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"an end without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
@@ -92,6 +103,10 @@ func TestTheOrganizationIsAskedForWhatTheModelWants(t *testing.T) {
 		{"an agent with a type of message", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + wholeBrief + `,"initialMessage":{"message_type":"hello"}}`,
 			`spawn r1 ` + wholeBrief + ` {"message_type":"hello"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
 		{"a message", "send_message", `{"to":"root","payload":{"text":"x"}}`, `send root {"text":"x"} after 0s`, `{"messageId":"m1"}`},
+		{"a message to a list", "send_message", `{"to":["root","a2"],"payload":"x"}`, `send root,a2 "x" after 0s`,
+			`{"messages":[{"to":"root","messageId":"m1"},{"to":"a2","messageId":"m2"}]}`},
+		{"a message to a list of one, later", "send_message", `{"to":["a2"],"payload":null,"delayMs":"1500"}`, `send a2 null after 1.5s`,
+			`{"messages":[{"to":"a2","messageId":"m1"}],"scheduledDeliveryTime":"1970-01-01T00:00:01.5Z"}`},
 		{"a message later", "send_message", `{"to":"root","payload":"x","delayMs":1500}`, `send root "x" after 1.5s`, `{"messageId":"m1","scheduledDeliveryTime":"1970-01-01T00:00:01.5Z"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,7 +143,7 @@ func TestADelayIsANumberOrANumericText(t *testing.T) {
 	for delay, want := range map[string]time.Duration{
 		`1000`: time.Second, `"1000"`: time.Second, `" 1000 "`: time.Second, `0.5`: 500 * time.Microsecond, `"1e3"`: time.Second,
 		`0`: 0, `-1`: 0, `"-5"`: 0, `"NaN"`: 0, `"soon"`: 0, `""`: 0, `null`: 0,
-		`1e300`: 365 * 24 * time.Hour, `"Infinity"`: 365 * 24 * time.Hour, `"-Infinity"`: 0,
+		`"\u0031000"`: time.Second, `1e300`: 365 * 24 * time.Hour, `"Infinity"`: 365 * 24 * time.Hour, `"-Infinity"`: 0,
 	} {
 		o := &office{}
 		officeKit(t, o).ask(t, "send_message", raw(`{"to":"root","payload":1,"delayMs":`+delay+`}`))
@@ -209,7 +224,7 @@ func TestABriefThatLacksSomethingIsToldAllItLacks(t *testing.T) {
 }
 
 func TestAFirstMessageIsATextOrAnObject(t *testing.T) {
-	for _, message := range []string{`1`, `true`, `["go"]`} {
+	for _, message := range []string{`1`, `true`, `["go"]`, `null`, `""`, `" \n"`, `{}`} {
 		o := &office{}
 		got := officeKit(t, o).code(t, "spawn_agent_with_task", raw(`{"roleId":"r1","taskBrief":`+wholeBrief+`,"initialMessage":`+message+`}`))
 		if got != errcode.MissingMessage || o.asked != nil {
@@ -237,5 +252,13 @@ func TestWhatTheOrganizationRefusesTheModelReads(t *testing.T) {
 		if !strings.Contains(answer, `"error":"internal"`) || strings.Contains(answer, "/var/lib") {
 			t.Errorf("broken: %s", answer)
 		}
+	}
+}
+
+func TestWhoIsOnAListThatIsRefusedGetsNothingAndThatIsSaid(t *testing.T) {
+	k := officeKit(t, &office{err: errcode.New(errcode.UnknownRecipient, "send to \"bob\"").With("to", "bob")})
+	const want = `{"error":"unknown_recipient","message":"send to \"bob\"; none of the recipients was sent anything","to":"bob","toolName":"send_message"}`
+	if got := k.ask(t, "send_message", raw(`{"to":["ann","bob"],"payload":1}`)); got != want {
+		t.Errorf("answered %s, want %s", got, want)
 	}
 }

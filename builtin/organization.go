@@ -32,9 +32,12 @@ type Spawned struct {
 	MessageID string           `json:"messageId,omitempty"`
 }
 
-// Messages is how agents write to each other. Send is idempotent by call id.
+// Messages is how agents write to each other. SendAll is idempotent by call id.
 type Messages interface {
-	Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (Sent, error)
+	// SendAll sends a message to each recipient or, when one of them may not
+	// have it, to none; one who is named twice gets it once. It answers in
+	// the order of to.
+	SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]Sent, error)
 }
 
 // Sent is a message on its way.

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -33,6 +34,15 @@ func guarded[In, Out any](fn func(context.Context, In) (Out, error)) func(contex
 		}
 		return out, err
 	}
+}
+
+// also refuses a call that does what another tool does, unless that is the
+// caller's too: what a role may do does not grow by how it is asked for.
+func also(b Bounds, by identity.Principal, what, tool string) error {
+	if b.May(by, tool) {
+		return nil
+	}
+	return errcode.New(errcode.ToolNotAvailable, "%s needs %s, which is not available to you; do it without", what, tool).With("ok", false)
 }
 
 // caller gives the call a handler works for. Outside a call it is the zero

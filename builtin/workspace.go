@@ -13,9 +13,10 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// workspaceTools makes the four file tools over w.
-func workspaceTools(w Workspaces) ([]tool.Tool, error) {
-	f := files{w}
+// workspaceTools makes the four file tools over w; a is where write_file may
+// take content from.
+func workspaceTools(w Workspaces, a Artifacts, b Bounds) ([]tool.Tool, error) {
+	f := files{w, a, b}
 	var s set
 	s.add(tool.New("read_file", readFileText, guarded(f.read), options(tool.ReadOnly, readFileInput)))
 	s.add(tool.New("write_file", writeFileText, guarded(f.write), options(tool.Idempotent, writeFileInput)))
@@ -29,7 +30,11 @@ func workspaceTools(w Workspaces) ([]tool.Tool, error) {
 // Two walls keep a path inside: local refuses names that lead out by their
 // text, and os.Root, through which alone files are touched, refuses what the
 // file system itself would lead out, such as symlinks.
-type files struct{ workspaces Workspaces }
+type files struct {
+	workspaces Workspaces
+	artifacts  Artifacts
+	bounds     Bounds
+}
 
 // within opens the caller's workspace for do and gives it the cleaned name.
 // Whatever do or the opening runs into comes back with a code.
@@ -39,7 +44,7 @@ func within[Out any](ctx context.Context, f files, name string, do func(*Workspa
 	if err != nil {
 		return none, err
 	}
-	ws, err := f.open(ctx)
+	ws, err := open(ctx, f.workspaces)
 	if err != nil {
 		return none, err
 	}
@@ -51,12 +56,13 @@ func within[Out any](ctx context.Context, f files, name string, do func(*Workspa
 	return out, nil
 }
 
-func (f files) open(ctx context.Context) (*Workspace, error) {
+// open opens the caller's workspace.
+func open(ctx context.Context, w Workspaces) (*Workspace, error) {
 	agent := caller(ctx).By.Agent
 	if agent == "" { // nobody's workspace is not a workspace
 		return nil, errcode.New(errcode.WorkspaceNotBound, "only agents have a workspace")
 	}
-	return f.workspaces.Workspace(ctx, agent)
+	return w.Workspace(ctx, agent)
 }
 
 // local gives name cleaned, relative and with slashes, or refuses it.

@@ -7,8 +7,9 @@ import (
 )
 
 const workspaceInfoText = `See how much is in your workspace and whether you may write to it. Use it before you start on a workspace you do not know. ` +
-	`Answers {files, directories, totalSize, modifiedAt, readOnly}: files and folders at any depth, ` +
-	`the bytes of all files, the time of the last change. Takes no arguments. Example: {}`
+	`Answers {files, directories, totalSize, modifiedAt, readOnly, quota:{bytes, files}}: files and folders at any depth, ` +
+	`the bytes of all files, the time of the last change, and how many bytes and how many files and folders it may hold. ` +
+	`"truncated":true says that not all was counted. Takes no arguments. Example: {}`
 
 const workspaceInfoInput = `{
 	"type": "object",
@@ -22,7 +23,17 @@ type workspaceInfo struct {
 	TotalSize   int64     `json:"totalSize"`
 	ModifiedAt  time.Time `json:"modifiedAt"`
 	ReadOnly    bool      `json:"readOnly"`
+	Quota       room      `json:"quota"`
+	Truncated   bool      `json:"truncated,omitempty"`
 }
+
+type room struct {
+	Bytes int64 `json:"bytes"`
+	Files int64 `json:"files"`
+}
+
+// maxCounted is how many names are looked at to count them.
+const maxCounted = 1_000_000
 
 func (f files) info(ctx context.Context, _ struct{}) (workspaceInfo, error) {
 	return within(ctx, f, ".", func(ws *Workspace, dir string) (workspaceInfo, error) {
@@ -30,24 +41,28 @@ func (f files) info(ctx context.Context, _ struct{}) (workspaceInfo, error) {
 		if err != nil {
 			return workspaceInfo{}, err
 		}
-		w := workspaceInfo{ReadOnly: ws.ReadOnly, ModifiedAt: modified(top)}
-		err = walk(ctx, ws.Root, dir, func(_ string, info fs.FileInfo) error {
-			w.count(info)
+		i := workspaceInfo{ReadOnly: ws.ReadOnly, ModifiedAt: modified(top), Quota: room(ws.Quota())}
+		w := walker{ctx: ctx, root: ws.Root, left: maxCounted, visit: func(name string, info fs.FileInfo) error {
+			if !isDraft(name, info) {
+				i.count(info)
+			}
 			return nil
-		})
-		return w, err
+		}}
+		err = w.walk(dir)
+		i.Truncated = w.cut
+		return i, err
 	})
 }
 
-func (w *workspaceInfo) count(info fs.FileInfo) {
+func (i *workspaceInfo) count(info fs.FileInfo) {
 	switch {
 	case info.IsDir():
-		w.Directories++
+		i.Directories++
 	case info.Mode().IsRegular():
-		w.Files++
-		w.TotalSize += info.Size()
+		i.Files++
+		i.TotalSize += info.Size()
 	}
-	if m := modified(info); m.After(w.ModifiedAt) {
-		w.ModifiedAt = m
+	if m := modified(info); m.After(i.ModifiedAt) {
+		i.ModifiedAt = m
 	}
 }

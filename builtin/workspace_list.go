@@ -3,20 +3,18 @@ package builtin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
-	"os"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 )
 
-const listFilesText = `List what is in a folder of your workspace, sorted by name. Use it to find files before you read them. ` +
+const listFilesText = `List what is in a folder of your workspace, sorted by name, or search it for files by name. Use it to find files before you read them. ` +
 	`Answers {path, entries:[{name, type, size, modifiedAt}]}; type is file, directory, symlink or other, size is a file's bytes. ` +
 	`With recursive, names are paths relative to the folder; symbolic links are listed and not followed. ` +
-	`At most 10,000 entries; "truncated":true says there are more, so list a subfolder. ` +
-	`Example: {"path":"notes","recursive":true}`
+	`pattern gives only names that match: * is any text, ? any character, [a-z] one of a range; upper and lower case differ. ` +
+	`A pattern without a slash is held against the last part of each path; one with a slash against the whole path, where ** is any folders, and searches all folders. ` +
+	`At most 10,000 entries, and 100 folders deep; "truncated":true says there are more, so list a subfolder. ` +
+	`Example: {"path":"notes","pattern":"*.md","recursive":true}`
 
 const listFilesInput = `{
 	"type": "object",
@@ -32,22 +30,35 @@ const listFilesInput = `{
 			"type": "boolean",
 			"description": "Whether to list folders inside folders too.",
 			"default": false
+		},
+		"pattern": {
+			"type": "string",
+			"description": "Only names that match this, such as *.go, report-202?.csv or src/**/*_test.py.",
+			"minLength": 1,
+			"maxLength": 500
 		}
 	},
 	"additionalProperties": false
 }`
 
-const maxEntries = 10_000
+const (
+	maxEntries = 10_000
+	maxNames   = 200_000 // looked at for one listing
+)
 
 type listFiles struct {
 	Path      string `json:"path,omitempty"` // "" is the workspace itself
 	Recursive bool   `json:"recursive,omitempty"`
+	Pattern   string `json:"pattern,omitempty"`
 }
 
 type listing struct {
 	Path      string  `json:"path"`
 	Entries   []entry `json:"entries"`
 	Truncated bool    `json:"truncated,omitempty"`
+
+	pattern   glob
+	recursive bool
 }
 
 type entry struct {
@@ -58,65 +69,35 @@ type entry struct {
 }
 
 func (f files) list(ctx context.Context, in listFiles) (listing, error) {
+	pattern, err := parseGlob(in.Pattern)
+	if err != nil {
+		return listing{}, err
+	}
 	return within(ctx, f, cmp.Or(in.Path, "."), func(ws *Workspace, dir string) (listing, error) {
-		l := listing{Path: dir, Entries: []entry{}}
-		err := walk(ctx, ws.Root, dir, func(name string, info fs.FileInfo) error {
-			return l.add(name, info, in.Recursive)
-		})
+		l := listing{Path: dir, Entries: []entry{}, pattern: pattern, recursive: in.Recursive || pattern.deep()}
+		w := walker{ctx: ctx, root: ws.Root, left: maxNames, visit: func(name string, info fs.FileInfo) error {
+			return l.add(below(dir, name), info)
+		}}
+		err := w.walk(dir)
+		l.Truncated = l.Truncated || w.cut
 		slices.SortFunc(l.Entries, func(a, b entry) int { return cmp.Compare(a.Name, b.Name) })
 		return l, err
 	})
 }
 
-// add appends one entry and tells the walk where to go from it.
-func (l *listing) add(name string, info fs.FileInfo, recursive bool) error {
-	if len(l.Entries) == maxEntries {
-		l.Truncated = true
-		return fs.SkipAll
+// add appends what is asked for and tells the walk where to go from it.
+func (l *listing) add(name string, info fs.FileInfo) error {
+	if l.pattern.matches(name) && !isDraft(name, info) {
+		if len(l.Entries) == maxEntries {
+			l.Truncated = true
+			return fs.SkipAll
+		}
+		l.Entries = append(l.Entries, entry{name, kind(info.Mode()), size(info), modified(info)})
 	}
-	l.Entries = append(l.Entries, entry{name, kind(info.Mode()), size(info), modified(info)})
-	if info.IsDir() && !recursive {
+	if info.IsDir() && !l.recursive {
 		return fs.SkipDir
 	}
 	return nil
-}
-
-// walk visits everything below dir by its name relative to dir, and follows no
-// symlinks but dir itself. What vanishes or is closed to us meanwhile is left
-// out. visit steers as a fs.WalkDirFunc does.
-func walk(ctx context.Context, root *os.Root, dir string, visit func(string, fs.FileInfo) error) error {
-	if err := directory(root, dir); err != nil {
-		return err
-	}
-	return fs.WalkDir(root.FS(), dir, func(name string, _ fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if name == dir {
-			return err
-		}
-		// Asked of root: a DirEntry would look its file up by path.
-		info, statErr := root.Lstat(name)
-		if err := cmp.Or(err, statErr); err != nil {
-			return unlessHidden(err)
-		}
-		return visit(strings.TrimPrefix(name, dir+"/"), info)
-	})
-}
-
-func directory(root *os.Root, name string) error {
-	info, err := root.Stat(name)
-	if err == nil && !info.IsDir() {
-		return syscall.ENOTDIR
-	}
-	return err
-}
-
-func unlessHidden(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	return err
 }
 
 func kind(mode fs.FileMode) string {

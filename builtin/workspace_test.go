@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -27,14 +28,18 @@ import (
 type folder struct {
 	dir      string
 	readOnly bool
+	quota    Quota // zero is plenty
 }
+
+// spaces is of all folders.
+var spaces Spaces
 
 func (f folder) Workspace(_ context.Context, agent identity.AgentID) (*Workspace, error) {
 	if agent != ann {
 		return nil, errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", agent)
 	}
 	root, err := os.OpenRoot(f.dir)
-	return &Workspace{Root: root, ReadOnly: f.readOnly}, err
+	return &Workspace{Root: root, ReadOnly: f.readOnly, Space: spaces.Of(f.dir, cmp.Or(f.quota, Quota{1 << 30, 100_000}))}, err
 }
 
 // workspaceKit gives the tools over a folder with the given files.
@@ -43,7 +48,7 @@ func workspaceKit(t testing.TB, dir string, files map[string]string) kit {
 	for name, content := range files {
 		put(t, filepath.Join(dir, name), content)
 	}
-	tools, err := workspaceTools(folder{dir: dir})
+	tools, err := workspaceTools(folder{dir: dir}, nil, everything)
 	return newKit(t, tools, err)
 }
 
@@ -74,7 +79,7 @@ func TestReadFileReadsParts(t *testing.T) {
 		{"by a cleaned path", `{"path":"./dir//x/../deep"}`, `{"path":"dir/deep","content":"deep","offset":0,"length":4,"size":4}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, k.ask(t, "read_file", raw(c.args))); diff != "" {
+			if diff := gocmp.Diff(c.want, k.ask(t, "read_file", raw(c.args))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -216,6 +221,8 @@ func TestFileToolsRefuse(t *testing.T) {
 		{"a very long name", "read_file", long, errcode.InvalidArguments},
 		{"to write a very long name", "write_file", long, errcode.InvalidArguments},
 		{"a very long folder", "write_file", long + "/f", errcode.InvalidArguments},
+		{"to write a name that drafts have", "write_file", "dir/" + draftPrefix + identity.Fresh(), errcode.InvalidArguments},
+		{"to write below too many folders", "write_file", strings.Repeat("d/", maxDepth) + "f", errcode.InvalidArguments},
 		{"the parent", "list_files", "..", errcode.PathTraversal},
 		{"the parent, the long way", "read_file", "dir/../../x", errcode.PathTraversal},
 		{"an absolute path", "read_file", filepath.Join(outside, "canary"), errcode.PathTraversal},
@@ -242,17 +249,20 @@ func TestFileToolsRefuse(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(map[string]string{"canary": "SECRET"}, tree(t, outside, "")); diff != "" {
+	if diff := gocmp.Diff(map[string]string{"canary": "SECRET"}, tree(t, outside, "")); diff != "" {
 		t.Errorf("outside changed (-want +got):\n%s", diff)
 	}
 }
 
 func TestContentThatCannotBeWrittenIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	f := files{folder{dir: dir}}
+	f := files{folder{dir: dir}, nil, everything}
 	for name, in := range map[string]writeFile{
-		"what is not base64": {Path: "f", Content: "!!", Encoding: inBase64},
-		"more than 8 MiB":    {Path: "f", Content: strings.Repeat("a", maxContent+1)},
+		"what is not base64":           {Path: "f", Content: new("!!"), Encoding: inBase64},
+		"more than 8 MiB":              {Path: "f", Content: new(strings.Repeat("a", maxContent+1))},
+		"nothing at all":               {Path: "f"},
+		"two contents":                 {Path: "f", Content: new(""), Artifact: "artifact:a"},
+		"an artifact with an encoding": {Path: "f", Artifact: "artifact:a", Encoding: inBase64},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := f.write(t.Context(), in); errcode.Of(err) != errcode.InvalidArguments {
@@ -268,7 +278,7 @@ func TestContentThatCannotBeWrittenIsRefused(t *testing.T) {
 func TestAReadOnlyWorkspaceIsReadAndNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "f"), "text")
-	tools, err := workspaceTools(folder{dir, true})
+	tools, err := workspaceTools(folder{dir: dir, readOnly: true}, nil, everything)
 	k := newKit(t, tools, err)
 	if got := get[filePart](t, k, "read_file", obj{"path": "f"}); got.Content != "text" {
 		t.Errorf("read %q", got.Content)
@@ -281,7 +291,7 @@ func TestAReadOnlyWorkspaceIsReadAndNotWritten(t *testing.T) {
 	if got := get[workspaceInfo](t, k, "get_workspace_info", obj{}); !got.ReadOnly {
 		t.Error("info does not say readOnly")
 	}
-	if diff := cmp.Diff(map[string]string{"f": "text"}, tree(t, dir, "")); diff != "" {
+	if diff := gocmp.Diff(map[string]string{"f": "text"}, tree(t, dir, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -332,13 +342,104 @@ func TestListFiles(t *testing.T) {
 					entries = append(entries, fmt.Sprintln(e.Name, e.Type, e.Size))
 				}
 			}
-			if diff := cmp.Diff(strings.Join(c.want, "\n"), strings.TrimSuffix(strings.Join(entries, ""), "\n")); diff != "" {
+			if diff := gocmp.Diff(strings.Join(c.want, "\n"), strings.TrimSuffix(strings.Join(entries, ""), "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if got.Path != c.path || got.Truncated {
 				t.Errorf("path %q, truncated %v", got.Path, got.Truncated)
 			}
 		})
+	}
+}
+
+func TestListFilesByPattern(t *testing.T) {
+	k := workspaceKit(t, t.TempDir(), map[string]string{
+		"a.go": "", "b.txt": "", "src/a.go": "", "src/a_test.go": "", "src/deep/er/a.go": "", "src/deep/[x]": "", "Src.GO": "", ".hidden.go": "",
+	})
+	for _, c := range []struct{ name, args, want string }{
+		{"names of the folder alone", `{"pattern":"*.go"}`, ".hidden.go a.go"},
+		{"names in all folders", `{"pattern":"*.go","recursive":true}`, ".hidden.go a.go src/a.go src/a_test.go src/deep/er/a.go"},
+		{"names of folders too", `{"pattern":"d*","recursive":true}`, "src/deep"},
+		{"a path", `{"pattern":"src/*.go"}`, "src/a.go src/a_test.go"},
+		{"any folders", `{"pattern":"src/**/a.go"}`, "src/a.go src/deep/er/a.go"},
+		{"any folders first", `{"pattern":"**/a.go"}`, "a.go src/a.go src/deep/er/a.go"},
+		{"any folders last", `{"pattern":"src/deep/**"}`, "src/deep src/deep/[x] src/deep/er src/deep/er/a.go"},
+		{"any folders and nothing else", `{"pattern":"**","path":"src/deep"}`, "[x] er er/a.go"},
+		{"one character", `{"pattern":"?.go"}`, "a.go"},
+		{"a range", `{"pattern":"[a-b].*"}`, "a.go b.txt"},
+		{"a character as it is", `{"pattern":"\\[x]","recursive":true}`, "src/deep/[x]"},
+		{"relative to the folder", `{"pattern":"er/*","path":"src/deep"}`, "er/a.go"},
+		{"with its path written otherwise", `{"pattern":"./src//a.go"}`, "src/a.go"},
+		{"what is nowhere", `{"pattern":"nope","recursive":true}`, ""},
+		{"never what is outside", `{"pattern":"../*"}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var names []string
+			for _, e := range get[listing](t, k, "list_files", raw(c.args)).Entries {
+				names = append(names, e.Name)
+			}
+			if got := strings.Join(names, " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	for _, pattern := range []string{"[", "a/[", "[]a]/x", `\`} {
+		if got := k.code(t, "list_files", obj{"pattern": pattern}); got != errcode.InvalidArguments {
+			t.Errorf("%q: code %q, want invalid_arguments", pattern, got)
+		}
+	}
+}
+
+// A pattern made to be slow is not: what is read of it is kept name by name.
+func TestAPatternCostsNoMoreThanItIsLong(t *testing.T) {
+	g, err := parseGlob(strings.Repeat("**/*a*a*a*a*b/", 30) + "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.matches(strings.Repeat(strings.Repeat("a", 200)+"/", 99) + "c") {
+		t.Error("it matches")
+	}
+	if !g.matches(strings.Repeat("x/aaaab/", 30) + "c") {
+		t.Error("it does not match what it stands for")
+	}
+}
+
+func TestAListGoesOnlySoDeep(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, strings.Repeat("d/", maxDepth-1), "f"), "")
+	k := workspaceKit(t, dir, nil)
+	if got := get[listing](t, k, "list_files", obj{"recursive": true}); len(got.Entries) != maxDepth || got.Truncated {
+		t.Errorf("%d entries, truncated %v; want all", len(got.Entries), got.Truncated)
+	}
+	put(t, filepath.Join(dir, strings.Repeat("d/", maxDepth), "f"), "")
+	if got := get[listing](t, k, "list_files", obj{"recursive": true}); len(got.Entries) != maxDepth+1 || !got.Truncated {
+		t.Errorf("%d entries, truncated %v; want those of %d folders", len(got.Entries), got.Truncated, maxDepth)
+	}
+}
+
+func TestAWalkLooksAtNoMoreNamesThanItMay(t *testing.T) {
+	dir := t.TempDir()
+	k := []string{"a", "b/c", "b/d", "e"}
+	for _, name := range k {
+		put(t, filepath.Join(dir, name), "")
+	}
+	for left, want := range map[int64]string{0: "", 2: "", 3: "a b e", 4: "a b", 5: "a b b/c b/d e", 6: "a b b/c b/d e"} {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen []string
+		w := walker{ctx: t.Context(), root: root, left: left, visit: func(name string, _ fs.FileInfo) error {
+			seen = append(seen, name)
+			return nil
+		}}
+		if err := w.walk("."); err != nil {
+			t.Error(err)
+		}
+		root.Close()
+		if got := strings.Join(seen, " "); w.cut != (left < 5) || len(seen) > int(left) || (left == 3 || left >= 5) && got != want {
+			t.Errorf("with %d names it saw %q, cut %v, want %q", left, got, w.cut, want)
+		}
 	}
 }
 
@@ -350,7 +451,7 @@ func TestListFilesShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"path":".","entries":[{"name":"f","type":"file","size":1,"modifiedAt":"2026-02-03T03:05:06Z"}]}`
-	if diff := cmp.Diff(want, k.ask(t, "list_files", obj{})); diff != "" {
+	if diff := gocmp.Diff(want, k.ask(t, "list_files", obj{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := os.Remove(filepath.Join(dir, "f")); err != nil {
@@ -392,8 +493,8 @@ func TestWorkspaceInfoCounts(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, "b/c"), last, last); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"files":3,"directories":2,"totalSize":5,"modifiedAt":"2100-01-02T03:04:05Z","readOnly":false}`
-	if diff := cmp.Diff(want, k.ask(t, "get_workspace_info", obj{})); diff != "" {
+	want := `{"files":3,"directories":2,"totalSize":5,"modifiedAt":"2100-01-02T03:04:05Z","readOnly":false,"quota":{"bytes":1073741824,"files":100000}}`
+	if diff := gocmp.Diff(want, k.ask(t, "get_workspace_info", obj{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -479,9 +580,19 @@ func tree(t testing.TB, base, skip string) map[string]string {
 	return found
 }
 
+// kit is every tool that takes a path.
+func (m maze) kit(t testing.TB) kit {
+	k := workspaceKit(t, m.workspace, nil)
+	tools, err := artifactTools(shelf{}, folder{dir: m.workspace}, everything)
+	for name, tl := range newKit(t, tools, err) {
+		k[name] = tl
+	}
+	return k
+}
+
 func (m maze) check(t testing.TB) {
 	t.Helper()
-	if diff := cmp.Diff(m.before, tree(t, m.base, m.workspace)); diff != "" {
+	if diff := gocmp.Diff(m.before, tree(t, m.base, m.workspace)); diff != "" {
 		t.Fatalf("outside changed (-before +after):\n%s", diff)
 	}
 }
@@ -491,7 +602,10 @@ func (m maze) tryOut(t testing.TB, k kit, path string) {
 	t.Helper()
 	for _, answer := range []string{
 		k.ask(t, "read_file", obj{"path": path}),
-		k.ask(t, "list_files", obj{"path": path}),
+		k.ask(t, "list_files", obj{"path": path, "recursive": true}),
+		k.ask(t, "list_files", obj{"pattern": path[:min(len(path), 500)]}),
+		k.ask(t, "put_artifact", obj{"type": "t", "path": path}),
+		k.ask(t, "get_artifact", obj{"ref": "artifact:call-1"}),
 	} {
 		if strings.Contains(answer, "SECRET") || strings.Contains(answer, `"outsider"`) || strings.Contains(answer, "root:x:0") {
 			t.Fatalf("%q shows what is outside: %s", path, answer)
@@ -511,7 +625,7 @@ func TestNoTraversalStringLeadsOut(t *testing.T) {
 			t.Run(fmt.Sprintf("from %.20q", part[0]), func(t *testing.T) {
 				t.Parallel()
 				m := newMaze(t)
-				k := workspaceKit(t, m.workspace, nil)
+				k := m.kit(t)
 				for _, path := range part {
 					m.tryOut(t, k, strings.ReplaceAll(path, "{FILE}", "canary"))
 				}
@@ -554,7 +668,7 @@ func FuzzWorkspacePath(f *testing.F) {
 		f.Add(path)
 	}
 	m := newMaze(f)
-	k := workspaceKit(f, m.workspace, nil)
+	k := m.kit(f)
 	f.Fuzz(func(t *testing.T, path string) {
 		m.tryOut(t, k, path)
 		m.check(t)

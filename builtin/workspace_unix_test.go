@@ -3,10 +3,16 @@
 package builtin
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/rolecall/rolecall/errcode"
 )
@@ -32,6 +38,112 @@ func TestPipesAreListedAndNeverOpened(t *testing.T) {
 	}
 	if got := get[listing](t, k, "list_files", obj{}); len(got.Entries) != 2 || got.Entries[1].Type != "other" {
 		t.Errorf("listed %+v", got.Entries)
+	}
+}
+
+// What is no file is never opened, whatever it is and whoever leads to it.
+func TestWhatIsNoFileIsNeverOpened(t *testing.T) {
+	dir := t.TempDir()
+	k := workspaceKit(t, dir, nil)
+	made := map[string]bool{}
+	t.Run("a socket", func(t *testing.T) {
+		t.Chdir(dir) // its path may be short only
+		l, err := net.Listen("unix", "socket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		refusesToOpen(t, k, "socket")
+		made["socket"] = true
+	})
+	t.Run("a device", func(t *testing.T) {
+		if err := unix.Mknod(filepath.Join(dir, "zero"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))); err != nil {
+			t.Skip("only root makes devices: ", err)
+		}
+		refusesToOpen(t, k, "zero")
+		made["zero"] = true
+	})
+	if !made["socket"] {
+		t.Error("the test made nothing")
+	}
+}
+
+func refusesToOpen(t *testing.T, k kit, name string) {
+	t.Helper()
+	if got := k.code(t, "read_file", obj{"path": name}); got != errcode.PermissionDenied {
+		t.Errorf("read %s: code %q, want permission_denied", name, got)
+	}
+	if got := k.code(t, "write_file", obj{"path": name, "content": "x"}); got != errcode.PermissionDenied {
+		t.Errorf("write %s: code %q, want permission_denied", name, got)
+	}
+	if got := get[listing](t, k, "list_files", obj{"pattern": name}); len(got.Entries) != 1 || got.Entries[0].Type != "other" {
+		t.Errorf("listed %+v", got.Entries)
+	}
+}
+
+// Links of /proc lead where their text does not say.
+func TestLinksThroughProcLeadNowhere(t *testing.T) {
+	if _, err := os.Stat("/proc/self/root"); err != nil {
+		t.Skip(err)
+	}
+	outside, dir := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(outside, "canary"), "SECRET")
+	open, err := os.Open(outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	k := workspaceKit(t, dir, map[string]string{"f": ""})
+	up := strings.Repeat("../", strings.Count(dir, "/"))
+	for i, to := range []string{
+		"/proc/self/root" + outside, "/proc/self/cwd", fmt.Sprintf("/proc/self/fd/%d", open.Fd()), fmt.Sprintf("/dev/fd/%d", open.Fd()),
+		"/proc/thread-self/root/", up + "proc/self/root" + outside,
+	} {
+		name := fmt.Sprint("link", i)
+		symlink(t, to, filepath.Join(dir, name))
+		for tool, args := range map[string]obj{
+			"read_file": {"path": name + "/canary"}, "write_file": {"path": name + "/new", "content": "x"}, "list_files": {"path": name},
+		} {
+			if got := k.code(t, tool, args); got != errcode.PathTraversal {
+				t.Errorf("%s through %s: code %q, want path_traversal_blocked", tool, to, got)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"canary": "SECRET"}, tree(t, outside, "")); diff != "" {
+		t.Errorf("outside changed (-want +got):\n%s", diff)
+	}
+}
+
+// A file that has another name outside is never written there: the name inside
+// gets a file of its own.
+func TestWritingAHardLinkLeavesItsOtherNameAlone(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(outside, "canary"), "SECRET")
+	if err := os.Link(filepath.Join(outside, "canary"), filepath.Join(dir, "f")); err != nil {
+		t.Skip(err)
+	}
+	if got := workspaceKit(t, dir, nil).code(t, "write_file", obj{"path": "f", "content": "mine"}); got != "" {
+		t.Errorf("code %q", got)
+	}
+	got := map[string]string{"inside": tree(t, dir, "")["f"], "outside": tree(t, outside, "")["canary"]}
+	if diff := cmp.Diff(map[string]string{"inside": "mine", "outside": "SECRET"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A folder that is ours and closed would hide how much is in it.
+func TestAClosedFolderHidesNothingFromTheQuota(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root is permitted everything")
+	}
+	dir := t.TempDir()
+	k := workspaceKit(t, dir, map[string]string{"closed/f": "text"})
+	if err := os.Chmod(filepath.Join(dir, "closed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(filepath.Join(dir, "closed"), 0o755)
+	if got := k.code(t, "write_file", obj{"path": "f", "content": ""}); got != errcode.PermissionDenied {
+		t.Errorf("code %q, want permission_denied", got)
 	}
 }
 

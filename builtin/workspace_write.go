@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
+	"syscall"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -13,8 +15,10 @@ import (
 
 const writeFileText = `Write a file of your workspace, replacing what was there; missing folders are made. ` +
 	`Use it to keep work as files; use put_artifact to hand work to others. ` +
-	`content is the whole new content as text, or a base64 string with encoding "base64" for binary data; at most 8 MiB. ` +
+	`Give content, the whole new content as text, or as a base64 string with encoding "base64" for binary data; at most 8 MiB. ` +
+	`Or give artifactRef instead, and the file gets the content of that artifact of your task: a text as it is, bytes as they are, anything else as JSON; get_artifact must be yours too. ` +
 	`Nobody ever sees half a file: it is replaced at once. Symbolic links and files marked read-only are not written. ` +
+	`The workspace has a quota, which get_workspace_info shows; what does not fit is refused with quota_exceeded. ` +
 	`Answers {ok, path, size} with size in bytes. ` +
 	`Example: {"path":"notes/plan.md","content":"# Plan\n"}`
 
@@ -24,12 +28,18 @@ const writeFileInput = `{
 		"path": ` + pathProperty + `,
 		"content": {
 			"type": "string",
-			"description": "The whole new content: text, or a base64 string when encoding is base64."
+			"description": "The whole new content: text, or a base64 string when encoding is base64. Leave out when artifactRef is given."
 		},
 		"encoding": {
 			"type": "string",
 			"description": "Set to base64 when content is binary data as a base64 string; leave out for text.",
 			"enum": ["base64"]
+		},
+		"artifactRef": {
+			"type": "string",
+			"description": "Reference of an artifact, as put_artifact gave it, whose content the file gets. Leave out when content is given.",
+			"minLength": 1,
+			"maxLength": 200
 		},
 		"mimeType": {
 			"type": "string",
@@ -37,15 +47,16 @@ const writeFileInput = `{
 			"maxLength": 200
 		}
 	},
-	"required": ["path", "content"],
+	"required": ["path"],
 	"additionalProperties": false
 }`
 
 type writeFile struct {
-	Path     string `json:"path"`
-	Content  string `json:"content"`
-	Encoding string `json:"encoding,omitempty"`
-	MimeType string `json:"mimeType,omitempty"` // models write it; a file has nowhere to keep it
+	Path     string  `json:"path"`
+	Content  *string `json:"content,omitempty"`
+	Encoding string  `json:"encoding,omitempty"`
+	Artifact string  `json:"artifactRef,omitempty"`
+	MimeType string  `json:"mimeType,omitempty"` // models write it; a file has nowhere to keep it
 }
 
 type written struct {
@@ -55,36 +66,95 @@ type written struct {
 }
 
 func (f files) write(ctx context.Context, in writeFile) (written, error) {
-	data, err := decode(in.Content, in.Encoding)
+	data, err := f.content(ctx, in)
 	if err != nil {
 		return written{}, err
 	}
 	return within(ctx, f, in.Path, func(ws *Workspace, name string) (written, error) {
-		if ws.ReadOnly {
-			return written{}, refused(errcode.WorkspaceReadOnly, "%q cannot be written: the workspace is read-only; read from it, and put_artifact your results", name)
-		}
-		mode, err := writable(ws.Root, name)
-		if err != nil {
-			return written{}, err
-		}
-		return written{true, name, len(data)}, replace(ws.Root, name, data, mode)
+		return written{true, name, len(data)}, ws.write(ctx, name, data)
 	})
 }
 
-// writable says with what permissions name is to be written, or why it is not.
-func writable(root *os.Root, name string) (fs.FileMode, error) {
-	info, err := root.Lstat(name)
+// content gives what is to be written.
+func (f files) content(ctx context.Context, in writeFile) ([]byte, error) {
+	switch {
+	case in.Content != nil && in.Artifact == "":
+		return decode(*in.Content, in.Encoding)
+	case in.Content != nil || in.Artifact == "":
+		return nil, refused(errcode.InvalidArguments, "write_file takes either content or artifactRef; give exactly one of them")
+	case in.Encoding != "":
+		return nil, refused(errcode.InvalidArguments, "encoding says how content is written; leave it out beside artifactRef")
+	}
+	call := caller(ctx)
+	if err := also(f.bounds, call.By, "write_file with artifactRef", "get_artifact"); err != nil {
+		return nil, err
+	}
+	a, err := f.artifacts.GetArtifact(ctx, call, in.Artifact)
+	if err == nil && a == nil {
+		err = refused(errcode.ArtifactNotFound, "your task has no artifact %q; give the reference as put_artifact gave it", in.Artifact)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, _ := a.plain()
+	return content, nil
+}
+
+// write puts data into the file name, when there is room.
+func (w *Workspace) write(ctx context.Context, name string, data []byte) error {
+	var old fs.FileInfo
+	plan := func() (more Usage, err error) {
+		if old, err = w.writable(name); err != nil {
+			return more, err
+		}
+		return growth(w.Root, name, old, len(data))
+	}
+	return w.grow(ctx, plan, func() error { return replace(w.Root, name, data, old) })
+}
+
+// writable gives what stands at name, nil for nothing, or says why it is not
+// to be written.
+func (w *Workspace) writable(name string) (fs.FileInfo, error) {
+	switch {
+	case w.ReadOnly:
+		return nil, refused(errcode.WorkspaceReadOnly, "%q cannot be written: the workspace is read-only; read from it, and put_artifact your results", name)
+	case isDraftName(name):
+		return nil, refused(errcode.InvalidArguments, "%q is a name that write_file itself uses; take another", name)
+	case strings.Count(name, "/") >= maxDepth:
+		return nil, refused(errcode.InvalidArguments, "the path has %d folders; at most %d may stand inside each other", strings.Count(name, "/"), maxDepth-1)
+	}
+	info, err := w.Root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0o644, nil
+		return nil, nil
 	case err != nil:
-		return 0, err
+		return nil, err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return 0, linkError(root, name)
+		return nil, linkError(w.Root, name)
 	case info.Mode().IsRegular() && info.Mode()&0o200 == 0: // replacing would pass the mark by
-		return 0, refused(errcode.PermissionDenied, "%q is marked read-only", name)
+		return nil, refused(errcode.PermissionDenied, "%q is marked read-only", name)
 	}
-	return info.Mode().Perm(), regular(name, info)
+	return info, regular(name, info)
+}
+
+// growth says what a file of so many bytes in place of old adds: bytes, and
+// names of itself and of folders to be made.
+func growth(root *os.Root, name string, old fs.FileInfo, length int) (Usage, error) {
+	if old != nil {
+		return Usage{Bytes: int64(length) - old.Size()}, nil
+	}
+	more := Usage{Bytes: int64(length), Files: 1}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		_, err := root.Stat(dir)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return more, err
+		}
+		more.Files++
+	}
+	return more, nil
 }
 
 // linkError refuses to write a symlink: replacing it would cut the link, and
@@ -96,36 +166,67 @@ func linkError(root *os.Root, name string) error {
 	return refused(errcode.PermissionDenied, "%q is a symbolic link; write the file it leads to by its own path", name)
 }
 
+// draftPrefix begins the names of drafts; the rest is an id, so that no other
+// file is taken for one.
+const draftPrefix = ".rolecall-"
+
+func isDraft(name string, info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && isDraftName(name)
+}
+
+func isDraftName(name string) bool {
+	id, ok := strings.CutPrefix(path.Base(name), draftPrefix)
+	return ok && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""
+}
+
 // replace writes name in one step:
 //
 //  1. its folder is made,
 //  2. a file beside it is written and brought to disk,
-//  3. that file takes its name.
-func replace(root *os.Root, name string, data []byte, mode fs.FileMode) error {
+//  3. that file takes its name, and the permissions of old if there is one.
+func replace(root *os.Root, name string, data []byte, old fs.FileInfo) error {
 	dir := path.Dir(name)
 	if err := root.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	// Never the same twice: a try that timed out may still be writing.
-	draft := path.Join(dir, ".rolecall-"+identity.Fresh())
-	err := writeSynced(root, draft, data, mode)
+	draft := path.Join(dir, draftPrefix+identity.Fresh())
+	err := writeSynced(root, draft, data, old)
 	if err == nil {
 		err = root.Rename(draft, name)
 	}
 	if err != nil {
 		_ = root.Remove(draft) // there may be none; err says what went wrong
+		return err
 	}
-	return err
+	syncFolder(root, dir)
+	return nil
 }
 
-func writeSynced(root *os.Root, name string, data []byte, mode fs.FileMode) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+func writeSynced(root *os.Root, name string, data []byte, old fs.FileInfo) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
+	if old != nil { // whatever the umask
+		err = file.Chmod(old.Mode().Perm())
+	}
+	if err == nil {
+		_, err = file.Write(data)
+	}
 	if err == nil {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// syncFolder brings a folder's names to disk, where the system can: the file
+// has its new name already, and either the old or the new outlives a power cut.
+func syncFolder(root *os.Root, dir string) {
+	file, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	_ = file.Sync()
 }

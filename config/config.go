@@ -33,6 +33,8 @@ type File struct {
 // Config is what the files ask for, in the order of files and documents.
 type Config struct {
 	Organization Organization // the zero Organization when no document describes it
+	Network      Network      // the zero Network when no document describes it
+	Command      Command      // the zero Command when no document describes it
 	Roles        []Role
 	Models       []Model
 	Modules      []Module

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +40,7 @@ func TestAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := config.Read(cfg.Files, testEnv)
-		if diff := cmp.Diff(cfg, again, cmp.AllowUnexported(config.Groups{})); err != nil || diff != "" {
+		if diff := cmp.Diff(cfg, again, cmp.AllowUnexported(config.Groups{}), cmpopts.EquateComparable(netip.Prefix{})); err != nil || diff != "" {
 			t.Errorf("Read(cfg.Files) differs, error %v (-first +again):\n%s", err, diff)
 		}
 		cfg.Files = nil

@@ -14,6 +14,8 @@ func kinds() []kind {
 		{"role", readRole},
 		{"model", readModel},
 		{"module", readModule},
+		{"command", readCommand},
+		{"network", readNetwork},
 
 		{name: "source"},
 		{name: "authService"},
@@ -23,7 +25,6 @@ func kinds() []kind {
 		{name: "toolService"},
 		{name: "broker"},
 		{name: "mcpServer"},
-		{name: "command"},
 		{name: "gateway"},
 		{name: "telemetry"},
 

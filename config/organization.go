@@ -13,9 +13,25 @@ type Organization struct {
 	RootPrompt        string
 	Model             string // of root, and of roles that name none; "" is the runtime's own
 	DefaultToolGroups Groups // of roles without toolGroups; not Set means all
-	Limits            Limits
+	Limits            OrganizationLimits
 	Pos               Pos
 }
+
+// OrganizationLimits bounds what an agent may do in one go and what all may
+// keep. A zero limit is not set.
+type OrganizationLimits struct {
+	Limits
+	WorkspaceBytes int64 // of all files in one workspace
+	WorkspaceFiles int64 // and folders
+	ArtifactBytes  int64 // of one artifact's content
+}
+
+// The most that a configuration may allow.
+const (
+	maxWorkspaceBytes = 1 << 50
+	maxWorkspaceFiles = 10_000_000
+	maxArtifactBytes  = 256 << 20 // it is in memory whole
+)
 
 // Limits bounds what an agent may do in one go. A zero limit is not set.
 type Limits struct {
@@ -28,7 +44,7 @@ func readOrganization(it item) {
 		field{"rootPrompt", text(&org.RootPrompt)},
 		field{"model", refer("model", &org.Model)},
 		field{"defaultToolGroups", groups(&org.DefaultToolGroups)},
-		field{"limits", limitFields(&org.Limits)},
+		field{"limits", organizationLimits(&org.Limits)},
 		later("profile"),
 		later("budget"),
 	)
@@ -41,12 +57,34 @@ func readOrganization(it item) {
 }
 
 func limitFields(to *Limits) func(value) {
+	return mapping(field{"rounds", count(&to.Rounds)})
+}
+
+func organizationLimits(to *OrganizationLimits) func(value) {
+	return mapping(
+		field{"rounds", count(&to.Rounds)},
+		field{"workspaceBytes", upTo(&to.WorkspaceBytes, maxWorkspaceBytes)},
+		field{"workspaceFiles", upTo(&to.WorkspaceFiles, maxWorkspaceFiles)},
+		field{"artifactBytes", upTo(&to.ArtifactBytes, maxArtifactBytes)},
+	)
+}
+
+// mapping reads a mapping of the fields known.
+func mapping(known ...field) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 			v.wrong("a mapping", "")
 			return
 		}
-		v.fields([]field{{"rounds", count(&to.Rounds)}})
+		v.fields(known)
+	}
+}
+
+func upTo(to *int64, most int64) func(value) {
+	return func(v value) {
+		if n, ok := v.integer(1, most, fmt.Sprintf("a whole number from 1 to %d", most)); ok {
+			*to = n
+		}
 	}
 }
 

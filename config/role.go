@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rolecall/rolecall/hosts"
+)
 
 // Role is what agents of a kind are told and may use.
 type Role struct {
@@ -10,6 +14,7 @@ type Role struct {
 	ToolGroups Groups // not Set means the organization's default
 	Grant      Groups // what its agents may put into roles they make
 	Limits     Limits
+	Hosts      *hosts.Rule // what its agents' requests may reach; nil adds no bound
 	Pos        Pos
 }
 
@@ -26,6 +31,7 @@ func readRole(it item) {
 		field{"toolGroups", groups(&role.ToolGroups)},
 		field{"grant", groups(&role.Grant)},
 		field{"limits", limitFields(&role.Limits)},
+		field{"hosts", hostRule(&role.Hosts)},
 		later("toolGated"),
 		later("server"),
 		later("approval"),

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,21 +75,28 @@ func (v value) filled() (string, bool) {
 	return s, ok
 }
 
-// count gives a whole number from 1 on. A variable may hold it, also a quoted
-// one: within { } there is no other way to write it.
+// count gives a whole number from 1 on.
 func (v value) count() (int, bool) {
+	n, ok := v.integer(1, math.MaxInt32, "a whole number from 1")
+	return int(n), ok
+}
+
+// integer gives a whole number from least to most; want says what it has to
+// be. A variable may hold it, also a quoted one: within { } there is no other
+// way to write it.
+func (v value) integer(least, most int64, want string) (int64, bool) {
 	digits, ok := v.node.Value, v.node.Tag == "!!int"
 	if v.hasVariable() {
 		if digits, ok = v.text(); !ok {
 			return 0, false
 		}
 	}
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if !ok || err != nil || n < 1 {
-		v.wrong("a whole number from 1", "")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || n < least || n > most {
+		v.wrong(want, "")
 		return 0, false
 	}
-	return int(n), true
+	return n, true
 }
 
 // items gives the values of a list.

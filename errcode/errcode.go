@@ -45,6 +45,7 @@ const (
 	ApprovalDenied          Code = "approval_denied"          // a person said no
 	BudgetExceeded          Code = "budget_exceeded"          // calls, tokens, money, depth or fan-out are used up
 	RateLimited             Code = "rate_limited"             // too many at once
+	QuotaExceeded           Code = "quota_exceeded"           // the workspace has no room for it
 )
 
 // The organization: roles, agents, tasks, messages.
@@ -80,6 +81,18 @@ const (
 	NotADirectory     Code = "not_a_directory"
 	NotSerializable   Code = "non_json_serializable_return"
 	WorkspaceReadOnly Code = "workspace_read_only"
+	CommandTimeout    Code = "command_timeout"
+	CommandBlocked    Code = "command_blocked"
+)
+
+// Requests to other hosts.
+const (
+	OnlyHTTPS      Code = "only_https_allowed" // a scheme that is not https, or not configured
+	InvalidURL     Code = "invalid_url"        // no URL a request can be sent to
+	HostBlocked    Code = "host_blocked"       // a host that the caller's rules do not allow
+	AddressBlocked Code = "address_blocked"    // a host that leads to an address which is not public
+	RequestTimeout Code = "request_timeout"    // the answer was not complete in time
+	RequestAborted Code = "request_aborted"    // the call was ended before the answer was complete
 )
 
 // Everything else.

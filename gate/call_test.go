@@ -1,13 +1,10 @@
 package gate_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -115,14 +112,6 @@ func TestArgumentsAreOneStrictObject(t *testing.T) {
 			}
 		})
 	}
-	for _, row := range jsonSuite(t) {
-		t.Run(row.Name, func(t *testing.T) {
-			ran = false
-			a := h.call("a", string(row.B64))
-			object := strings.HasPrefix(strings.TrimSpace(string(row.B64)), "{")
-			wantArguments(t, a, ran, row.Expect == "accept" && object && !strings.Contains(row.Name, "duplicated"))
-		})
-	}
 }
 
 func wantArguments(t *testing.T, a *gate.Admission, ran, ok bool) {
@@ -133,31 +122,6 @@ func wantArguments(t *testing.T, a *gate.Admission, ran, ok bool) {
 	if ok && (a.Code() != "" || !ran) {
 		t.Errorf("got %s, ran %v", a.Result.JSON(), ran)
 	}
-}
-
-type jsonRow struct {
-	Name, Expect string
-	B64          []byte
-}
-
-func jsonSuite(t *testing.T) (rows []jsonRow) {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "json_test_suite.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var row jsonRow
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	if len(rows) != 30 {
-		t.Fatalf("got %d rows, want 30", len(rows))
-	}
-	return rows
 }
 
 func TestTheToolGetsWhatWasAuthorised(t *testing.T) {

@@ -29,6 +29,15 @@ func (a *api) listArtifacts(r *http.Request) (any, error) {
 	return paginate(r, list, key, same)
 }
 
+// sweep removes stored contents that nothing names, or with dryRun counts them.
+func (a *api) sweep(r *http.Request) (any, error) {
+	dryRun, err := flag(r, "dryRun")
+	if err != nil {
+		return nil, err
+	}
+	return a.rt.Sweep(r.Context(), dryRun)
+}
+
 // showArtifact gives an artifact's record, or with content its bytes: a text
 // as it is, anything else that is no bytes as JSON. What agents made is never
 // served as a page that a browser would run.
@@ -53,9 +62,15 @@ func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// pictures are the types of bytes that are served as such: a browser can only
+// show them. Of any other the guess is not passed on.
+var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
 func contentOf(a runtime.Artifact, content []byte) (kind string, body []byte) {
 	var text string
 	switch {
+	case a.Binary && slices.Contains(pictures, a.MediaType):
+		return a.MediaType, content
 	case a.Binary:
 		return "application/octet-stream", content
 	case json.Unmarshal(content, &text) == nil && string(content) != "null":

@@ -32,6 +32,8 @@ var statuses = map[errcode.Code]int{
 	errcode.MissingMessage:   http.StatusBadRequest,
 	errcode.NotADirectory:    http.StatusBadRequest,
 	errcode.PathTraversal:    http.StatusBadRequest,
+	errcode.OnlyHTTPS:        http.StatusBadRequest,
+	errcode.InvalidURL:       http.StatusBadRequest,
 
 	errcode.Unauthenticated: http.StatusUnauthorized,
 
@@ -42,7 +44,12 @@ var statuses = map[errcode.Code]int{
 	errcode.CrossTask:               http.StatusForbidden,
 	errcode.PermissionDenied:        http.StatusForbidden,
 	errcode.WorkspaceReadOnly:       http.StatusForbidden,
+	errcode.CommandTimeout:          http.StatusGatewayTimeout,
+	errcode.CommandBlocked:          http.StatusForbidden,
+	errcode.QuotaExceeded:           http.StatusForbidden,
 	errcode.NoToolsAvailable:        http.StatusForbidden,
+	errcode.HostBlocked:             http.StatusForbidden,
+	errcode.AddressBlocked:          http.StatusForbidden,
 
 	NoRoute:                  http.StatusNotFound,
 	errcode.RoleNotFound:     http.StatusNotFound,
@@ -67,6 +74,7 @@ var statuses = map[errcode.Code]int{
 	errcode.WorkspaceNotBound:        http.StatusConflict,
 	errcode.TaskCancelled:            http.StatusConflict,
 	errcode.TurnAborted:              http.StatusConflict,
+	errcode.RequestAborted:           http.StatusConflict,
 
 	BodyTooBig: http.StatusRequestEntityTooLarge,
 
@@ -86,6 +94,7 @@ var statuses = map[errcode.Code]int{
 	errcode.LLMCallFailed:   http.StatusBadGateway,
 	errcode.ToolUnavailable: http.StatusServiceUnavailable,
 	errcode.ToolTimeout:     http.StatusGatewayTimeout,
+	errcode.RequestTimeout:  http.StatusGatewayTimeout,
 }
 
 // refusal is the body of every answer that is not a success.

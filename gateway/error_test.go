@@ -17,7 +17,7 @@ import (
 )
 
 // refused decodes an answer that must be an error.
-func refused(t *testing.T, body string) errcode.Error {
+func refused(t testing.TB, body string) errcode.Error {
 	t.Helper()
 	var v struct {
 		Error struct {

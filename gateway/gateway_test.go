@@ -101,7 +101,7 @@ type house struct {
 	handler http.Handler
 }
 
-func open(t *testing.T, b brain) *house {
+func open(t testing.TB, b brain) *house {
 	t.Helper()
 	store := persisttest.Open(t)
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
@@ -127,7 +127,7 @@ func open(t *testing.T, b brain) *house {
 func (h *house) client() *gateway.Client { return gateway.Local(h.handler) }
 
 // start begins a task and gives its id.
-func (h *house) start(t *testing.T, text string) identity.TaskID {
+func (h *house) start(t testing.TB, text string) identity.TaskID {
 	t.Helper()
 	id, err := h.rt.Start(t.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
 	if err != nil {
@@ -137,7 +137,7 @@ func (h *house) start(t *testing.T, text string) identity.TaskID {
 }
 
 // work runs a task to its end.
-func (h *house) work(t *testing.T, text string) org.Task {
+func (h *house) work(t testing.TB, text string) org.Task {
 	t.Helper()
 	task, err := h.rt.Wait(t.Context(), h.start(t, text))
 	if err != nil {
@@ -160,7 +160,7 @@ func (h *house) tool(t *testing.T, group toolgroups.GroupID, name string, states
 }
 
 // role makes a role of the operator's.
-func (h *house) role(t *testing.T, name string, use ...toolgroups.GroupID) org.Role {
+func (h *house) role(t testing.TB, name string, use ...toolgroups.GroupID) org.Role {
 	t.Helper()
 	set := toolgroups.Of(use...)
 	role, err := h.client().CreateRole(t.Context(), gateway.RoleRequest{Name: name, Use: &set}, false)
@@ -172,13 +172,13 @@ func (h *house) role(t *testing.T, name string, use ...toolgroups.GroupID) org.R
 
 // ask sends a request and gives status and body; path may be preceded by a
 // method, and body is sent when not empty.
-func (h *house) ask(t *testing.T, path, body string) (int, string) {
+func (h *house) ask(t testing.TB, path, body string) (int, string) {
 	t.Helper()
 	answer := h.send(t, path, body, nil)
 	return answer.Code, answer.Body.String()
 }
 
-func (h *house) send(t *testing.T, path, body string, header http.Header) *httptest.ResponseRecorder {
+func (h *house) send(t testing.TB, path, body string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	method, target, ok := strings.Cut(path, " ")
 	if !ok {
@@ -194,7 +194,7 @@ func (h *house) send(t *testing.T, path, body string, header http.Header) *httpt
 }
 
 // get decodes the answer of a success.
-func get[T any](t *testing.T, h *house, path, body string) T {
+func get[T any](t testing.TB, h *house, path, body string) T {
 	t.Helper()
 	var v T
 	status, text := h.ask(t, path, body)
@@ -208,7 +208,7 @@ func get[T any](t *testing.T, h *house, path, body string) T {
 }
 
 // collect gives all items of a sequence.
-func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
+func collect[T any](t testing.TB, seq iter.Seq2[T, error]) []T {
 	t.Helper()
 	var list []T
 	for v, err := range seq {

@@ -189,6 +189,12 @@ func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
+// Sweep removes stored contents that nothing names, or with dryRun only counts
+// them.
+func (c *Client) Sweep(ctx context.Context, dryRun bool) (runtime.Swept, error) {
+	return ask[runtime.Swept](ctx, c, call{method: http.MethodPost, path: path("sweep"), query: dry(dryRun)})
+}
+
 // Health asks whether the process answers.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	return ask[Health](ctx, c, call{method: http.MethodGet, path: "/healthz"})

@@ -127,8 +127,9 @@ type GroupUnregistered struct {
 // ContextCompressed: from now on the first Items of the conversation are sent
 // to the model as Summary.
 type ContextCompressed struct {
-	Summary string `json:"summary"`
-	Items   int    `json:"items"`
+	Call    identity.CallID `json:"call,omitempty"` // that asked for it
+	Summary string          `json:"summary"`
+	Items   int             `json:"items"`
 }
 
 // Failed: an agent's turn ended in an error. Messages after the first Read

@@ -57,6 +57,12 @@ type Record struct {
 	Value []byte
 }
 
+// Entry is a record as a listing gives it, without its value.
+type Entry struct {
+	Key  string
+	Size int // bytes of the value
+}
+
 // Batch is what one commit makes last. Its fields are applied together or not
 // at all.
 type Batch struct {
@@ -95,6 +101,9 @@ type Post interface {
 type Records interface {
 	Record(ctx context.Context, kind, key string) (value []byte, err error) // nil when absent
 	Records(ctx context.Context, kind, prefix string) iter.Seq2[Record, error]
+	// Entries is Records without the values: they may be large. It does not
+	// look at them, so that a damaged one is listed too.
+	Entries(ctx context.Context, kind, prefix string) iter.Seq2[Entry, error]
 }
 
 // Feed is the whole log, in order.

@@ -102,7 +102,7 @@ type Answer struct {
 	Usage  Usage           `json:"usage,omitzero"`
 
 	// As recorded: what the step that gave this answer saw.
-	Tools []string `json:"tools,omitempty"` // nil when the same as with the answer before
+	Tools []string `json:"tools,omitzero"` // nil when the same as with the answer before
 	State string   `json:"state,omitempty"`
 }
 

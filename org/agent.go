@@ -2,6 +2,8 @@ package org
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -127,23 +129,43 @@ func (o *Org) Spawn(parent identity.AgentID, id identity.AgentID, s Spawn) (Agen
 func (o *Org) maySpawn(p *member, s Spawn) error {
 	role, ok := o.roles[s.Role]
 	if !ok || role.Status != Active {
-		return notFound(errcode.RoleNotFound, "role", string(s.Role)).(*errcode.Error).With("roleId", s.Role)
+		return o.noRole(s.Role)
 	}
 	if err := s.Brief.Check(); err != nil {
 		return err
 	}
 	if err := o.grantsOf(p).mayGive(role.Name, role.Use, role.Grant); err != nil {
-		return err
+		return reworded(err, "spawn an agent of role %q: it has more than you may give (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
 	}
 	for _, c := range s.Brief.Collaborators {
 		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // everybody may
 			continue
 		}
 		if err := o.mayMessage(p, c.Agent); err != nil {
-			return err
+			return reworded(err, "name collaborator %q: you may not write to it yourself (%s); leave it out of collaborators", c.Agent, errcode.Message(err))
 		}
 	}
 	return nil
+}
+
+// reworded gives a refusal in the words of what was attempted.
+func reworded(err error, format string, args ...any) error {
+	e, ok := errors.AsType[*errcode.Error](err)
+	if !ok {
+		return err
+	}
+	other := *e
+	other.Message = fmt.Sprintf(format, args...)
+	return &other
+}
+
+// noRole says that there is no active role of an id; names are taken for ids
+// often enough to be told apart.
+func (o *Org) noRole(id identity.RoleID) error {
+	if r, ok := o.named[string(id)]; ok {
+		return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: that is a role's name; its id is %s", id, r.ID).With("roleId", id)
+	}
+	return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role of this id, or it was deleted; take the id that create_role or find_role_by_name answers", id).With("roleId", id)
 }
 
 func (o *Org) addAgent(a *Agent, parent *member) []Change {
@@ -264,9 +286,9 @@ func (m *member) end(call identity.CallID, reason string, stored func(identity.A
 func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*member, error) {
 	m, ok := o.agents[target]
 	if !ok {
-		return nil, notFound(errcode.AgentNotFound, "agent", string(target)).(*errcode.Error).With("agentId", target)
+		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent of this id, or it has ended already", target).With("agentId", target)
 	}
-	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only an ancestor may", target).With("agentId", target)
+	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only an agent above it may; you may end those you spawned and those below them", target).With("agentId", target)
 	switch by.Kind {
 	case identity.Operator:
 		if m.parent == nil {
@@ -306,11 +328,11 @@ func (o *Org) mayMessage(from *member, to identity.AgentID) error {
 	m, ok := o.agents[to]
 	switch {
 	case !ok:
-		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
+		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no agent of this id, or it has ended; give the id that spawn_agent answered, root or user", to).With("to", to)
 	case m.task != from.task:
-		return errcode.New(errcode.CrossTask, "send to %q: it works on another task", to).With("from", from.id).With("to", to)
+		return errcode.New(errcode.CrossTask, "send to %q: it works on another task; write to agents of your own", to).With("from", from.id).With("to", to)
 	case m == from.parent || o.leads(m) || m.below(from) || slices.Contains(from.contacts, to):
 		return nil
 	}
-	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent writes to its parent, its descendants, root, user and the collaborators of its brief", to).With("to", to)
+	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent writes to its parent, the agents below it, root, user and the collaborators of its brief; ask root or your parent to pass it on", to).With("to", to)
 }

@@ -88,5 +88,5 @@ func (b *TaskBrief) Check() error {
 	if missing == nil {
 		return nil
 	}
-	return errcode.New(errcode.InvalidTaskBrief, "taskBrief lacks %s", strings.Join(missing, ", ")).With("missing_fields", missing)
+	return errcode.New(errcode.InvalidTaskBrief, "taskBrief lacks %s; give each a text, and constraints [] if there are none", strings.Join(missing, ", ")).With("missing_fields", missing)
 }

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Diff says which agents gain or lose which tools by a change, sorted by
-// agent; agents that neither gain nor lose are left out.
+// Diff says which agents gain or lose which tools by a change, or may reach
+// other hosts, sorted by agent; agents to whom it means nothing are left out.
 type Diff []AgentDiff
 
 // AgentDiff is what a change means to one agent.
@@ -18,6 +19,10 @@ type AgentDiff struct {
 	Role  string           `json:"role"`
 	Gains []string         `json:"gains"` // sorted
 	Loses []string         `json:"loses"` // sorted
+
+	// Hosts are the rules that its requests must all pass from now on; nil when
+	// they stay as they were, or when it may make requests only before or after.
+	Hosts []hosts.Rule `json:"hosts,omitempty"`
 }
 
 // diff compares the views in force with those that next would give.
@@ -31,9 +36,14 @@ func (o *Org) diff(affected []*slot, next *Role) Diff {
 	snapshot := o.config.Groups.Snapshot()
 	bySlot := map[*slot]AgentDiff{}
 	for _, s := range affected {
-		gains, loses := compare(s.View(), s.compile(snapshot, find))
-		if len(gains)+len(loses) > 0 {
-			bySlot[s] = AgentDiff{Gains: gains, Loses: loses}
+		was, is := s.View(), s.compile(snapshot, find)
+		gains, loses := compare(was, is)
+		d := AgentDiff{Gains: gains, Loses: loses}
+		if requests(snapshot, was) && requests(snapshot, is) {
+			d.Hosts = s.otherHosts(o.role, find)
+		}
+		if len(gains)+len(loses)+len(d.Hosts) > 0 {
+			bySlot[s] = d
 		}
 	}
 	return o.agentsIn(bySlot)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -16,10 +17,12 @@ type maker struct {
 	grants []limit
 }
 
-// limit is one thing that rights must pass, with the rule's words.
+// limit is one thing that rights must pass, with the rule's words. The zero
+// limit lets nothing through.
 type limit struct {
 	toolgroups.Binding
-	rule string
+	Hosts hosts.Rule
+	rule  string
 }
 
 // maker says in whose name a principal gives.
@@ -36,7 +39,7 @@ func (o *Org) maker(by identity.Principal) (maker, error) {
 		return maker{}, notFound(errcode.AgentNotFound, "agent", string(by.Agent))
 	case identity.Caller:
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
-			return maker{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), limit{r.use(), "the caller's role " + r.Name})}, nil
+			return maker{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
 		}
 		return maker{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}
@@ -102,7 +105,7 @@ func ceiling(find lookup, r *Role) []limit {
 		if !ok || maker.Status != Active {
 			return append(bounds, nothing("the role that made role "+r.Name+" is gone"))
 		}
-		bounds = append(bounds, limit{maker.grant(), "what role " + maker.Name + ", its maker, may grant"})
+		bounds = append(bounds, maker.grant("what role "+maker.Name+", its maker, may grant"))
 		r = maker
 	}
 }

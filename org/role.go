@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -48,6 +49,7 @@ type Role struct {
 	GroupOwners   map[toolgroups.GroupID]toolgroups.Owner `json:"groupOwners"`
 	Revision      uint64                                  `json:"revision"`
 	Limits        Limits                                  `json:"limits,omitzero"`
+	Hosts         *hosts.Rule                             `json:"hosts,omitempty"` // what its agents' requests may reach; nil, as in a record without it, adds no bound to those of its makers
 }
 
 // Limits bound what an agent of a role may use up; zero is the default.
@@ -67,6 +69,7 @@ func (s ServiceID) MarshalJSON() ([]byte, error) {
 }
 
 // RoleSpec asks for a role. Nil Use and Grant are left out: see CreateRole.
+// Nil Hosts bound nothing; in an update they stay, and hosts.Any clears them.
 type RoleSpec struct {
 	Name   string
 	Prompt string
@@ -74,6 +77,7 @@ type RoleSpec struct {
 	Use    *toolgroups.Set
 	Grant  *toolgroups.Set
 	Limits Limits
+	Hosts  *hosts.Rule
 }
 
 // Role gives a role by id, deleted ones too.
@@ -146,7 +150,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 
 // UpdateRole changes what of spec is set and says who gains or loses which
 // tools. With dryRun nothing changes. Name and Prompt are changed when not
-// empty; the configuration leaves out Prompt, Model and Limits to empty them.
+// empty; the configuration leaves out Prompt, Model, Limits and Hosts to empty
+// them.
 //
 // Errors: RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
 // Conflict for a role that the configuration makes.
@@ -200,7 +205,7 @@ func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, make
 
 // revise gives old changed by spec.
 func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
-	merged := RoleSpec{Name: old.Name, Prompt: old.Prompt, Model: string(old.Model), Use: &old.Use, Grant: &old.Grant, Limits: old.Limits}
+	merged := RoleSpec{Name: old.Name, Prompt: old.Prompt, Model: string(old.Model), Use: &old.Use, Grant: &old.Grant, Limits: old.Limits, Hosts: old.Hosts}
 	if spec.Name != "" {
 		merged.Name = spec.Name
 	}
@@ -219,8 +224,11 @@ func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
 	if spec.Limits != (Limits{}) {
 		merged.Limits = spec.Limits
 	}
+	if spec.Hosts != nil {
+		merged.Hosts = spec.Hosts
+	}
 	if maker.name == ByConfig { // says all there is: what it leaves out is gone
-		merged.Prompt, merged.Model, merged.Limits = spec.Prompt, spec.Model, spec.Limits
+		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 	}
 	next, err := o.newRole(maker, old.ID, merged)
 	if err != nil {
@@ -296,7 +304,7 @@ func (o *Org) newRole(maker maker, id identity.RoleID, spec RoleSpec) (*Role, er
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
 	return &Role{
-		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits,
+		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: bound(spec.Hosts),
 		CreatedBy: maker.name, CreatedByRole: maker.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}, nil
@@ -324,20 +332,23 @@ func (o *Org) rights(maker maker, spec RoleSpec) (use, grant toolgroups.Set) {
 // same says whether other asks for what r is.
 func (r *Role) same(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
-		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits &&
+		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
 }
 
 // Is says whether a role is what a complete specification asks for.
 func (r *Role) Is(s RoleSpec) bool {
-	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits &&
+	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(hostsOf(s.Hosts)) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }
 
-func (r *Role) use() toolgroups.Binding {
-	return toolgroups.Binding{Set: r.Use, Owners: r.GroupOwners}
+// use is what a role's agents may use, as a limit.
+func (r *Role) use(rule string) limit {
+	return limit{toolgroups.Binding{Set: r.Use, Owners: r.GroupOwners}, r.hosts(), rule}
 }
 
-func (r *Role) grant() toolgroups.Binding {
-	return toolgroups.Binding{Set: r.Grant, Owners: r.GroupOwners}
+// grant is what a role's agents may give, as a limit: nobody they make reaches
+// a host that they may not reach themselves.
+func (r *Role) grant(rule string) limit {
+	return limit{toolgroups.Binding{Set: r.Grant, Owners: r.GroupOwners}, r.hosts(), rule}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/corpus"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -142,14 +143,7 @@ func confusables(t *testing.T) (pairs [][2]rune) {
 // Naughty strings never crash; those that pass are stored and found again
 // byte for byte, and tell nothing to a role of another name.
 func TestNaughtyRoleNames(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("testdata", "blns.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
+	list := corpus.Naughty()
 	h, made := open(t), map[string]identity.RoleID{}
 	for _, name := range list {
 		if name == "" {

@@ -87,16 +87,16 @@ func (s *slot) rights(find lookup) (use limit, limits []limit) {
 	case s.orphan:
 		return nothing("the agent's parent or task is gone"), nil
 	case s.root: // bounds of a task limit what root gives, never its own use
-		return limit{toolgroups.Binding{
+		return limit{Binding: toolgroups.Binding{
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
-		}, "root uses org_management alone"}, nil
+		}, rule: "root uses org_management alone"}, nil
 	}
 	role, ok := find(s.role)
 	if !ok || role.Status != Active {
 		return nothing("the role is gone"), nil
 	}
-	return limit{role.use(), "the toolGroups of role " + role.Name}, append(ceiling(find, role), s.above(find)...)
+	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.above(find)...)
 }
 
 // grants lists everything that what a slot's agents give must pass.
@@ -111,7 +111,7 @@ func (s *slot) grants(find lookup) []limit {
 	if !ok || role.Status != Active {
 		return []limit{nothing("the role " + string(s.role) + " is gone")}
 	}
-	own := limit{role.grant(), "what role " + role.Name + " may grant"}
+	own := role.grant("what role " + role.Name + " may grant")
 	return append(append(ceiling(find, role), own), s.above(find)...)
 }
 
@@ -132,7 +132,7 @@ func (s *slot) top(find lookup) []limit {
 	if !ok || role.Status != Active {
 		return []limit{nothing("the role of the task's caller is gone")}
 	}
-	now := limit{role.use(), "what the role " + role.Name + " of the task's caller may use"}
+	now := role.use("what the role " + role.Name + " of the task's caller may use")
 	return slices.Concat(s.bounds, ceiling(find, role), []limit{now})
 }
 

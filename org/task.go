@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -32,7 +33,8 @@ type Task struct {
 	Top        identity.AgentID   `json:"agent"`                // its root, or the agent of the role it named
 	CallerRole identity.RoleID    `json:"callerRole,omitempty"` // of a caller from outside: bounds the task by what it is worth now
 	Ceiling    toolgroups.Binding `json:"ceiling"`
-	Groups     toolgroups.Binding `json:"groups"` // the narrowing; All when there is none
+	Groups     toolgroups.Binding `json:"groups"`          // the narrowing; All when there is none
+	Hosts      []hosts.Rule       `json:"hosts,omitempty"` // what the caller's own requests had to pass when the task began
 	State      string             `json:"state,omitempty"`
 	Workspace  string             `json:"workspace,omitempty"` // a directory that serves all agents
 	ReadOnly   bool               `json:"readOnly,omitempty"`
@@ -71,7 +73,11 @@ func (t Task) compact() *Task {
 }
 
 func (t *Task) bounds() []limit {
-	return []limit{{t.Ceiling, "what the task's caller may use"}, {t.Groups, "the groups the task is narrowed to"}}
+	list := []limit{{t.Ceiling, hosts.Any(), "what the task's caller may use"}, {t.Groups, hosts.Any(), "the groups the task is narrowed to"}}
+	for _, rule := range t.Hosts {
+		list = append(list, limit{toolgroups.Binding{Set: toolgroups.All()}, rule, "what the task's caller may reach"})
+	}
+	return list
 }
 
 // StartTask makes a task and its top agent, under ids derived from id.
@@ -115,7 +121,7 @@ func (o *Org) bound(task *Task, s TaskSpec) error {
 	if missing := ceiling.Missing(narrow); s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {
 		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller has not %v", narrow, missing)
 	}
-	task.Ceiling, task.Groups = o.bind(ceiling), o.bind(narrow)
+	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), rules(m.grants)
 	for _, limit := range m.grants { // the caller's own binding may be to an owner that is gone
 		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.Owner) bool {
 			return !limit.Set.IsAll() && limit.Owners[id] != owner

@@ -19,6 +19,10 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	return guarded(s.check)
+}
+
+func (s *Store) check() error {
 	tx, err := s.db.Begin(true)
 	if err != nil {
 		return closedError(err)
@@ -31,6 +35,7 @@ func (s *Store) Check(ctx context.Context) error {
 	faults = append(faults, checkFrames(tx)...)
 	faults = append(faults, s.checkIndex(tx)...)
 	faults = append(faults, checkRunnable(tx)...)
+	faults = append(faults, checkEvents(tx)...)
 	return errors.Join(faults...)
 }
 
@@ -70,7 +75,9 @@ func (s *Store) checkIndex(tx *bolt.Tx) []error {
 	}
 	var logged []uint64
 	for key := range keys(tx.Bucket(bucketLog)) {
-		logged = append(logged, number(key))
+		if len(key) == 8 { // checkFrames names the others
+			logged = append(logged, number(key))
+		}
 	}
 	later := func(seq uint64) bool { return seq > last }
 	slices.Sort(known)
@@ -84,13 +91,21 @@ func (s *Store) checkIndex(tx *bolt.Tx) []error {
 func checkRunnable(tx *bolt.Tx) []error {
 	var faults []error
 	runnable := tx.Bucket(bucketRunnable)
-	for key := range keys(tx.Bucket(bucketInbox)) {
+	for key, value := range under(tx.Bucket(bucketInbox), nil) {
+		if _, err := unframe(bucketInbox, key, kindMessage, value); err != nil {
+			continue // checkFrames names it
+		}
 		if owner := key[:1+int(key[0])]; runnable.Get(owner) == nil {
 			faults = append(faults, fmt.Errorf("agent %q has mail and is not runnable", identity.AgentID(owner[1:])))
 		}
 	}
+	return faults
+}
+
+func checkEvents(tx *bolt.Tx) []error {
+	var faults []error
 	for key, value := range under(tx.Bucket(bucketLog), nil) {
-		if len(value) > frameHead && !gjson.ValidBytes(value[frameHead:]) {
+		if payload, err := unframe(bucketLog, key, kindEvent, value); err == nil && !gjson.ValidBytes(payload) {
 			faults = append(faults, fmt.Errorf("event %d is not JSON", number(key)))
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -113,22 +114,33 @@ func Open(dir string) (*Store, error) {
 		tail:  map[identity.AgentID][]uint64{},
 		news:  make(chan struct{}),
 	}
-	if err := s.prepare(); err != nil {
+	if err := guarded(s.prepare); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	go s.commitLoop()
 	return s, nil
 }
 
-// openBolt opens the file; where bolt panics over a damaged page the error is
-// ErrDamaged.
+// openBolt opens the file.
 func openBolt(path string, options *bolt.Options) (db *bolt.DB, err error) {
+	err = guarded(func() error {
+		db, err = bolt.Open(path, 0o600, options)
+		return err
+	})
+	return db, err
+}
+
+// guarded runs what looks at bolt's pages. They have no checksum: where bolt
+// panics over a damaged one, or looks behind the end of the file, the error is
+// ErrDamaged.
+func guarded(look func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			db, err = nil, fmt.Errorf("%v: %w", p, journal.ErrDamaged)
+			err = fmt.Errorf("%v: %w", p, journal.ErrDamaged)
 		}
 	}()
-	return bolt.Open(path, 0o600, options)
+	return look()
 }
 
 // whole refuses a file that was cut short: bolt would read behind its end,
@@ -188,15 +200,18 @@ func makeBuckets(tx *bolt.Tx) error {
 	return nil
 }
 
-// lastSeq finds the last number given to an event or a waiting message.
+// lastSeq finds the last number given to an event or a waiting message. A key
+// that does not fit its frame may hold any number: it gives none.
 func lastSeq(tx *bolt.Tx) uint64 {
 	var last uint64
-	if key, _ := tx.Bucket(bucketLog).Cursor().Last(); key != nil {
+	if key, _ := tx.Bucket(bucketLog).Cursor().Last(); len(key) == 8 {
 		last = number(key)
 	}
 	for _, name := range [][]byte{bucketInbox, bucketDelayed} {
-		for key := range keys(tx.Bucket(name)) {
-			last = max(last, number(key[len(key)-8:]))
+		for key, value := range under(tx.Bucket(name), nil) {
+			if _, err := unframe(name, key, kindMessage, value); err == nil {
+				last = max(last, number(key[len(key)-8:]))
+			}
 		}
 	}
 	return last
@@ -271,7 +286,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return closedError(s.db.View(fn))
+	return closedError(guarded(func() error { return s.db.View(fn) }))
 }
 
 func closedError(err error) error {

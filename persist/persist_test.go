@@ -415,12 +415,15 @@ func everyMethod(s *persist.Store, ctx context.Context) map[string]error {
 	_, errs["Delayed"] = s.Delayed(ctx)
 	_, errs["Runnable"] = s.Runnable(ctx)
 	_, errs["Record"] = s.Record(ctx, "k", "a")
-	errs["Read"], errs["Records"], errs["Follow"] = nil, nil, nil
+	errs["Read"], errs["Records"], errs["Entries"], errs["Follow"] = nil, nil, nil, nil
 	for _, err := range s.Read(ctx, "a", 0) {
 		errs["Read"] = err
 	}
 	for _, err := range s.Records(ctx, "k", "") {
 		errs["Records"] = err
+	}
+	for _, err := range s.Entries(ctx, "k", "") {
+		errs["Entries"] = err
 	}
 	for _, err := range s.Follow(ctx, 0, false) {
 		errs["Follow"] = err
@@ -506,7 +509,11 @@ func TestReadersMayStopEarly(t *testing.T) {
 		n++
 		break
 	}
-	if n != 3 {
+	for range s.Entries(t.Context(), "k", "") {
+		n++
+		break
+	}
+	if n != 4 {
 		t.Errorf("got %d", n)
 	}
 	if got := len(collect(t, s.Read(t.Context(), "a", 590))); got != 10 {
@@ -532,6 +539,17 @@ func TestRecords(t *testing.T) {
 				if r.Kind != "k" || !strings.HasPrefix(r.Key, prefix) {
 					t.Errorf("%q: got %s %q", prefix, r.Kind, r.Key)
 				}
+			}
+		}
+	})
+	t.Run("are listed without their values in the same order", func(t *testing.T) {
+		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
+			var want []journal.Entry
+			for _, r := range collect(t, s.Records(t.Context(), "k", prefix)) {
+				want = append(want, journal.Entry{Key: r.Key, Size: len(r.Value)})
+			}
+			if diff := cmp.Diff(collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
+				t.Errorf("%q, got before want:\n%s", prefix, diff)
 			}
 		}
 	})

@@ -207,16 +207,22 @@ func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
 	return m, nil
 }
 
-// Runnable implements journal.Post.
+// Runnable implements journal.Post. Beside an error that is ErrDamaged it gives
+// the agents whose marks are whole.
 func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	var list []identity.AgentID
+	var faults []error
 	err := s.view(ctx, func(tx *bolt.Tx) error {
-		for key := range keys(tx.Bucket(bucketRunnable)) {
+		for key, value := range under(tx.Bucket(bucketRunnable), nil) {
+			if _, err := unframe(bucketRunnable, key, kindAgent, value); err != nil {
+				faults = append(faults, err)
+				continue
+			}
 			list = append(list, identity.AgentID(key[1:]))
 		}
 		return nil
 	})
-	return list, err
+	return list, errors.Join(append(faults, err)...)
 }
 
 // Record implements journal.Records.
@@ -275,6 +281,42 @@ func someRecords(tx *bolt.Tx, kind string, within, from []byte) (part []found, n
 		payload, err := unframe(bucketRecords, key, kindRecord, value)
 		_, name, _ := strings.Cut(string(key), "\x00")
 		part = append(part, found{journal.Record{Kind: kind, Key: name, Value: bytes.Clone(payload)}, err})
+	}
+	return part, nil
+}
+
+// Entries implements journal.Records, sorted by key.
+func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		within := recordKey(kind, prefix)
+		for from := within; from != nil; {
+			var part []journal.Entry
+			err := s.view(ctx, func(tx *bolt.Tx) error {
+				part, from = someEntries(tx, within, from)
+				return nil
+			})
+			if err != nil {
+				yield(journal.Entry{}, err)
+				return
+			}
+			for _, e := range part {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// someEntries fetches a chunk of entries and the key to go on with, nil at the end.
+func someEntries(tx *bolt.Tx, within, from []byte) (part []journal.Entry, next []byte) {
+	c := tx.Bucket(bucketRecords).Cursor()
+	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
+		if len(part) == chunk {
+			return part, bytes.Clone(key)
+		}
+		_, name, _ := strings.Cut(string(key), "\x00")
+		part = append(part, journal.Entry{Key: name, Size: max(0, len(value)-frameHead)})
 	}
 	return part, nil
 }

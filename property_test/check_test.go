@@ -12,6 +12,7 @@ package property_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -57,8 +58,10 @@ func someOf[T any](t *tape, most int, list []T) []T {
 
 // scale says how many choices a case has and how often it is played.
 type scale struct {
-	choices int // in the longest case
-	times   int // as many cases as -cases asks for, times this; 0 is 1
+	choices int   // in the longest case
+	times   int   // as many cases as -cases asks for, times this; 0 is 1
+	exactly int   // so many cases, each with all choices, whatever -cases says
+	part    int64 // of a property that is split: its cases are others
 }
 
 // patience is how long a failing case is made smaller.
@@ -67,13 +70,13 @@ const patience = 15 * time.Second
 // check plays cases of a property, which gives what is wrong or nil.
 func check(t *testing.T, s scale, property func(t *tape) error) {
 	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = time.Now().UnixNano()
-	}
-	p := gopter.DefaultTestParametersWithSeed(seed)
+	seed := theSeed()
+	p := gopter.DefaultTestParametersWithSeed(seed + s.part)
 	p.MinSuccessfulTests = *casesFlag * max(1, s.times)
 	p.MinSize, p.MaxSize = s.choices/4, s.choices
+	if s.exactly > 0 {
+		p.MinSuccessfulTests, p.MinSize = s.exactly, s.choices
+	}
 	var failed time.Time
 	result := prop.ForAll(func(choices []uint8) string {
 		if !failed.IsZero() && time.Since(failed) > patience {
@@ -93,6 +96,22 @@ func check(t *testing.T, s scale, property func(t *tape) error) {
 		t.Errorf("%s after %d cases: %v %v\nthe case: %s\nagain: go test ./property_test -run '^%s$' -seed %d",
 			result.Status, result.Succeeded, result.Labels, result.Error, smallest(result), t.Name(), seed)
 	}
+}
+
+// theSeed is the one asked for, or a new one.
+func theSeed() int64 {
+	if *seedFlag != 0 {
+		return *seedFlag
+	}
+	return time.Now().UnixNano()
+}
+
+// randomTape is the n-th tape of a seed, for cases that are not made smaller.
+func randomTape(seed int64, n, choices int) tape {
+	t := make(tape, choices)
+	r := rand.NewChaCha8([32]byte(fmt.Appendf(nil, "%32d", seed*1_000_003+int64(n))[:32]))
+	r.Read(t)
+	return t
 }
 
 func smallest(r *gopter.TestResult) string {

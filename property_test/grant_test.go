@@ -1,7 +1,6 @@
 package property_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,9 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -221,179 +218,4 @@ func (w *world) meddle(t *tape) error {
 		return w.deleteRole(t)
 	}
 	return w.updateRole(t)
-}
-
-// Closure: nothing an agent creates can ever call a tool outside what root
-// granted. A manager is compromised, and with it everybody it spawns; they
-// make 30 calls of whatever they like, while groups come and go. Then no agent
-// below root sees, and at no time a handler ran, what root had not granted the
-// manager; and all is as the oracle says.
-func TestClosureOfACompromisedManager(t *testing.T) {
-	staff := newStaff(t)
-	check(t, scale{choices: 400, times: 3}, func(t *tape) error {
-		w, err := newCourt(staff)
-		if w == nil {
-			return err
-		}
-		defer w.Close()
-		plot, err := newPlot(t, w)
-		for i := 0; err == nil && i < 30; i++ {
-			err = plot.move(t)
-		}
-		if err != nil {
-			return err
-		}
-		return plot.check()
-	})
-}
-
-// plot is a compromised manager in a world.
-type plot struct {
-	*world
-	root, manager *agent
-	spoils        bound // what root granted: the manager's use and grant
-	grant         bound // what the manager may give
-}
-
-// newPlot has the operator make a rich role, and root a manager.
-func newPlot(t *tape, w *world) (*plot, error) {
-	p := &plot{world: w, root: w.oracle.agents[w.agents[0]]}
-	all := ids{"*"}
-	rich, err := w.CreateRole(context.Background(), call(operator), org.RoleSpec{Name: "rich"})
-	if err != nil {
-		return nil, err
-	}
-	if err := w.note(rich, &role{}, all, all); err != nil {
-		return nil, err
-	}
-	from := append(ids{toolgroups.Artifact}, groupIDs...)
-	use, grant := append(someOf(t, 3, from), toolgroups.OrgManagement), someOf(t, 5, from)
-	if !t.chance(3) {
-		grant = append(grant, toolgroups.OrgManagement)
-	}
-	v, err := w.plead(p.root, "create_role", rolePlea("manager", &use, &grant))
-	if err != nil || v.code != "" {
-		return nil, fmt.Errorf("root makes a manager: %q, %v", v.code, err)
-	}
-	use, grant = listed(toolgroups.Of(use...)), listed(toolgroups.Of(grant...))
-	if err := w.granted(v, p.root, use, grant); err != nil {
-		return nil, err
-	}
-	p.grant, p.spoils = w.oracle.bind(grant), w.oracle.bind(slices.Concat(use, grant))
-	if err := w.pleadAgent(p.root, identity.RoleID(v.body.ID)); err != nil {
-		return nil, err
-	}
-	p.manager = w.oracle.agents[w.agents[1]]
-	return p, nil
-}
-
-// gang lists the manager and whoever it, and they, spawned.
-func (p *plot) gang() []*agent {
-	return slices.DeleteFunc(p.oracle.living(p.agents), func(a *agent) bool { return a == p.root })
-}
-
-// move is one call by one of the gang or, once in seven, somebody else's
-// change of a group.
-func (p *plot) move(t *tape) error {
-	if t.chance(7) {
-		return p.desk.step(t)
-	}
-	a := oneOf(t, p.gang())
-	switch t.pick(7) {
-	case 0, 1:
-		return p.pleadRole(t, a)
-	case 2, 3:
-		return p.pleadSome(t, a)
-	case 4:
-		return p.lie(t, a)
-	case 5:
-		return p.strike(t, a)
-	}
-	return p.reach(t, a)
-}
-
-// lie asks for what no honest agent asks for; all of it must be refused.
-func (p *plot) lie(t *tape, a *agent) error {
-	ask := func(name string, args any) error {
-		v, err := p.plead(a, name, args)
-		if err == nil && v.code == "" {
-			err = fmt.Errorf("%s of %s by agent %s was granted", name, mustJSON(args), a.id)
-		}
-		return err
-	}
-	switch t.pick(5) {
-	case 0: // a name that passes for root's, or is another's
-		return ask("create_role", rolePlea(oneOf(t, []string{"root", "R\u043eot", "r\uff4fot", "manager", "rich"}), &ids{}, &ids{}))
-	case 1: // more than anybody below root has
-		return ask("create_role", rolePlea("mine "+identity.Fresh(), &ids{"alpha", "*"}, nil))
-	case 2:
-		return ask("spawn_agent", map[string]any{"roleId": oneOf(t, []string{"root", "operator", "config", "rich"}), "taskBrief": brief})
-	case 3: // under another's name
-		return ask("spawn_agent", map[string]any{"roleId": oneOf(t, p.roles), "taskBrief": brief, "parentAgentId": p.root.id})
-	}
-	return ask("create_role", map[string]any{"name": "x", "rolePrompt": "x", "toolGroups": ids{}, "createdBy": "root"})
-}
-
-// strike ends somebody, which an agent may do to those below it only.
-func (p *plot) strike(t *tape, a *agent) error {
-	target := oneOf(t, p.oracle.living(p.agents))
-	v, err := p.plead(a, "terminate_agent", map[string]any{"agentId": target.id})
-	if err != nil || v.code != "" {
-		return err
-	}
-	if !below(target, a) {
-		return fmt.Errorf("agent %s terminated %s, which is not below it", a.id, target.id)
-	}
-	p.oracle.end(target)
-	return nil
-}
-
-func below(a, ancestor *agent) bool {
-	for a = a.parent; a != nil; a = a.parent {
-		if a == ancestor {
-			return true
-		}
-	}
-	return false
-}
-
-// reach calls any tool; its handler runs only if root granted it.
-func (p *plot) reach(t *tape, a *agent) error {
-	name := oneOf(t, toolNames)
-	before := p.desk.runs.of(name)
-	if _, err := knock(p.Runtime, identity.ByAgent(a.id), name, `{}`); err != nil {
-		return err
-	}
-	if ran := p.desk.runs.of(name) > before; ran && !slices.Contains(p.oracle.tools(p.spoils), name) {
-		return fmt.Errorf("agent %s ran %s; root granted %v", a.id, name, p.oracle.tools(p.spoils))
-	}
-	return nil
-}
-
-// check looks at every agent there is, also those the plot does not know of.
-func (p *plot) check() error {
-	spoils, grant := p.oracle.tools(p.spoils), p.oracle.tools(p.grant)
-	living := p.Org().Agents("")
-	if len(living) != len(p.gang())+1 {
-		return fmt.Errorf("%d agents live, want root and %d", len(living), len(p.gang()))
-	}
-	for _, a := range living {
-		within := grant
-		switch a.ID {
-		case p.root.id:
-			continue
-		case p.manager.id:
-			within = spoils
-		}
-		seat := p.Gate().Bind(identity.ByAgent(a.ID))
-		if got := beyond(seat, within); len(got) > 0 {
-			return fmt.Errorf("agent %s sees %v; root granted %v", a.ID, got, within)
-		}
-	}
-	return p.checkSeats()
-}
-
-// beyond lists what a seat sees that is not within a list.
-func beyond(s *gate.Seat, within []string) []string {
-	return slices.DeleteFunc(definitionNames(s.Visible()), func(name string) bool { return slices.Contains(within, name) })
 }

@@ -181,13 +181,18 @@ func (w *witness) Finished(_ context.Context, calls []*gate.Admission) error {
 
 // knock takes one call to the gate for an agent and says how it ended.
 func knock(rt *runtime.Runtime, who identity.Principal, name, args string) (*gate.Admission, error) {
+	return ask(rt.Gate(), who, request(name, args))
+}
+
+// ask takes one call to a gate and says how it ended.
+func ask(g *gate.Gate, who identity.Principal, r gate.Request) (*gate.Admission, error) {
 	w := &witness{}
-	out, err := rt.Gate().Call(context.Background(), who, []gate.Request{request(name, args)}, w)
+	out, err := g.Call(context.Background(), who, []gate.Request{r}, w)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(out) != 1 || len(w.started) != 1 || len(w.finished) != 1:
-		return nil, fmt.Errorf("call of %s: %d outcomes, %d records of its start, %d of its end; want one of each", name, len(out), len(w.started), len(w.finished))
+		return nil, fmt.Errorf("call of %s: %d outcomes, %d records of its start, %d of its end; want one of each", r.Name, len(out), len(w.started), len(w.finished))
 	}
 	return out[0], nil
 }

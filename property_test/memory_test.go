@@ -109,6 +109,17 @@ func (m *memory) Record(_ context.Context, kind, key string) ([]byte, error) {
 	return m.records[kind+"\x00"+key], nil
 }
 
+// Entries implements journal.Records.
+func (m *memory) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		for r, err := range m.Records(ctx, kind, prefix) {
+			if !yield(journal.Entry{Key: r.Key, Size: len(r.Value)}, err) {
+				return
+			}
+		}
+	}
+}
+
 // Records implements journal.Records.
 func (m *memory) Records(_ context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {

@@ -74,6 +74,9 @@ func (r runs) of(name string) int64 {
 	return 0
 }
 
+// knows says whether a tool is one of the tests'.
+func (r runs) knows(name string) bool { return slices.Contains(toolNames, name) && r[name] != nil }
+
 // counted is a tool that takes any object and counts its runs.
 type counted struct {
 	definition tool.Definition

@@ -154,6 +154,9 @@ func (a *actor) ask(ctx context.Context) error {
 func (a *actor) acceptable(answer *model.Answer) error {
 	switch answer.Finish {
 	case model.Wait, model.End:
+		if len(answer.Calls) > 0 {
+			return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q and holds calls", answer.Finish)
+		}
 		return nil
 	case model.Calls, model.Continue:
 	default:

@@ -31,7 +31,8 @@ type Artifact struct {
 	Meta      json.RawMessage  `json:"meta,omitempty"`
 	Blob      string           `json:"blob"` // SHA-256 of the content, in hex
 	Binary    bool             `json:"binary,omitempty"`
-	Size      int              `json:"size"` // bytes of the content
+	Size      int              `json:"size"`                // bytes of the content
+	MediaType string           `json:"mediaType,omitempty"` // a guess from the content
 	Task      identity.TaskID  `json:"taskId"`
 	By        identity.AgentID `json:"agentId"`
 	CreatedAt time.Time        `json:"createdAt"`
@@ -39,6 +40,13 @@ type Artifact struct {
 
 // refPrefix begins a reference to an artifact.
 const refPrefix = "artifact:"
+
+// maxMeta is how many bytes the facts about an artifact may have: whoever
+// looks at its record gets all of them.
+const maxMeta = 64 << 10
+
+// ArtifactLimit implements builtin.Bounds.
+func (rt *Runtime) ArtifactLimit() int64 { return rt.config.Storage.ArtifactBytes }
 
 // PutArtifact implements builtin.Artifacts.
 func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
@@ -50,10 +58,13 @@ func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 	if content == nil {
 		content = a.Value
 	}
+	if err := rt.checkArtifact(content, a.Meta); err != nil {
+		return "", err
+	}
 	sum := sha256.Sum256(content)
 	record := Artifact{
 		ID: identity.Derive(string(c.ID), "artifact"), Type: a.Type, Meta: a.Meta,
-		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content),
+		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
 		Task: agent.Task, By: agent.ID, CreatedAt: rt.now(),
 	}
 	value, err := json.Marshal(record)
@@ -61,12 +72,23 @@ func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 		return "", fmt.Errorf("put artifact: %w", err)
 	}
 	err = rt.change(c.By, func(b *journal.Batch) error {
+		rt.blobs.named(record.Blob)
 		b.Put = []journal.Record{
 			{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
 		}
 		return nil
 	})
 	return refPrefix + record.ID, err
+}
+
+func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
+	if size := int64(len(content)); size > rt.config.Storage.ArtifactBytes {
+		return builtin.TooLarge(size, rt.config.Storage.ArtifactBytes)
+	}
+	if len(meta) > maxMeta {
+		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put what is long into the content", len(meta), maxMeta)
+	}
+	return nil
 }
 
 // GetArtifact implements builtin.Artifacts: artifacts belong to the task.

@@ -16,11 +16,12 @@ import (
 )
 
 // Setup is what the operator's configuration says about the organization.
-// Nil Default is all groups; zero Rounds is the Runtime's own limit.
+// Nil Default is all groups; a zero limit is the Runtime's own.
 type Setup struct {
 	RootPrompt string
 	Default    *toolgroups.Set // toolGroups of roles created without
 	Rounds     int
+	Storage    Storage
 	Roles      []org.RoleSpec
 	KeepRoles  bool // roles that are there stay as they are; Roles only fills in those that are missing
 }
@@ -34,6 +35,7 @@ func (rt *Runtime) Configure(s Setup) error {
 	if s.Rounds > 0 {
 		rt.config.Rounds = s.Rounds
 	}
+	rt.config.Storage = s.Storage.or(rt.config.Storage)
 	if s.Default == nil {
 		all := toolgroups.All()
 		s.Default = &all
@@ -122,6 +124,7 @@ func (rt *Runtime) dropRoles(keep map[string]bool) error {
 func (rt *Runtime) Keep(content []byte) (string, error) {
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
+	rt.blobs.keep(hash)
 	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindBlob, Key: hash, Value: content}}})
 	return hash, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -15,35 +16,34 @@ import (
 // says otherwise.
 const contextWindow = 128_000
 
-// ContextUsage implements builtin.Contexts: the input the provider counted
+// ContextUsage implements builtin.Contexts: the tokens the provider counted
 // with its last answer and an estimate of what came since, or an estimate of
-// all.
+// all that the model is sent.
 func (rt *Runtime) ContextUsage(_ context.Context, id identity.AgentID) (used, limit int, err error) {
 	a, err := rt.atWork(id)
 	if err != nil {
 		return 0, 0, err
 	}
-	return tokens(a.state), contextWindow, nil
+	r := a.request(rt.gate.Bind(identity.ByAgent(id)))
+	return a.state.usage.with(r), contextWindow, nil
 }
 
 // Compress implements builtin.Contexts. It changes what the model is sent,
 // never the record, and keeps every call together with its results.
-func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep int) (before, after int, err error) {
+func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
 	a, err := rt.atWork(c.By.Agent)
 	if err != nil {
-		return 0, 0, err
+		return builtin.Compression{}, err
 	}
-	dropped := 0
-	if a.state.compact != nil {
-		dropped = a.state.compact.Items
+	if a.state.squeezed.call == c.ID { // by an earlier try of this call
+		return a.state.squeezed.Compression, nil
 	}
-	before = len(a.state.items) - dropped
-	cut := cutAt(a.state.items, len(a.state.items)-keep)
-	if cut <= dropped {
-		return before, before, nil
+	cut := a.state.cut(keep)
+	if cut <= a.state.gone() {
+		return builtin.Compression{Before: a.state.sent(), After: a.state.sent()}, nil
 	}
-	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Summary: summary, Items: cut})}})
-	return before, len(a.state.items) - cut + 1, err
+	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Call: c.ID, Summary: summary, Items: cut})}})
+	return a.state.squeezed.Compression, err
 }
 
 // atWork finds the actor of an agent that is calling a tool: the caller runs
@@ -58,43 +58,113 @@ func (rt *Runtime) atWork(id identity.AgentID) (*actor, error) {
 	return a, nil
 }
 
-// cutAt moves a cut back to where it splits no answer from its results.
-func cutAt(items []model.Item, at int) int {
-	at = max(0, at)
-	for at > 0 && at < len(items) && items[at].Result != nil {
+// squeezed is what the last compression did, and which call asked for it.
+type squeezed struct {
+	builtin.Compression
+	call identity.CallID
+}
+
+// compressed puts a summary in the place of the first items.
+func (s *state) compressed(b journal.ContextCompressed) {
+	before := s.sent()
+	s.compact = &model.Compact{Summary: b.Summary, Items: min(b.Items, len(s.items))}
+	s.squeezed = squeezed{builtin.Compression{Done: true, Before: before, After: s.sent()}, b.Call}
+	s.usage = usage{tokens: estimate(b.Summary)}
+	for _, item := range s.items[s.compact.Items:] { // what was counted before counted more
+		s.usage.tokens += size(item)
+	}
+}
+
+// gone counts the items that the model is no longer sent.
+func (s *state) gone() int {
+	if s.compact == nil {
+		return 0
+	}
+	return s.compact.Items
+}
+
+// sent counts what the model is sent: the items left, and the summary.
+func (s *state) sent() int {
+	if s.compact == nil {
+		return len(s.items)
+	}
+	return len(s.items) - s.compact.Items + 1
+}
+
+// cut says how many items to take away so that keep stay, or as many more as
+// it takes to leave no result without its call: an answer whose calls are
+// still open stays too.
+func (s *state) cut(keep int) int {
+	at := len(s.items) - max(0, keep)
+	for at > 0 && !s.whole(at) {
 		at--
 	}
-	return at
+	return max(0, at)
 }
 
-// tokens estimates a conversation's length: four bytes are a token.
-func tokens(s *state) int {
-	from, sum := 0, 0
-	if s.compact != nil {
-		from, sum = s.compact.Items, len(s.compact.Summary)/4
+// whole says whether no answer before a place has results at or behind it.
+func (s *state) whole(at int) bool {
+	if at < len(s.items) {
+		return s.items[at].Result == nil
 	}
-	for i := len(s.items) - 1; i >= from; i-- {
-		item := s.items[i]
-		if item.Answer != nil && item.Answer.Usage.Input > 0 {
-			return sum + item.Answer.Usage.Input + item.Answer.Usage.Output
-		}
-		sum += size(item) / 4
-	}
-	return sum
+	return len(s.pending) == 0
 }
 
+// usage is how long a conversation is, in tokens.
+type usage struct {
+	tokens  int
+	counted bool // by the provider: system prompt and tools are in it
+}
+
+// add takes in an item; an answer whose provider counted counts for all.
+func (u *usage) add(item model.Item) {
+	if a := item.Answer; a != nil && a.Usage.Input > 0 {
+		*u = usage{a.Usage.Input + max(0, a.Usage.Output), true}
+		return
+	}
+	u.tokens += size(item)
+}
+
+// with completes a usage by what every request has beside the conversation.
+func (u usage) with(r model.Request) int {
+	if u.counted {
+		return u.tokens
+	}
+	return u.tokens + estimate(r.System) + len(r.ToolJSON)/bytesPerToken
+}
+
+// size estimates the tokens of an item.
 func size(item model.Item) int {
+	const around = 16 // who wrote it, which call it belongs to
 	switch {
 	case item.Message != nil:
-		return len(item.Message.Payload)
+		return around + estimate(item.Message.Payload)
 	case item.Result != nil:
-		return len(item.Result.Content)
+		return around + estimate(item.Result.Content)
 	}
-	n := len(item.Answer.Text)
+	n := estimate(item.Answer.Text) + estimate(item.Answer.Value)
 	for _, c := range item.Answer.Calls {
-		n += len(c.Name) + len(c.Args)
+		n += around + estimate(c.Name) + estimate(c.Args)
 	}
 	return n
+}
+
+const bytesPerToken = 4
+
+// estimate gives the tokens of a text: four ASCII characters are one, and so
+// is every other character, since tokenizers know fewer words of other
+// alphabets.
+func estimate[T ~string | ~[]byte](text T) int {
+	ascii, other := 0, 0
+	for i := range len(text) {
+		switch b := text[i]; {
+		case b < 0x80:
+			ascii++
+		case b >= 0xC0: // the first byte of a character
+			other++
+		}
+	}
+	return (ascii+bytesPerToken-1)/bytesPerToken + other
 }
 
 // Print implements builtin.Console.

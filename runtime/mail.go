@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/rolecall/rolecall/builtin"
@@ -17,44 +18,108 @@ import (
 // User is the recipient outside the organization, and its name as a sender.
 const User = "user"
 
-// Send implements builtin.Messages. An agent writes to those org.MayMessage
+// maxPost bounds the bytes of one call's messages together.
+const maxPost = 8 << 20
+
+// Send is SendAll to one recipient.
+func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
+	sent, err := rt.SendAll(ctx, c, []string{to}, payload, delay)
+	if err != nil {
+		return builtin.Sent{}, err
+	}
+	return sent[0], nil
+}
+
+// SendAll implements builtin.Messages. An agent writes to those org.MayMessage
 // says, to root and to user; the operator to every agent, as user. A message
 // with a delay is delivered when it is due.
-func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
+func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]builtin.Sent, error) {
 	c = identified(c)
-	m := model.Message{ID: identity.Derive(string(c.ID), "message"), From: User, To: to, Payload: payload, CreatedAt: rt.now()}
-	sent := builtin.Sent{MessageID: m.ID}
+	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
+	letters, sent, err := rt.address(c, m, to)
+	if err != nil {
+		return nil, err
+	}
 	var due time.Time
 	if delay > 0 {
 		due = m.CreatedAt.Add(delay)
-		sent.Due = &due
 	}
-	if err := rt.address(c.By, &m); err != nil {
-		return sent, err
+	before, err := rt.sentBefore(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case before != nil:
+		return dated(sent, dueOf(before)), nil
 	}
-	if before, err := rt.sentBefore(ctx, c); before != nil || err != nil {
-		sent.Due = dueOf(before)
-		return sent, err
-	}
-	if rt.hold(m.Task) {
-		defer rt.release(m.Task)
-	}
-	err := rt.change(c.By, func(b *journal.Batch) error {
-		if err := rt.maySend(c.By, m.To); err != nil {
-			return err
-		}
-		rt.send(b, c.By, m, due)
-		return nil
-	})
-	return sent, err
+	return dated(sent, due), rt.post(c.By, letters, due)
 }
 
-// address completes sender, task and recipient; "root" is the task's root.
-func (rt *Runtime) address(by identity.Principal, m *model.Message) error {
+// post commits letters, all or none.
+func (rt *Runtime) post(by identity.Principal, letters []model.Message, due time.Time) error {
+	for _, m := range letters {
+		if rt.hold(m.Task) {
+			defer rt.release(m.Task)
+		}
+	}
+	return rt.change(by, func(b *journal.Batch) error {
+		for _, m := range letters {
+			if err := rt.maySend(by, m.To); err != nil {
+				return err
+			}
+		}
+		for _, m := range letters {
+			rt.send(b, by, m, due)
+		}
+		return nil
+	})
+}
+
+// address makes a letter of m for everybody in to, and says which letter each
+// is sent. Of somebody named twice there is one.
+func (rt *Runtime) address(c tool.Call, m model.Message, to []string) (letters []model.Message, sent []builtin.Sent, err error) {
+	known := map[string]string{}
+	for i, name := range to {
+		m.To = name
+		if err := rt.direct(c.By, &m); err != nil {
+			return nil, nil, err
+		}
+		if known[m.To] == "" {
+			m.ID = letterID(c.ID, i)
+			known[m.To] = m.ID
+			letters = append(letters, m)
+		}
+		sent = append(sent, builtin.Sent{MessageID: known[m.To]})
+	}
+	if n := len(letters); n > 1 && n*len(m.Payload) > maxPost {
+		return nil, nil, errcode.New(errcode.InvalidArguments, "send %d bytes to %d agents: one call may send %d bytes in all; put the payload into an artifact and send its reference", len(m.Payload), n, maxPost)
+	}
+	return letters, sent, nil
+}
+
+// letterID gives the id of the i-th letter of a call.
+func letterID(call identity.CallID, i int) string {
+	if i == 0 {
+		return identity.Derive(string(call), "message")
+	}
+	return identity.Derive(string(call), "message", strconv.Itoa(i))
+}
+
+// dated says when messages are due; those without delay are not dated.
+func dated(sent []builtin.Sent, due time.Time) []builtin.Sent {
+	for i := range sent {
+		if !due.IsZero() {
+			sent[i].Due = &due
+		}
+	}
+	return sent
+}
+
+// direct completes sender, task and recipient; "root" is the task's root.
+func (rt *Runtime) direct(by identity.Principal, m *model.Message) error {
 	if by.Kind != identity.Agent {
 		a, ok := rt.org.Agent(identity.AgentID(m.To))
 		if !ok {
-			return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", m.To).With("to", m.To)
+			return nobody(m.To)
 		}
 		m.Task = a.Task
 		return nil
@@ -70,11 +135,15 @@ func (rt *Runtime) address(by identity.Principal, m *model.Message) error {
 	return nil
 }
 
+func nobody(to string) error {
+	return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
+}
+
 // maySend is asked inside the commit.
 func (rt *Runtime) maySend(by identity.Principal, to string) error {
 	if by.Kind != identity.Agent {
 		if _, ok := rt.org.Agent(identity.AgentID(to)); !ok {
-			return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
+			return nobody(to)
 		}
 		return nil
 	}
@@ -116,7 +185,7 @@ func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.Messag
 	if !again {
 		return nil, nil
 	}
-	id := identity.Derive(string(c.ID), "message")
+	id := letterID(c.ID, 0)
 	for e, err := range rt.store.Read(ctx, c.By.Agent, 0) {
 		if err != nil {
 			return nil, err
@@ -128,14 +197,11 @@ func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.Messag
 	return nil, nil
 }
 
-// dueOf gives when a message is due; nil when it was sent without delay.
-func dueOf(m *journal.MessageSent) *time.Time {
-	if m == nil || m.Due == "" {
-		return nil
-	}
+// dueOf gives when a message is due; zero when it was sent without delay.
+func dueOf(m *journal.MessageSent) time.Time {
 	due, err := time.Parse(time.RFC3339Nano, m.Due)
 	if err != nil {
-		return nil
+		return time.Time{}
 	}
-	return &due
+	return due
 }

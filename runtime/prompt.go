@@ -3,8 +3,10 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
@@ -23,13 +25,60 @@ func (rt *Runtime) prompt(a org.Agent, tools []string) string {
 		brief, _ := json.MarshalIndent(a.Brief, "", "  ") // a brief always marshals
 		section(&p, "Your task brief", string(brief))
 	}
-	section(&p, "Whom you may write to", "your parent, agents you spawned and theirs, root, user"+collaborators(a))
+	if slices.Contains(tools, "send_message") {
+		section(&p, "Whom you may write to", "your parent, agents you spawned and theirs, root, user"+collaborators(a))
+	}
 	section(&p, "Your tools", orNone(strings.Join(tools, ", ")))
-	if granted := rt.grantable(a.ID); granted != "" {
-		section(&p, "Tool groups you may give to roles you create", granted)
+	if slices.Contains(tools, "create_role") {
+		section(&p, "Tool groups you may give to roles you create", orNone(rt.grantable(a.ID)))
 	}
 	return p.String()
 }
+
+// errand is for the prompt of a compressed agent that has no brief: what it
+// was asked for first is in the part it no longer sees.
+func (a *actor) errand() string {
+	if a.state.gone() == 0 || a.agent.Parent != "" {
+		return ""
+	}
+	var p strings.Builder
+	if m := a.state.items[0].Message; m != nil {
+		section(&p, "What you were asked for", short(string(m.Payload), maxErrand))
+	}
+	return p.String()
+}
+
+// fullness is for the prompt of an agent whose context is filling up.
+func fullness(used int, tools []string) string {
+	level := builtin.ContextLevel(used, contextWindow)
+	if level == builtin.ContextNormal {
+		return ""
+	}
+	advice := "You have no tool to compress it: come to an end of your work, or hand it on."
+	if slices.Contains(tools, "compress_context") {
+		advice = "Call compress_context now, with everything you still need in the summary."
+	}
+	var p strings.Builder
+	section(&p, "Your context", fmt.Sprintf("%s: about %d of %d tokens are used. %s", level, used, contextWindow, advice))
+	return p.String()
+}
+
+// What a prompt shows of texts that others wrote, in bytes.
+const (
+	maxErrand = 20_000
+	maxLine   = 500
+)
+
+// short cuts a text.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " …"
+}
+
+// line makes one line of a text, so that it cannot pass for a section.
+func line(text string) string { return short(strings.Join(strings.Fields(text), " "), maxLine) }
 
 func section(p *strings.Builder, title, text string) {
 	fmt.Fprintf(p, "\n## %s\n%s\n", title, strings.TrimSpace(text))
@@ -45,7 +94,7 @@ func orNone(text string) string {
 func collaborators(a org.Agent) string {
 	var b strings.Builder
 	for _, c := range a.Brief.Collaborators {
-		fmt.Fprintf(&b, "\n- %s (%s) %s", c.Agent, c.Role, c.Description)
+		b.WriteString("\n- " + line(fmt.Sprintf("%s (%s) %s", c.Agent, c.Role, c.Description)))
 	}
 	return b.String()
 }
@@ -56,7 +105,7 @@ func (rt *Runtime) grantable(id identity.AgentID) string {
 	var b strings.Builder
 	for _, g := range rt.config.Groups.Snapshot().Groups() {
 		if set.Has(g.ID) {
-			fmt.Fprintf(&b, "- %s: %s (%s)\n", g.ID, g.Description, strings.Join(g.Tools, ", "))
+			fmt.Fprintf(&b, "- %s: %s (%s)\n", g.ID, line(g.Description), orNone(strings.Join(g.Tools, ", ")))
 		}
 	}
 	return b.String()

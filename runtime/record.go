@@ -106,7 +106,7 @@ func decided(c *gate.Admission) journal.ToolCall {
 
 func outcome(c *gate.Admission) journal.Body {
 	if c.Result.IsError {
-		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: c.Result.JSON()}
+		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: asStored(c.Result.JSON())}
 	}
-	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: c.Result.JSON()}
+	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: asStored(c.Result.JSON())}
 }

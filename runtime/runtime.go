@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -38,6 +39,7 @@ type Config struct {
 	Rounds     int    // answers in one turn that do not end it; 0 is 200
 	Workspaces string // where agents' own workspaces are made; "" is nowhere
 	Data       string // the data directory, which no task's workspace may hold; "" when there is none
+	Storage    Storage
 
 	Console io.Writer        // where console_print writes; nil discards
 	Log     *slog.Logger     // nil discards
@@ -52,6 +54,8 @@ type Runtime struct {
 	org    *org.Org
 	gate   *gate.Gate
 	log    *slog.Logger
+	spaces builtin.Spaces
+	blobs  blobs
 
 	life     context.Context // ends with Close
 	close    context.CancelCauseFunc
@@ -111,6 +115,7 @@ func (c *Config) complete() error {
 	if c.Rounds == 0 {
 		c.Rounds = 200
 	}
+	c.Storage = c.Storage.or(defaultStorage)
 	if c.Console == nil {
 		c.Console = io.Discard
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -18,6 +19,8 @@ type state struct {
 	rounds   int // answers since the turn began that did not end it
 	tools    []string
 	compact  *model.Compact
+	squeezed squeezed
+	usage    usage
 
 	pending []model.Call                    // calls of the last answer without an outcome
 	started map[identity.CallID]tool.Effect // those of them whose intent is on record
@@ -50,7 +53,7 @@ func (s *state) apply(e journal.Event) {
 	s.seq = max(s.seq, e.Seq)
 	switch b := e.Body.(type) {
 	case journal.MessageTaken:
-		s.items = append(s.items, model.Item{Message: &b.Message})
+		s.add(model.Item{Message: &b.Message})
 		s.messages++
 		s.news = true
 	case journal.ModelAnswered:
@@ -64,15 +67,20 @@ func (s *state) apply(e journal.Event) {
 	case journal.ToolError:
 		s.ended(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
 	case journal.ContextCompressed:
-		s.compact = &model.Compact{Summary: b.Summary, Items: b.Items}
+		s.compressed(b)
 	case journal.Failed:
 		s.failed(b)
 	}
 }
 
+func (s *state) add(item model.Item) {
+	s.items = append(s.items, item)
+	s.usage.add(item)
+}
+
 func (s *state) answered(b journal.ModelAnswered) {
 	a := b.Answer
-	s.items = append(s.items, model.Item{Answer: &a})
+	s.add(model.Item{Answer: &a})
 	s.answers++
 	s.last = b
 	if a.Tools != nil {
@@ -103,7 +111,7 @@ func (s *state) start(id identity.CallID, effect tool.Effect) {
 }
 
 func (s *state) ended(r model.Result) {
-	s.items = append(s.items, model.Item{Result: &r})
+	s.add(model.Item{Result: &r})
 	rest := make([]model.Call, 0, len(s.pending))
 	for _, c := range s.pending {
 		if c.ID != r.Call {
@@ -115,16 +123,29 @@ func (s *state) ended(r model.Result) {
 	s.news = len(rest) == 0
 }
 
-// failed ends the turn: what was read is behind, open calls are dropped.
+// failed ends the turn: what was read is behind, open calls are dropped, which
+// is their result.
 func (s *state) failed(b journal.Failed) {
 	s.behind = s.messages
 	if b.Read > 0 {
 		s.behind = b.Read
 	}
+	for _, c := range s.pending {
+		s.add(model.Item{Result: s.dropped(c)})
+	}
 	end := model.Answer{Finish: model.End, Read: s.behind}
-	s.items = append(s.items, model.Item{Answer: &end})
+	s.add(model.Item{Answer: &end})
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
 	s.news, s.rounds = s.behind < s.messages, 0
+}
+
+// dropped is the result of a call whose turn ended before it did.
+func (s *state) dropped(c model.Call) *model.Result {
+	err := errcode.New(errcode.TurnAborted, "%s was not called: the turn ended before", c.Name)
+	if _, started := s.started[c.ID]; started {
+		err = errcode.New(errcode.ToolInterrupted, "%s was started and the turn ended: it may or may not have acted; look before you call it again", c.Name)
+	}
+	return &model.Result{Call: c.ID, Tool: c.Name, Content: tool.Failure(c.Name, err).JSON(), IsError: true}
 }

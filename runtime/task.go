@@ -97,7 +97,7 @@ func (rt *Runtime) rouse(ctx context.Context, id identity.TaskID) error {
 			rt.schedule(m)
 		}
 	}
-	runnable, err := rt.store.Runnable(ctx)
+	runnable, err := rt.runnable(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,17 +281,29 @@ func (rt *Runtime) ending(task org.Task, status org.TaskStatus, result json.RawM
 // logged: it must not hold up the others.
 func (rt *Runtime) delayed(ctx context.Context) ([]journal.Message, error) {
 	list, err := rt.store.Delayed(ctx)
-	if errors.Is(err, journal.ErrDamaged) {
-		rt.log.Error("delayed messages left out", "error", err)
-		err = nil
+	return list, rt.passDamaged(err, "delayed messages left out")
+}
+
+// runnable lists the agents of all tasks that have unfinished business, as
+// delayed does mail.
+func (rt *Runtime) runnable(ctx context.Context) ([]identity.AgentID, error) {
+	list, err := rt.store.Runnable(ctx)
+	return list, rt.passDamaged(err, "marks of agents left out")
+}
+
+// passDamaged logs an error over damaged entries and takes it away.
+func (rt *Runtime) passDamaged(err error, what string) error {
+	if !errors.Is(err, journal.ErrDamaged) {
+		return err
 	}
-	return list, err
+	rt.log.Error(what, "error", err)
+	return nil
 }
 
 // clear drops the unread and the delayed mail of a task that ends.
 func (rt *Runtime) clear(b *journal.Batch, id identity.TaskID) error {
 	ctx := context.WithoutCancel(rt.life)
-	runnable, err := rt.store.Runnable(ctx)
+	runnable, err := rt.runnable(ctx)
 	if err != nil {
 		return err
 	}

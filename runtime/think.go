@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
@@ -47,9 +48,25 @@ func (a *actor) name(calls []model.Call) {
 			c.Args = json.RawMessage(`{}`)
 		case !storable(c.Args): // quoted, so that the record stays JSON and the gate refuses it
 			c.Args, _ = json.Marshal(string(c.Args))
+		default:
+			c.Args = asStored(c.Args)
 		}
+		c.Name, c.Provider = valid(c.Name), valid(c.Provider)
 	}
 }
+
+// asStored gives JSON as the journal gives it back: a process that starts
+// anew then sends a model the same bytes.
+func asStored(doc json.RawMessage) json.RawMessage {
+	text, err := json.Marshal(doc)
+	if doc == nil || err != nil {
+		return doc
+	}
+	return text
+}
+
+// valid gives text as the journal gives it back.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // storable says whether a document is JSON that can be read again also from
 // inside a record: encoding/json gives up past some depth.
@@ -64,11 +81,13 @@ func (a *actor) request(seat *gate.Seat) model.Request {
 	for i, d := range visible {
 		names[i] = d.Name
 	}
-	return model.Request{
+	r := model.Request{
 		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
-		System: a.rt.prompt(a.agent, names),
+		System: a.rt.prompt(a.agent, names) + a.errand(),
 		Items:  slices.Clip(a.state.items), Tools: names, ToolJSON: seat.Wire(), Compact: a.state.compact,
 	}
+	r.System += fullness(a.state.usage.with(r), names)
+	return r
 }
 
 // collect reads a model's answer to its end. What the model breaks is its failure.
@@ -93,6 +112,7 @@ func collect(ctx context.Context, m model.Model, r model.Request) (answer *model
 		return nil, errcode.New(errcode.LLMCallFailed, "the value of the model's answer is not JSON, or nested too deep")
 	}
 	own := *answer
+	own.Text, own.Value = valid(own.Text), asStored(own.Value)
 	own.Calls = slices.Clone(answer.Calls)
 	return &own, nil
 }

@@ -178,6 +178,11 @@ func TestATurnThatEndsInAnErrorIsToldToTheParent(t *testing.T) {
 		{"calls of nothing", func(context.Context, model.Request) (model.Answer, error) {
 			return model.Answer{Finish: model.Calls}, nil
 		}, errcode.LLMCallFailed},
+		{"an end with calls", func(context.Context, model.Request) (model.Answer, error) {
+			a := do("put_artifact", obj{"type": "t", "content": 1})
+			a.Finish = model.End
+			return a, nil
+		}, errcode.LLMCallFailed},
 		{"a value that is no JSON", func(context.Context, model.Request) (model.Answer, error) {
 			return model.Answer{Finish: model.End, Value: json.RawMessage(`{"a":`)}, nil
 		}, errcode.LLMCallFailed},

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +43,31 @@ func (rt *Runtime) Workspace(_ context.Context, id identity.AgentID) (*builtin.W
 	if err != nil {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of agent %q cannot be opened", id)
 	}
-	return &builtin.Workspace{Root: root, ReadOnly: task.ReadOnly}, nil
+	if dir, err = resolved(dir); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &builtin.Workspace{Root: root, ReadOnly: task.ReadOnly, Space: rt.spaces.Of(dir, rt.quota())}, nil
+}
+
+// resolved gives the one name of a directory.
+func resolved(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the workspace: %w", err)
+	}
+	return dir, nil
+}
+
+func (rt *Runtime) quota() builtin.Quota {
+	return builtin.Quota{Bytes: rt.config.Storage.WorkspaceBytes, Files: rt.config.Storage.WorkspaceFiles}
+}
+
+// May implements builtin.Bounds.
+func (rt *Runtime) May(by identity.Principal, tool string) bool {
+	return rt.gate.Bind(by).Authorize(tool).Allowed()
 }
 
 // mayServe refuses a workspace that holds the data directory: who may write

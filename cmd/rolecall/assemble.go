@@ -19,6 +19,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/sandbox"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -40,7 +41,9 @@ type house struct {
 
 	models  map[string]model.Model // by name
 	preset  string                 // the organization's model
+	command config.Command         // what the configuration says of programs
 	closers []io.Closer
+	network builtin.NetworkPolicy // what requests may reach; nothing until there is a configuration
 
 	screen *screen // where a task is shown; nil when none is
 }
@@ -59,12 +62,28 @@ func assemble(c *common, a assembly) (*house, error) {
 	})
 	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
-		err = errors.Join(builtin.Register(h.groups, h.rt, builtin.Options{}), ship(&h.kinds))
+		err = errors.Join(builtin.Register(h.groups, h.rt, h.options(c)), ship(&h.kinds))
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// options is what the configuration says, from when it is in force, of the
+// tools that reach out of the process.
+func (h *house) options(c *common) builtin.Options {
+	return builtin.Options{
+		Launcher: c.launcher, Commands: h.commands,
+		Network: func() builtin.NetworkPolicy { return h.network },
+	}
+}
+
+func (h *house) commands() builtin.Commands {
+	return builtin.Commands{
+		Open: h.command.Open, Readable: h.command.Readable, Env: h.command.Env,
+		Limits: sandbox.Limits(h.command.Limits),
+	}
 }
 
 // ship lists the kinds of module that this build has.
@@ -138,6 +157,7 @@ func (h *house) furnish(ctx context.Context, cfg *config.Config, loaded error) e
 	faults := h.loadModules(ctx, cfg)
 	faults = append(faults, h.groupFaults(cfg)...)
 	faults = append(faults, h.makeModels(cfg)...)
+	h.network = networkPolicy(cfg.Network)
 	return config.Join(loaded, faults...)
 }
 
@@ -179,14 +199,19 @@ func setup(cfg *config.Config) runtime.Setup {
 		RootPrompt: cfg.Organization.RootPrompt,
 		Default:    groupSet(cfg.Organization.DefaultToolGroups),
 		Rounds:     cfg.Organization.Limits.Rounds,
+		Storage:    storage(cfg.Organization.Limits),
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Prompt: r.Prompt, Model: r.Model,
-			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.Limits{Rounds: r.Limits.Rounds},
+			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.Limits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
 		})
 	}
 	return s
+}
+
+func storage(l config.OrganizationLimits) runtime.Storage {
+	return runtime.Storage{WorkspaceBytes: l.WorkspaceBytes, WorkspaceFiles: l.WorkspaceFiles, ArtifactBytes: l.ArtifactBytes}
 }
 
 // groupSet gives a configured list of groups; nil when it is left out.

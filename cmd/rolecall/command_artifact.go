@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/identity"
@@ -27,7 +21,7 @@ func newArtifactCommand(c *common) *cobra.Command {
 are named by id or by reference (artifact:ID).`,
 		Example: `  rolecall artifact list
   rolecall artifact get artifact:5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md`,
-	}, newArtifactListCommand(c), newArtifactShowCommand(c), newArtifactGetCommand(c))
+	}, newArtifactListCommand(c), newArtifactShowCommand(c), newArtifactGetCommand(c), newArtifactSweepCommand(c))
 }
 
 func newArtifactListCommand(c *common) *cobra.Command {
@@ -54,8 +48,11 @@ func artifactListFunc(ctx context.Context, out io.Writer, client *gateway.Client
 
 func newArtifactShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ARTIFACT",
-		Short:   "Show what is known of one artifact",
+		Use:   "show ARTIFACT",
+		Short: "Show what is known of one artifact, and how it begins",
+		Long: `Show what is known of one artifact and how it begins: the first lines of a
+text, the size of a picture, the first bytes of anything else. With --json the
+record alone.`,
 		Example: "  rolecall artifact show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1",
 		Args:    exactly(1, "one artifact id"),
 		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
@@ -69,62 +66,50 @@ func artifactShowFunc(ctx context.Context, out io.Writer, client *gateway.Client
 	if err != nil {
 		return err
 	}
-	return printOne(out, asJSON, a, fields{
-		{"id", a.ID}, {"type", a.Type}, {"bytes", strconv.Itoa(a.Size)}, {"binary", strconv.FormatBool(a.Binary)}, {"sha256", a.Blob},
-		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", moment(a.CreatedAt)}, {"meta", string(a.Meta)},
-	})
-}
-
-func newArtifactGetCommand(c *common) *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use:   "get ARTIFACT",
-		Short: "Write the content of one artifact to stdout or a file",
-		Long: `Write the content of one artifact: a text as it is, bytes as they are,
-anything else as JSON. On a terminal nothing is written that could act on it;
-into a file or a pipe every byte is.`,
-		Example: `  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1
-  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md`,
-		Args: exactly(1, "one artifact id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.json {
-				return usageError{errors.New("artifact get writes the content itself; artifact show --json gives the record")}
-			}
-			return connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
-				return artifactGetFunc(ctx, c.out, client, args[0], file)
-			})(cmd, args)
-		},
+	if asJSON {
+		return printJSON(out, a)
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`")
-	return cmd
-}
-
-func artifactGetFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref, file string) error {
-	content, err := client.Content(ctx, ref)
+	content, err := client.Content(ctx, a.ID)
 	if err != nil {
 		return err
 	}
-	if file != "" {
-		return os.WriteFile(file, content, 0o666)
-	}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		if content, err = forTerminal(content); err != nil {
-			return err
-		}
-	}
-	_, err = out.Write(content)
-	return err
+	return fields{
+		{"id", a.ID}, {"type", a.Type}, {"bytes", strconv.Itoa(a.Size)}, {"mediaType", a.MediaType}, {"sha256", a.Blob},
+		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", moment(a.CreatedAt)}, {"meta", string(a.Meta)},
+		{"preview", preview(a, content)},
+	}.print(out)
 }
 
-// forTerminal takes from a text what could act on a terminal and ends it with
-// a line break; it refuses what is no text.
-func forTerminal(content []byte) ([]byte, error) {
-	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
-		return nil, fmt.Errorf("the content is no text; write it to a file with -o FILE, or into a pipe")
+func newArtifactSweepCommand(c *common) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Remove stored contents that nothing names any more",
+		Long: `Remove stored contents that no artifact, no task and no event names, such as
+the configuration of a task that was killed before it began. Artifacts stay.
+The data directory's file keeps its size; what is freed is used again.`,
+		Example: "  rolecall artifact gc --dry-run\n  rolecall artifact gc",
+		Args:    exactly(0, "no arguments"),
+		RunE: connected(c, changes, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			return artifactSweepFunc(ctx, c.out, client, dryRun, c.json)
+		}),
 	}
-	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = clean(line)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
+	return cmd
+}
+
+func artifactSweepFunc(ctx context.Context, out io.Writer, client *gateway.Client, dryRun, asJSON bool) error {
+	swept, err := client.Sweep(ctx, dryRun)
+	if err != nil {
+		return err
 	}
-	return []byte(strings.Join(lines, "\n") + "\n"), nil
+	if asJSON {
+		return printJSON(out, swept)
+	}
+	verb := "removed"
+	if dryRun {
+		verb = "would remove"
+	}
+	_, err = fmt.Fprintf(out, "%s %d stored contents of %d bytes\n", verb, swept.Contents, swept.Bytes)
+	return err
 }

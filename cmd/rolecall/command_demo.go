@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/examples"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/sandbox"
 )
 
 // The demo's organization and what it works on.
@@ -53,6 +54,10 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		return err
 	}
 	spec := org.TaskSpec{Text: demoTask, Caller: identity.ByOperator("cli"), Workspace: dir}
+	if err := withoutWalls(ctx, c); err != nil {
+		cfg.Command.Open = true
+		fmt.Fprintf(c.err, "%v; the demo's own scripts run without one\n", err)
+	}
 	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
 		before := h.store.Seq()
 		id, err := h.start(ctx, spec, cfg)
@@ -65,6 +70,12 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		demoNext(c, filepath.Join(dir, demoReport), id)
 		return nil
 	})
+}
+
+// withoutWalls says why this system gives no sandbox; nil when it does.
+func withoutWalls(ctx context.Context, c *common) error {
+	_, err := c.launcher.Run(ctx, sandbox.Job{Argv: []string{"true"}})
+	return err
 }
 
 // demoConfig reads the demo's organization from the binary.

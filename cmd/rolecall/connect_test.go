@@ -17,7 +17,7 @@ import (
 func rolecall(t *testing.T, dir string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, talk bytes.Buffer
-	c := &common{in: strings.NewReader(""), out: &out, err: &talk, env: func(string) (string, bool) { return "", false }}
+	c := &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &talk, env: func(string) (string, bool) { return "", false }}
 	status = run(t.Context(), c, append([]string{"--data", dir}, args...))
 	return status, out.String(), talk.String()
 }
@@ -76,7 +76,7 @@ func TestLookingUnderAConfigurationChangesNothing(t *testing.T) {
 
 func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	dir := t.TempDir()
-	c := &common{data: dir, err: &bytes.Buffer{}}
+	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
 	h, err := assemble(c, assembly{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // The demo's report must have the figures that an independent count of the
 // same log has.
 func TestDemoReportAgreesWithAnIndependentCount(t *testing.T) {
-	c := &common{out: new(bytes.Buffer), err: new(bytes.Buffer), env: os.LookupEnv}
+	c := &common{launcher: launcher, out: new(bytes.Buffer), err: new(bytes.Buffer), env: os.LookupEnv}
 	dir := t.TempDir()
 	if status := run(t.Context(), c, []string{"demo", "--data", dir}); status != 0 {
 		t.Fatalf("status %d: %s", status, c.err)

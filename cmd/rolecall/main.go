@@ -18,13 +18,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/sandbox"
 )
 
 func main() {
+	launcher := sandbox.Enter(builtin.Programs())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	c := &common{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
+	c := &common{launcher: launcher, in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	status := run(ctx, c, os.Args[1:])
 	stop()
@@ -38,6 +41,7 @@ type common struct {
 	json    bool
 	verbose bool
 
+	launcher *sandbox.Launcher
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)

@@ -1,18 +1,29 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/sandbox"
 )
+
+var launcher *sandbox.Launcher
 
 // The scripts in testdata/script run the real main, each in a directory and a
 // home of its own.
 func TestMain(m *testing.M) {
+	launcher = sandbox.Enter(builtin.Programs())
 	testscript.Main(m, map[string]func(){"rolecall": main})
 }
 
@@ -29,8 +40,21 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLES", examples)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"killed": killed, "taskid": taskID},
+		Condition: condition,
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"killed": killed, "taskid": taskID, "artifacts": artifactIDs},
 	})
+}
+
+// condition knows [sandbox]: the system gives one.
+func condition(name string) (bool, error) {
+	if name != "sandbox" {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	_, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"true"}})
+	if _, missing := errors.AsType[*sandbox.Unavailable](err); missing {
+		return false, nil
+	}
+	return true, err
 }
 
 // killed FILE ARGS… runs rolecall, kills it with SIGKILL when FILE exists, and
@@ -72,4 +96,16 @@ func taskID(ts *testscript.TestScript, neg bool, args []string) {
 		id += string(b)
 	}
 	ts.Setenv(args[1], id)
+}
+
+// artifactIDs FILE puts the id of each artifact of a list as JSON into the
+// variable of its type, in capitals.
+func artifactIDs(ts *testscript.TestScript, neg bool, args []string) {
+	var list struct {
+		Items []struct{ ID, Type string }
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &list))
+	for _, a := range list.Items {
+		ts.Setenv(strings.ToUpper(a.Type), a.ID)
+	}
 }

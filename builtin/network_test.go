@@ -1,0 +1,1110 @@
+package builtin
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// web is http_request with the policy, rules and names of a test.
+type web struct {
+	kit
+	*requests
+	policy NetworkPolicy
+	asked  []string // which hosts MayReach was asked about, by whom
+	deny   func(hosts.Host) bool
+	kept   []Artifact
+	full   error // of PutArtifact
+}
+
+// newWeb reaches loopback, over http too, and resolves names as given; others
+// are not found.
+func newWeb(t testing.TB, names map[string]func() []netip.Addr) *web {
+	t.Helper()
+	w := &web{policy: PublicNetwork()}
+	w.policy.AllowHTTP, w.policy.Private = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w.requests = &requests{hosts: w, store: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names)}
+	tools, err := w.requests.tools()
+	w.kit = newKit(t, tools, err)
+	return w
+}
+
+func (w *web) MayReach(_ context.Context, by identity.Principal, h hosts.Host) error {
+	w.asked = append(w.asked, by.String()+" "+h.String())
+	if w.deny != nil && w.deny(h) {
+		return errcode.New(errcode.HostBlocked, "no")
+	}
+	return nil
+}
+
+func (w *web) PutArtifact(_ context.Context, c tool.Call, a Artifact) (string, error) {
+	w.kept = append(w.kept, a)
+	return "artifact:" + string(c.ID), w.full
+}
+
+func (w *web) GetArtifact(context.Context, tool.Call, string) (*Artifact, error) { return nil, nil }
+
+// answer is what a model gets, whether or not it is an error.
+type answer struct {
+	Status     int
+	StatusText string
+	Headers    map[string]string
+	Body       json.RawMessage
+	Encoding   string
+	URL        string
+	RequestID  string
+	LatencyMs  *int
+	Error      errcode.Code
+	Message    string
+	Limit      int
+	ToolName   string
+}
+
+func (a answer) text(t testing.TB) string {
+	t.Helper()
+	var text string
+	if err := json.Unmarshal(a.Body, &text); err != nil {
+		t.Fatalf("body %s of %+v is no text", a.Body, a)
+	}
+	return text
+}
+
+func (w *web) send(t testing.TB, args obj) answer { return w.sendAs(t, identity.ByAgent(ann), args) }
+
+func (w *web) sendAs(t testing.TB, by identity.Principal, args obj) answer {
+	t.Helper()
+	var a answer
+	if err := json.Unmarshal(w.result(t, by, "http_request", args).JSON(), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// wantCode wants a refusal that says something.
+func (a answer) wantCode(t testing.TB, code errcode.Code, words ...string) {
+	t.Helper()
+	if a.Error != code {
+		t.Fatalf("got %q (%s), status %d, want %q", a.Error, a.Message, a.Status, code)
+	}
+	for _, word := range words {
+		if !strings.Contains(a.Message, word) {
+			t.Errorf("message %q has no %q", a.Message, word)
+		}
+	}
+}
+
+// serve answers http on loopback.
+func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// serveRaw hands each connection to a function, and closes it afterwards.
+func serveRaw(t testing.TB, talk func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer c.Close()
+				talk(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		open.Wait()
+	})
+	return "http://" + l.Addr().String()
+}
+
+// port gives the port of a server's URL, with its colon.
+func port(url string) string { return url[strings.LastIndex(url, ":"):] }
+
+func at(addrs ...string) func() []netip.Addr {
+	list := make([]netip.Addr, len(addrs))
+	for i, text := range addrs {
+		list[i] = netip.MustParseAddr(text)
+	}
+	return func() []netip.Addr { return list }
+}
+
+// resolver asks a name server of the test.
+func resolver(t testing.TB, names map[string]func() []netip.Addr) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		answerNames(server, names)
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		<-done
+	})
+	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+func answerNames(server net.PacketConn, names map[string]func() []netip.Addr) {
+	for buf := make([]byte, 4096); ; {
+		n, from, err := server.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		reply(&m, names)
+		packed, err := m.Pack()
+		if err != nil {
+			continue
+		}
+		_, _ = server.WriteTo(packed, from)
+	}
+}
+
+func reply(m *dnsmessage.Message, names map[string]func() []netip.Addr) {
+	q := m.Questions[0]
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+	give, known := names[strings.TrimSuffix(strings.ToLower(q.Name.String()), ".")]
+	if !known {
+		if give, known = names["*"]; !known {
+			m.RCode = dnsmessage.RCodeNameError
+			return
+		}
+	}
+	header := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, Type: q.Type}
+	for _, addr := range give() {
+		switch {
+		case q.Type == dnsmessage.TypeA && addr.Is4():
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: addr.As4()}})
+		case q.Type == dnsmessage.TypeAAAA && addr.Is6():
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
+		}
+	}
+}
+
+// seen is what a server got.
+type seen struct {
+	Method, Path, Host, Body string
+	Headers                  map[string]string
+}
+
+// echo answers with what it got.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(seen{r.Method, r.URL.RequestURI(), r.Host, string(body), flat(r.Header)})
+}
+
+func (a answer) seen(t testing.TB) seen {
+	t.Helper()
+	var s seen
+	if err := json.Unmarshal(a.Body, &s); err != nil || a.Error != "" {
+		t.Fatalf("%v: %+v", err, a)
+	}
+	return s
+}
+
+func TestARequestIsSentAsAsked(t *testing.T) {
+	w, s := newWeb(t, nil), serve(t, echo)
+	host := strings.TrimPrefix(s.URL, "http://")
+	plain := func(more map[string]string) map[string]string {
+		h := map[string]string{"accept-encoding": "gzip", "user-agent": "rolecall", "connection": "close"}
+		maps.Copy(h, more)
+		return h
+	}
+	for _, c := range []struct {
+		name string
+		args obj
+		want seen
+	}{
+		{"nothing but a url", obj{"url": s.URL}, seen{"GET", "/", host, "", plain(nil)}},
+		{"a path and a query", obj{"url": s.URL + "/a%2Fb/ü?q=%20x y&y=ä%2B+#frag"}, seen{"GET", "/a%2Fb/%C3%BC?q=%20x%20y&y=%C3%A4%2B+", host, "", plain(nil)}},
+		{"a text", obj{"url": s.URL, "method": "POST", "body": "hü\n"}, seen{"POST", "/", host, "hü\n", plain(map[string]string{"content-type": "text/plain; charset=utf-8", "content-length": "4"})}},
+		{"an empty text", obj{"url": s.URL, "method": "POST", "body": ""}, seen{"POST", "/", host, "", plain(map[string]string{"content-type": "text/plain; charset=utf-8", "content-length": "0"})}},
+		{"an object", obj{"url": s.URL, "method": "PUT", "body": obj{"a": 1.5}}, seen{"PUT", "/", host, `{"a":1.5}`, plain(map[string]string{"content-type": "application/json", "content-length": "9"})}},
+		{"a number", obj{"url": s.URL, "method": "PATCH", "body": 7}, seen{"PATCH", "/", host, `7`, plain(map[string]string{"content-type": "application/json", "content-length": "1"})}},
+		{"a null", obj{"url": s.URL, "method": "POST", "body": nil}, seen{"POST", "/", host, "", plain(map[string]string{"content-length": "0"})}},
+		{"a body of its own type", obj{"url": s.URL, "method": "POST", "body": "a=b", "headers": obj{"content-TYPE": "application/x-www-form-urlencoded"}}, seen{"POST", "/", host, "a=b", plain(map[string]string{"content-type": "application/x-www-form-urlencoded", "content-length": "3"})}},
+		{"a body with GET", obj{"url": s.URL, "body": "x"}, seen{"GET", "/", host, "", plain(nil)}},
+		{"a body with DELETE", obj{"url": s.URL, "method": "DELETE", "body": "x"}, seen{"DELETE", "/", host, "", plain(nil)}},
+		{"headers", obj{"url": s.URL, "method": "OPTIONS", "headers": obj{"X-A": " b ", "user-agent": "me"}}, seen{"OPTIONS", "/", host, "", plain(map[string]string{"x-a": "b", "user-agent": "me"})}},
+		{"a range", obj{"url": s.URL, "headers": obj{"range": "bytes=0-1"}}, seen{"GET", "/", host, "", plain(map[string]string{"range": "bytes=0-1", "accept-encoding": "identity"})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(w.send(t, c.args).seen(t), c.want); diff != "" {
+				t.Errorf("got before want:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsGivenAsTheModelReadsIt(t *testing.T) {
+	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
+	for _, c := range []struct {
+		name, media, send, want string // want is the body as JSON
+	}{
+		{"JSON", "application/json", ` {"a": [1, 1e3, "ü"]} `, `{"a":[1,1e3,"ü"]}`},
+		{"JSON of another kind", "application/problem+json; charset=utf-8", `{"a":null}`, `{"a":null}`},
+		{"JSON behind a mark", "application/json", "\ufeff[1]", `[1]`},
+		{"JSON in UTF-16", "application/json; charset=utf-16le", "[\x001\x00]\x00", `[1]`},
+		{"JSON that says so, and is none", "application/json", `{"a":1`, `"{\"a\":1"`},
+		{"JSON that is two values", "application/json", `1,2`, `"1,2"`},
+		{"JSON with a key twice", "application/json", `{"a":1,"a":2}`, `"{\"a\":1,\"a\":2}"`},
+		{"JSON that ends the answer's own", "application/json", `1],"status":[2`, `"1],\"status\":[2"`},
+		{"JSON as deep as may be, too deep inside the answer", "application/json", deep, `"` + deep + `"`},
+		{"JSON that says it is text", "text/plain", `[1]`, `"[1]"`},
+		{"nothing", "application/json", ``, `""`},
+		{"text", "text/html; charset=UTF-8", "<p>ü</p>", `"<p>ü</p>"`},
+		{"text of no type", "", "hello", `"hello"`},
+		{"text that says it is binary", "application/octet-stream", "a,b\n", `"a,b\n"`},
+		{"text in Latin-1", "text/plain; charset=ISO-8859-1", "\xfc\x80", `"ü€"`},
+		{"text in UTF-16 with a mark", "text/plain; charset=utf-16", "\xfe\xff\x00\xfc", `"ü"`},
+		{"text in UTF-16", "text/plain; charset=utf-16be", "\x00\xfc", `"ü"`},
+		{"text of a broken type", "text/html; =", "a", `"a"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t, nil)
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Content-Type"] = []string{c.media}
+				_, _ = io.WriteString(w, c.send)
+			})
+			a := w.send(t, obj{"url": s.URL})
+			if got, want := canonical(t, a.Body), canonical(t, []byte(c.want)); got != want || a.Status != 200 || a.StatusText != "OK" || w.kept != nil {
+				t.Errorf("got %s of %+v, want %s", got, a, want)
+			}
+		})
+	}
+}
+
+// canonical makes two writings of the same JSON alike.
+func canonical(t *testing.T, text []byte) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(out.String())
+}
+
+func TestWhatIsNoTextBecomesAnArtifact(t *testing.T) {
+	long := strings.Repeat("ü", maxInline/2) + "x"
+	for _, c := range []struct{ name, media, send, mediaType string }{
+		{"a picture", "image/png", "\x89PNG\r\n\x1a\n", "image/png"},
+		{"a picture of no type", "", "\x89PNG\r\n\x1a\n", "image/png"},
+		{"bytes that say they are text", "text/plain; charset=utf-8", "\xff\xfe\xfd", "text/plain"},
+		{"bytes that say they are UTF-16", "text/plain; charset=utf-16le", "\x00\xd8\x00\x00", "text/plain"},
+		{"bytes in a charset nobody knows", "text/plain; charset=ebcdic", "\x81\x82", "text/plain"},
+		{"bytes that pass for UTF-8", "application/octet-stream", "a\x00b", "application/octet-stream"},
+		{"bytes of a type that is none", "x y/z", "\xff", "application/octet-stream"},
+		{"a long text", "text/csv", long, "text/csv"},
+		{"a long JSON", "application/json", `"` + long + `"`, "application/json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t, nil)
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Content-Type"] = []string{c.media}
+				_, _ = io.WriteString(w, c.send)
+			})
+			a := w.send(t, obj{"url": s.URL + "/x"})
+			want := fmt.Sprintf(`{"artifactRef":"artifact:call-1","size":%d,"mediaType":%q}`, len(c.send), c.mediaType)
+			if string(a.Body) != want {
+				t.Errorf("got %.200s %+v, want %s", a.Body, a.Message, want)
+			}
+			kept := []Artifact{{Type: c.mediaType, Data: []byte(c.send), Meta: json.RawMessage(fmt.Sprintf(`{"url":"%s/x"}`, s.URL))}}
+			if diff := cmp.Diff(w.kept, kept); diff != "" {
+				t.Errorf("kept, got before want:\n%.500s", diff)
+			}
+
+			a = w.sendAs(t, identity.ByCaller("u", "guest"), obj{"url": s.URL})
+			text := a.text(t)
+			if a.Encoding == inBase64 {
+				data, _, err := decodeBase64(text)
+				if err != nil || string(data) != c.send {
+					t.Errorf("who has no task got %.100q, %v", text, err)
+				}
+			} else if !strings.HasSuffix(c.send, text) && c.send != `"`+text+`"` {
+				t.Errorf("who has no task got the text %.100q", text)
+			}
+			if len(w.kept) != 1 {
+				t.Error("an artifact was kept for who has no task")
+			}
+		})
+	}
+}
+
+func decodeBase64(text string) ([]byte, string, error) {
+	data, err := decode(text, inBase64)
+	return data, text, err
+}
+
+func TestAnArtifactThatCannotBeKeptIsAFailure(t *testing.T) {
+	w := newWeb(t, nil)
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0xff}) })
+	w.full = errcode.New(errcode.RateLimited, "full")
+	w.send(t, obj{"url": s.URL}).wantCode(t, errcode.RateLimited, "full")
+	w.full = errors.New("disk /secret")
+	w.send(t, obj{"url": s.URL}).wantCode(t, errcode.Internal, "log")
+}
+
+func TestEveryStatusIsAnAnswer(t *testing.T) {
+	w := newWeb(t, nil)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
+		w.Header().Set("X-Many", "a")
+		w.Header().Add("X-Many", "b")
+		w.WriteHeader(status)
+	})
+	for status, text := range map[int]string{200: "OK", 204: "No Content", 304: "Not Modified", 404: "Not Found", 418: "I'm a teapot", 500: "Internal Server Error", 599: "", 300: "Multiple Choices", 302: "Found"} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			a := w.send(t, obj{"url": fmt.Sprint(s.URL, "/", status), "method": method})
+			if a.Error != "" || a.Status != status || a.StatusText != text || string(a.Body) != `""` || a.Headers["x-many"] != "a, b" || a.URL != "" {
+				t.Errorf("%s %d: %+v", method, status, a)
+			}
+		}
+	}
+}
+
+func TestAHeadHasNoBodyWhateverItsLengthSays(t *testing.T) {
+	w := newWeb(t, nil)
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "99999999999")
+		w.Header().Set("Content-Encoding", "gzip")
+	})
+	a := w.send(t, obj{"url": s.URL, "method": "HEAD"})
+	if a.Status != 200 || string(a.Body) != `""` || a.Headers["content-length"] != "99999999999" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestCallsAreNumbered(t *testing.T) {
+	w, s := newWeb(t, nil), serve(t, echo)
+	ids := map[string]bool{}
+	for _, url := range []string{s.URL, s.URL, "ftp://a", "https://unknown.test"} {
+		a := w.send(t, obj{"url": url})
+		if !regexp.MustCompile(`^req_[0-9a-z]+_[0-9]+$`).MatchString(a.RequestID) || a.LatencyMs == nil || ids[a.RequestID] {
+			t.Errorf("%s: id %q, latency %v", url, a.RequestID, a.LatencyMs)
+		}
+		ids[a.RequestID] = true
+	}
+}
+
+func TestURLsAreRefused(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"*": at("127.0.0.1")})
+	for url, code := range map[string]errcode.Code{
+		"ftp://a.test/":               errcode.OnlyHTTPS,
+		"file:///etc/passwd":          errcode.OnlyHTTPS,
+		"gopher://a.test":             errcode.OnlyHTTPS,
+		"javascript:alert(1)":         errcode.OnlyHTTPS,
+		"//a.test/":                   errcode.OnlyHTTPS,
+		"a.test":                      errcode.OnlyHTTPS,
+		"":                            errcode.OnlyHTTPS,
+		"https:":                      errcode.InvalidURL,
+		"https://":                    errcode.InvalidURL,
+		"https:///path":               errcode.InvalidURL,
+		"https:a.test":                errcode.InvalidURL,
+		"https://a b.test/":           errcode.InvalidURL,
+		"https://a.test:port/":        errcode.InvalidURL,
+		"https://a.test:0/":           errcode.InvalidURL,
+		"https://a.test:99999/":       errcode.InvalidURL,
+		"https://a.test:22/":          errcode.InvalidURL,
+		"https://a.test:6379@b.test/": errcode.InvalidURL,
+		"https://user@a.test/":        errcode.InvalidURL,
+		"https://user:pass@a.test/":   errcode.InvalidURL,
+		"https://@a.test/":            errcode.InvalidURL,
+		"https://127.1/":              errcode.InvalidURL,
+		"https://0x7f000001/":         errcode.InvalidURL,
+		"https://2130706433/":         errcode.InvalidURL,
+		"https://0177.0.0.1/":         errcode.InvalidURL,
+		"https://[fe80::1%25lo]/":     errcode.InvalidURL,
+		"https://[::1/":               errcode.InvalidURL,
+		"https://a..test/":            errcode.InvalidURL,
+		"https://a.test\\@b.test/":    errcode.InvalidURL,
+		"https://a.test/\r\nHost: b":  errcode.InvalidURL,
+		"https://a.test/%zz":          errcode.InvalidURL,
+		"https://%61.test/":           errcode.InvalidURL,
+		" https://a.test/":            errcode.InvalidURL,
+	} {
+		t.Run(url, func(t *testing.T) {
+			a := w.send(t, obj{"url": url})
+			a.wantCode(t, code, "http_request")
+			if len(w.asked) > 0 {
+				t.Errorf("%v was asked about", w.asked)
+			}
+		})
+	}
+	w.policy.AllowHTTP = false
+	w.send(t, obj{"url": "http://a.test/"}).wantCode(t, errcode.OnlyHTTPS, "https")
+	w.send(t, obj{"url": "HTTP://a.test/"}).wantCode(t, errcode.OnlyHTTPS, "https")
+}
+
+func TestHeadersAreRefused(t *testing.T) {
+	w, s := newWeb(t, nil), serve(t, echo)
+	for _, headers := range []obj{
+		{"host": "b.test"}, {"HOST": "b.test"}, {"Content-Length": "5"}, {"transfer-encoding": "chunked"}, {"connection": "keep-alive"},
+		{"keep-alive": "1"}, {"upgrade": "websocket"}, {"te": "trailers"}, {"trailer": "x"}, {"proxy-authorization": "x"}, {"Proxy-X": "x"},
+		{"expect": "100-continue"}, {"accept-encoding": "br"}, {"http2-settings": "x"},
+		{"x": "a\r\nHost: b"}, {"x": "a\nb"}, {"x": "a\x00"}, {"x\r\ny": "a"}, {"x y": "a"}, {"x:": "a"}, {"": "a"}, {"ü": "a"}, {"host ": "a"},
+		{"x-a": "1", "X-A": "2"},
+	} {
+		t.Run(fmt.Sprint(headers), func(t *testing.T) {
+			w.send(t, obj{"url": s.URL, "headers": headers}).wantCode(t, errcode.InvalidArguments, "header")
+		})
+	}
+	if len(w.asked) > 0 {
+		t.Errorf("%v was asked about", w.asked)
+	}
+}
+
+func TestThePolicyIsAskedAtEachCall(t *testing.T) {
+	w, s := newWeb(t, nil), serve(t, echo)
+	open := w.policy
+	for _, c := range []struct {
+		name   string
+		change func(*NetworkPolicy)
+		code   errcode.Code
+	}{
+		{"as it was", func(*NetworkPolicy) {}, ""},
+		{"no http", func(p *NetworkPolicy) { p.AllowHTTP = false }, errcode.OnlyHTTPS},
+		{"no private address", func(p *NetworkPolicy) { p.Private = nil }, errcode.AddressBlocked},
+		{"another private address", func(p *NetworkPolicy) { p.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")} }, errcode.AddressBlocked},
+		{"no host", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{} }, errcode.HostBlocked},
+		{"another port", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1:1")} }, errcode.HostBlocked},
+		{"this host", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1")} }, ""},
+		{"all but this host", func(p *NetworkPolicy) { p.Hosts.Deny = hosts.MustPatterns("::ffff:127.0.0.1") }, errcode.HostBlocked},
+		{"no time", func(p *NetworkPolicy) { p.Timeout = 0 }, errcode.RequestTimeout},
+		{"no body", func(p *NetworkPolicy) { p.MaxBody = 0 }, errcode.ResultTooLarge},
+		{"the zero policy", func(p *NetworkPolicy) { *p = NetworkPolicy{} }, errcode.OnlyHTTPS},
+		{"as it was, again", func(*NetworkPolicy) {}, ""},
+	} {
+		w.policy = open
+		c.change(&w.policy)
+		if a := w.send(t, obj{"url": s.URL}); a.Error != c.code {
+			t.Errorf("%s: got %q (%s), want %q", c.name, a.Error, a.Message, c.code)
+		}
+	}
+	tools, err := networkTools(w, w, nil)
+	if got := newKit(t, tools, err).code(t, "http_request", obj{"url": s.URL}); got != errcode.ToolUnavailable {
+		t.Errorf("without a policy: %q, want tool_unavailable", got)
+	}
+	tools, err = networkTools(w, w, func() NetworkPolicy { return NetworkPolicy{} })
+	if got := newKit(t, tools, err).code(t, "http_request", obj{"url": "https://127.0.0.1"}); got != errcode.HostBlocked {
+		t.Errorf("with the zero policy: %q, want host_blocked", got)
+	}
+}
+
+func TestEveryHopIsAskedAboutForWhoCalls(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"a.test": at("127.0.0.1"), "b.test": at("127.0.0.1")})
+	var hits atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		if strings.HasPrefix(r.Host, "a.test") {
+			http.Redirect(w, r, "http://B.test."+port(r.Host)+"/next", http.StatusFound)
+		}
+	})
+	p := port(s.URL)
+	a := w.send(t, obj{"url": "http://A.TEST" + p})
+	if a.Status != 200 || a.URL != "http://b.test"+p+"/next" {
+		t.Errorf("got %+v", a)
+	}
+	if diff := cmp.Diff(w.asked, []string{"agent:ann a.test" + p, "agent:ann b.test" + p}); diff != "" {
+		t.Errorf("asked, got before want:\n%s", diff)
+	}
+	hits.Store(0)
+	w.deny = func(h hosts.Host) bool { return h.Name == "b.test" }
+	w.send(t, obj{"url": "http://a.test" + p}).wantCode(t, errcode.HostBlocked)
+	w.deny, w.policy.Hosts = nil, hosts.Rule{Allow: hosts.MustPatterns("a.test")}
+	w.send(t, obj{"url": "http://a.test" + p}).wantCode(t, errcode.HostBlocked, "b.test", "a.test"+p+" redirects there")
+	if got := hits.Load(); got != 2 {
+		t.Errorf("the server was reached %d times, want twice: b.test was blocked", got)
+	}
+}
+
+// redirector answers /a with a redirect to the header to, anything else by echo.
+func redirector(status int, to func(host string) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/a" {
+			echo(w, r)
+			return
+		}
+		w.Header().Set("Location", to(r.Host))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "go there")
+	}
+}
+
+func TestRedirectsChangeMethodsAsBrowsersDo(t *testing.T) {
+	for _, c := range []struct {
+		status       int
+		method, want string
+		body         bool
+	}{
+		{301, "GET", "GET", false}, {302, "GET", "GET", false}, {303, "GET", "GET", false}, {307, "GET", "GET", false}, {308, "GET", "GET", false},
+		{301, "POST", "GET", false}, {302, "POST", "GET", false}, {303, "POST", "GET", false}, {307, "POST", "POST", true}, {308, "POST", "POST", true},
+		{301, "PUT", "PUT", true}, {302, "PUT", "PUT", true}, {303, "PUT", "GET", false}, {307, "PATCH", "PATCH", true},
+		{302, "DELETE", "DELETE", false}, {303, "DELETE", "GET", false}, {303, "HEAD", "HEAD", false},
+	} {
+		t.Run(fmt.Sprint(c.status, " ", c.method), func(t *testing.T) {
+			w := newWeb(t, nil)
+			var got []string
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				got = append(got, fmt.Sprintf("%s %s %s %q", r.Method, r.URL.Path, body, r.Header.Get("Content-Type")))
+				redirector(c.status, func(string) string { return "b" })(w, r)
+			})
+			a := w.send(t, obj{"url": s.URL + "/a", "method": c.method, "body": "x", "headers": obj{"x": "y"}})
+			want := c.want + ` /b  ""`
+			if c.body {
+				want = c.want + ` /b x "text/plain; charset=utf-8"`
+			}
+			if len(got) != 2 || got[1] != want || a.Status != 200 || a.URL != s.URL+"/b" {
+				t.Errorf("got %q, %+v, want %q", got, a, want)
+			}
+		})
+	}
+}
+
+func TestSecretsStayWithTheHostTheyWereMeantFor(t *testing.T) {
+	headers := obj{"Authorization": "Bearer s", "Cookie": "s=1", "X-Api-Key": "s", "Accept": "text/csv", "User-Agent": "me", "Content-Type": "text/x"}
+	plain := map[string]string{"accept-encoding": "gzip", "user-agent": "rolecall", "connection": "close", "content-length": "1", "content-type": "text/x"}
+	whole := map[string]string{"accept-encoding": "gzip", "user-agent": "me", "connection": "close", "content-length": "1", "content-type": "text/x",
+		"authorization": "Bearer s", "cookie": "s=1", "x-api-key": "s", "accept": "text/csv"}
+	other := serve(t, echo)
+	for _, c := range []struct {
+		name string
+		to   func(host string) string
+		want map[string]string
+	}{
+		{"the same host", func(host string) string { return "http://" + host + "/b" }, whole},
+		{"the same host in other letters", func(host string) string {
+			return "http://" + strings.ToUpper(strings.Split(host, ":")[0]) + port(host) + "/b"
+		}, whole},
+		{"another host", func(host string) string { return "http://b.test" + port(host) + "/b" }, plain},
+		{"a host below", func(host string) string { return "http://x.a.test" + port(host) + "/b" }, plain},
+		{"another port", func(string) string { return "http://a.test" + port(other.URL) + "/b" }, plain},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t, map[string]func() []netip.Addr{"*": at("127.0.0.1")})
+			s := serve(t, redirector(307, c.to))
+			a := w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a", "method": "POST", "headers": headers, "body": "x"})
+			if diff := cmp.Diff(a.seen(t).Headers, c.want); diff != "" {
+				t.Errorf("got before want:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Headers that were dropped do not come back when a later hop returns.
+func TestSecretsDoNotComeBack(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"*": at("127.0.0.1")})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/a":
+			http.Redirect(w, r, "http://b.test"+port(r.Host)+"/b", http.StatusFound)
+		case "/b":
+			http.Redirect(w, r, "http://a.test"+port(r.Host)+"/c", http.StatusFound)
+		default:
+			echo(w, r)
+		}
+	})
+	got := w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a", "headers": obj{"authorization": "s"}}).seen(t)
+	if got.Headers["authorization"] != "" || !strings.HasPrefix(got.Host, "a.test") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRedirectsAreRefused(t *testing.T) {
+	var inside atomic.Int32
+	secret := serve(t, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
+	for _, c := range []struct {
+		name, to string
+		code     errcode.Code
+		words    string
+	}{
+		{"to a private address", "http://127.0.0.9" + port(secret.URL), errcode.AddressBlocked, "127.0.0.9"},
+		{"to a name of a private address", "http://inside.test" + port(secret.URL), errcode.AddressBlocked, "inside.test"},
+		{"to a wrapped private address", "http://[::ffff:127.0.0.9]" + port(secret.URL), errcode.AddressBlocked, "127.0.0.9"},
+		{"to metadata", "http://169.254.169.254/latest/", errcode.AddressBlocked, "169.254.169.254"},
+		{"to an odd spelling of it", "http://2852039166/latest/", errcode.InvalidURL, "redirects there"},
+		{"with a user", "http://u:p@a.test/", errcode.InvalidURL, "redirects there"},
+		{"to a file", "file:///etc/passwd", errcode.OnlyHTTPS, "redirects there"},
+		{"to no URL", "http://[", errcode.InvalidURL, "no URL"},
+		{"to another protocol", "http://a.test:25/", errcode.InvalidURL, "25"},
+		{"to itself", "/a", errcode.ToolExecutionFailed, "more than 10 redirects"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t, map[string]func() []netip.Addr{"a.test": at("127.0.0.1"), "inside.test": at("127.0.0.9")})
+			w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+			s := serve(t, redirector(302, func(string) string { return c.to }))
+			w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a"}).wantCode(t, c.code, c.words)
+		})
+	}
+	if got := inside.Load(); got != 0 {
+		t.Errorf("%d requests arrived inside", got)
+	}
+}
+
+func TestRedirectsFromHTTPSStayWithHTTPS(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"example.com": at("127.0.0.1")})
+	w.policy.AllowHTTP = false
+	plain := serve(t, echo)
+	secure := httptest.NewTLSServer(redirector(302, func(string) string { return plain.URL }))
+	t.Cleanup(secure.Close)
+	w.roots = x509.NewCertPool()
+	w.roots.AddCert(secure.Certificate())
+	w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/a"}).wantCode(t, errcode.OnlyHTTPS, "redirects there")
+	got := w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/b"}).seen(t)
+	if got.Path != "/b" || got.Host != "example.com"+port(secure.URL) {
+		t.Errorf("got %+v", got)
+	}
+	w.policy.AllowHTTP = true // the secrets of https do not go to http
+	a := w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/a", "headers": obj{"authorization": "s"}})
+	if got := a.seen(t).Headers["authorization"]; got != "" {
+		t.Errorf("http got %q", got)
+	}
+}
+
+func TestACertificateMustFit(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"other.test": at("127.0.0.1")})
+	s := httptest.NewUnstartedServer(http.HandlerFunc(echo))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	w.send(t, obj{"url": s.URL}).wantCode(t, errcode.ToolExecutionFailed, "certificate")
+	w.roots = x509.NewCertPool()
+	w.roots.AddCert(s.Certificate())
+	w.send(t, obj{"url": s.URL}).seen(t)
+	w.send(t, obj{"url": "https://other.test" + port(s.URL)}).wantCode(t, errcode.ToolExecutionFailed, "certificate")
+}
+
+// What a name leads to is looked at when it is dialled: a second answer of
+// the name server counts as much as the first.
+func TestANameThatChangesItsAddressGainsNothing(t *testing.T) {
+	var inside atomic.Int32
+	outer := serve(t, redirector(302, func(host string) string { return "http://" + host + "/b" }))
+	l, err := net.Listen("tcp", "127.0.0.9"+port(outer.URL))
+	if err != nil {
+		t.Skip("127.0.0.9 cannot be listened on here: ", err)
+	}
+	inner := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { inside.Add(1); echo(w, r) }))
+	inner.Listener.Close()
+	inner.Listener = l
+	inner.Start()
+	t.Cleanup(inner.Close)
+
+	var looked atomic.Int32
+	names := map[string]func() []netip.Addr{"rebind.test": func() []netip.Addr {
+		if looked.Add(1) <= 2 { // one question for each family
+			return at("127.0.0.1")()
+		}
+		return at("127.0.0.9")()
+	}}
+	w := newWeb(t, names)
+	w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // stands for what is public
+	w.send(t, obj{"url": "http://rebind.test" + port(outer.URL) + "/a"}).wantCode(t, errcode.AddressBlocked, "rebind.test")
+	if got := inside.Load(); got != 0 || looked.Load() <= 2 {
+		t.Errorf("%d requests arrived inside, after %d questions", got, looked.Load())
+	}
+	looked.Store(0)
+	w.policy.Private = append(w.policy.Private, netip.MustParsePrefix("127.0.0.9/32"))
+	if w.send(t, obj{"url": "http://rebind.test" + port(outer.URL) + "/a"}).seen(t); inside.Load() != 1 {
+		t.Error("with both addresses allowed the name does not lead inside: the test proves nothing")
+	}
+}
+
+func TestANameWithAPublicAddressIsReachedThere(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"both.test": at("10.255.255.1", "127.0.0.9", "127.0.0.1")})
+	w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	s := serve(t, echo)
+	w.send(t, obj{"url": "http://both.test" + port(s.URL)}).seen(t)
+}
+
+func TestErrorsTellNothingOfTheInside(t *testing.T) {
+	w := newWeb(t, map[string]func() []netip.Addr{"inside.test": at("10.11.12.13"), "none.test": at()})
+	closed := serveRaw(t, func(net.Conn) {})
+	for url, words := range map[string]string{
+		"https://inside.test/secret":      "not public",
+		"https://unknown.test/":           "cannot be found",
+		"https://none.test/":              "cannot be found",
+		"http://127.0.0.1" + port(closed): "broke",
+	} {
+		a := w.send(t, obj{"url": url})
+		if a.Error == "" || !strings.Contains(a.Message, words) {
+			t.Errorf("%s: %q, want %q", url, a.Message, words)
+		}
+		if leak := regexp.MustCompile(`10\.11|lookup|dial|127\.0\.0\.1:\d+:|server misbehaving|EOF`).FindString(a.Message); leak != "" {
+			t.Errorf("%s: message %q has %q", url, a.Message, leak)
+		}
+	}
+}
+
+func TestNoProxyOfTheEnvironment(t *testing.T) {
+	var asked atomic.Int32
+	proxy := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"} {
+		t.Setenv(name, proxy.URL)
+	}
+	w := newWeb(t, map[string]func() []netip.Addr{"a.test": at("127.0.0.1")})
+	s := serve(t, echo)
+	w.send(t, obj{"url": "http://a.test" + port(s.URL)}).seen(t)
+	if asked.Load() != 0 {
+		t.Error("the proxy was asked")
+	}
+}
+
+func TestCallsShareNeitherConnectionsNorCookies(t *testing.T) {
+	w := newWeb(t, nil)
+	var mu sync.Mutex
+	peers := map[string]bool{}
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		peers[r.RemoteAddr] = true
+		http.SetCookie(w, &http.Cookie{Name: "id", Value: "1"})
+		if r.URL.Path == "/a" {
+			http.Redirect(w, r, "/b", http.StatusFound)
+			return
+		}
+		echo(w, r)
+	})
+	for range 3 {
+		a := w.send(t, obj{"url": s.URL + "/a"})
+		if got := a.seen(t).Headers["cookie"]; got != "" || !strings.HasPrefix(a.Headers["set-cookie"], "id=1") {
+			t.Errorf("sent the cookie %q, was set %q", got, a.Headers["set-cookie"])
+		}
+	}
+	if len(peers) != 6 {
+		t.Errorf("%d connections for 6 requests", len(peers))
+	}
+}
+
+func TestCapsHoldToTheLastByte(t *testing.T) {
+	const most = 1000
+	packed := func(n int) string {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, _ = z.Write(bytes.Repeat([]byte("a"), n))
+		_ = z.Close()
+		return out.String()
+	}
+	body := func(coding, text string, known bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			if coding != "" {
+				w.Header().Set("Content-Encoding", coding)
+			}
+			if !known {
+				w.WriteHeader(200)
+				w.(http.Flusher).Flush()
+			}
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	endless := func(coding string, part []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", coding)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		}
+	}
+	empties := packed(0)
+	for _, c := range []struct {
+		name    string
+		handler http.HandlerFunc
+		size    int // of a body that passes; -1 is refused
+	}{
+		{"a body of just the size", body("", strings.Repeat("a", most), true), most},
+		{"a body of one byte more", body("", strings.Repeat("a", most+1), true), -1},
+		{"a body of just the size in chunks", body("", strings.Repeat("a", most), false), most},
+		{"a body of one byte more in chunks", body("", strings.Repeat("a", most+1), false), -1},
+		{"a packed body of just the size", body("gzip", packed(most), true), most},
+		{"a packed body of one byte more", body("gzip", packed(most+1), true), -1},
+		{"a bomb", body("x-gzip", packed(100<<20), true), -1},
+		{"a bomb in chunks", body("GZIP", packed(100<<20), false), -1},
+		{"a packed nothing", body("gzip", "", true), 0},
+		{"a packed nothing in chunks", body("gzip", "", false), 0},
+		{"an endless body", endless("", bytes.Repeat([]byte("a"), 4096)), -1},
+		{"an endless packed nothing", endless("gzip", []byte(empties)), -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, s := newWeb(t, nil), serve(t, c.handler)
+			w.policy.MaxBody = most
+			a := w.send(t, obj{"url": s.URL})
+			if c.size < 0 {
+				a.wantCode(t, errcode.ResultTooLarge, "1000 bytes", "ask for less")
+				if a.Limit != most || w.kept != nil {
+					t.Errorf("limit %d, kept %v", a.Limit, w.kept)
+				}
+				return
+			}
+			if got := a.text(t); len(got) != c.size || c.size > 0 && a.Headers["content-encoding"] != "" {
+				t.Errorf("got %d bytes %+v, want %d", len(got), a.Headers, c.size)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotPackedAsItSaysIsAFailure(t *testing.T) {
+	for _, text := range []string{"plain text", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"} {
+		w := newWeb(t, nil)
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = io.WriteString(w, text)
+		})
+		w.send(t, obj{"url": s.URL}).wantCode(t, errcode.ToolExecutionFailed, "complete")
+	}
+}
+
+func TestABodyThatBreaksOffIsAFailure(t *testing.T) {
+	w := newWeb(t, nil)
+	url := serveRaw(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 4096))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+	})
+	w.send(t, obj{"url": url}).wantCode(t, errcode.ToolExecutionFailed, "broke")
+	w.send(t, obj{"url": url, "method": "POST"}).wantCode(t, errcode.ToolExecutionFailed, "whether the POST was carried out is not known")
+}
+
+func TestEndlessHeadsAreCut(t *testing.T) {
+	for name, part := range map[string]string{
+		"many headers":        "X-A: " + strings.Repeat("a", 1000) + "\r\n",
+		"one endless header":  strings.Repeat("a", 1000),
+		"endless hints":       "\r\nHTTP/1.1 103 Early Hints\r\nLink: <a>\r\n",
+		"an endless nothing":  "\r\n\r\n",
+		"an endless zero":     "\x00",
+		"an endless continue": "\r\nHTTP/1.1 100 Continue\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWeb(t, nil)
+			url := serveRaw(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 4096))
+				_, err := io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n")
+				for n := 0; err == nil; n++ {
+					_, err = io.WriteString(c, part)
+				}
+			})
+			a := w.send(t, obj{"url": url})
+			if a.Error != errcode.ResultTooLarge && a.Error != errcode.ToolExecutionFailed || a.Status != 0 {
+				t.Errorf("got %+v", a)
+			}
+			if strings.Contains(name, "header") {
+				a.wantCode(t, errcode.ResultTooLarge, "headers", "65536")
+			}
+		})
+	}
+}
+
+// A deadline covers everything to the last byte of the answer.
+func TestTheDeadlineHolds(t *testing.T) {
+	dribble := func(c net.Conn, text string) {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			if _, err := c.Write([]byte{text[i%len(text)]}); err != nil {
+				return
+			}
+			<-tick.C
+		}
+	}
+	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	for name, talk := range map[string]func(net.Conn){
+		"before the head": silent,
+		"in the head":     func(c net.Conn) { dribble(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("a", 4000)) },
+		"between head and body": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+			silent(c)
+		},
+		"in the body": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+			dribble(c, "a")
+		},
+		"in a chunked body": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+			dribble(c, "1\r\na\r\n")
+		},
+		"in a packed body": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000000\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\xff")
+			dribble(c, "a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWeb(t, nil)
+			url := serveRaw(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 4096))
+				talk(c)
+			})
+			w.send(t, obj{"url": url, "timeoutMs": 60, "method": "PUT"}).wantCode(t, errcode.RequestTimeout, "60 ms", "whether the PUT was carried out")
+			w.policy.Timeout = 50 * time.Millisecond
+			w.send(t, obj{"url": url}).wantCode(t, errcode.RequestTimeout, "50 ms")
+		})
+	}
+	t.Run("in the handshake", func(t *testing.T) {
+		w := newWeb(t, nil)
+		url := serveRaw(t, silent)
+		w.send(t, obj{"url": "https" + strings.TrimPrefix(url, "http"), "timeoutMs": 60}).wantCode(t, errcode.RequestTimeout)
+	})
+	t.Run("over all redirects", func(t *testing.T) {
+		w := newWeb(t, nil)
+		w.policy.MaxRedirects = 1 << 30
+		s := serve(t, redirector(302, func(string) string { return "/a" }))
+		w.send(t, obj{"url": s.URL + "/a", "timeoutMs": 100}).wantCode(t, errcode.RequestTimeout)
+	})
+}
+
+func TestACallThatIsEndedEndsTheRequest(t *testing.T) {
+	w := newWeb(t, nil)
+	gone := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "a")
+		w.(http.Flusher).Flush()
+		cancel()
+		<-r.Context().Done()
+		close(gone)
+	})
+	_, err := w.requests.send(ctx, httpRequest{URL: s.URL})
+	if got := errcode.Of(err); got != errcode.RequestAborted {
+		t.Errorf("got %v, want request_aborted", err)
+	}
+	<-gone
+}
+
+func TestTheNumberOfRedirectsIsTheOperators(t *testing.T) {
+	for most := range 3 {
+		w := newWeb(t, nil)
+		w.policy.MaxRedirects = most
+		var hits int
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if hits++; hits <= 2 {
+				http.Redirect(w, r, "/again", http.StatusFound)
+			}
+		})
+		a := w.send(t, obj{"url": s.URL})
+		if want := most == 2; (a.Error == "") != want || hits != most+1 {
+			t.Errorf("with %d: %q after %d requests", most, a.Error, hits)
+		}
+	}
+}
+
+func TestTheGuardKnowsWhatIsNotPublic(t *testing.T) {
+	for _, text := range []string{
+		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254", "169.254.169.254", "169.254.170.2",
+		"172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.192", "192.0.2.1", "192.88.99.1", "192.168.0.1", "198.18.0.1", "198.19.255.255",
+		"198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "168.63.129.16",
+		"::", "::1", "::127.0.0.1", "::10.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::ffff:0:127.0.0.1",
+		"64:ff9b::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::8.8.8.8", "64:ff9b:1::127.0.0.1", "64:ff9b:1:ffff::1",
+		"100::1", "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::", "2002:a9fe:a9fe::1",
+		"2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00::1", "fd00:ec2::254", "fd20:ce::254", "fe80::1", "fe80::1%lo", "fec0::1", "ff02::1", "4000::1",
+	} {
+		if newGuard(nil).allows(netip.MustParseAddr(text)) {
+			t.Errorf("%s is allowed", text)
+		}
+	}
+	for _, text := range []string{"8.8.8.8", "1.1.1.1", "93.184.215.14", "172.32.0.1", "172.15.255.255", "100.128.0.1", "192.0.1.1", "223.255.255.255", "::ffff:8.8.8.8", "2606:4700::1111", "2a00:1450::1"} {
+		if !newGuard(nil).allows(netip.MustParseAddr(text)) {
+			t.Errorf("%s is not allowed", text)
+		}
+	}
+}
+
+func TestTheGuardAllowsWhatTheOperatorLists(t *testing.T) {
+	listed := newGuard([]netip.Prefix{
+		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("0.0.0.0/32"),
+	})
+	for text, want := range map[string]bool{
+		"10.1.2.3": true, "10.2.2.3": false, "::ffff:10.1.2.3": true, "::ffff:10.2.2.3": false, "fd12::1": true, "fe80::1": false, "fd12::1%lo": false,
+		"64:ff9b::8.8.8.8": true, "64:ff9b::10.1.0.1": true, "64:ff9b::10.2.0.1": false, "64:ff9b::127.0.0.1": false, "64:ff9b:1::8.8.8.8": false,
+		"8.8.8.8": true, "127.0.0.1": false, "0.0.0.0": true,
+	} {
+		if got := listed.allows(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestTheGuardRefusesWhatItCannotRead(t *testing.T) {
+	g := newGuard([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
+	for _, c := range [][2]string{{"tcp4", "1.1.1.1"}, {"tcp4", "a.test:80"}, {"tcp4", ""}, {"udp4", "1.1.1.1:80"}, {"unix", "/tmp/x"}, {"tcp", "1.1.1.1:80"}} {
+		if err := g.control(c[0], c[1], nil); !errors.Is(err, errNotPublic) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	if err := g.control("tcp6", "[::1]:80", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// This machine's own addresses are not public from here.
+func TestTheGuardRefusesThisMachine(t *testing.T) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range list {
+		p, err := netip.ParsePrefix(addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !own(p.Addr()) || newGuard(nil).allows(p.Addr()) {
+			t.Errorf("%s is not known as this machine's", p.Addr())
+		}
+	}
+	if own(netip.MustParseAddr("8.8.8.8")) {
+		t.Error("8.8.8.8 is known as this machine's")
+	}
+}
+
+func TestTheSchemaHoldsTheBounds(t *testing.T) {
+	w := newWeb(t, nil)
+	schema := w.kit["http_request"].Definition().Input
+	if want := fmt.Sprintf(`"maximum": %d`, PublicNetwork().Timeout.Milliseconds()); !bytes.Contains(schema, []byte(want)) {
+		t.Errorf("the policy's time is %v, the schema's another", PublicNetwork().Timeout)
+	}
+}

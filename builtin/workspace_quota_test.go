@@ -1,0 +1,354 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// small gives the tools over a folder with little room.
+func small(t testing.TB, dir string, q Quota) kit {
+	t.Helper()
+	tools, err := workspaceTools(folder{dir: dir, quota: q}, nil, everything)
+	return newKit(t, tools, err)
+}
+
+func TestWriteFileKeepsToTheQuota(t *testing.T) {
+	for _, c := range []struct {
+		name, path string
+		length     int
+		want       errcode.Code
+	}{
+		{"up to the last byte", "new", 40, ""},
+		{"not a byte more", "new", 41, errcode.QuotaExceeded},
+		{"in place of a file, up to the last byte", "old", 100, ""},
+		{"in place of a file, not a byte more", "old", 101, errcode.QuotaExceeded},
+		{"a file of nothing", "new", 0, ""},
+		{"up to the last name", "a/b/new", 1, ""},
+		{"not a folder more", "a/b/c/new", 1, errcode.QuotaExceeded},
+		{"a file in a folder that is there", "dir/new", 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, filepath.Join(dir, "old"), strings.Repeat("x", 60))
+			put(t, filepath.Join(dir, "dir", "empty"), "")
+			before := tree(t, dir, "")
+			k := small(t, dir, Quota{Bytes: 100, Files: 6})
+			if got := k.code(t, "write_file", obj{"path": c.path, "content": strings.Repeat("y", c.length)}); got != c.want {
+				t.Errorf("code %q, want %q", got, c.want)
+			}
+			if diff := gocmp.Diff(before, tree(t, dir, "")); (diff == "") != (c.want != "") {
+				t.Errorf("refused is %v, yet (-before +after):\n%s", c.want != "", diff)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "a")); c.want != "" && err == nil {
+				t.Error("a folder was made for what was refused")
+			}
+		})
+	}
+}
+
+func TestARefusalForTheQuotaSaysHowMuchThereIs(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "old"), "12345")
+	answer := small(t, dir, Quota{Bytes: 10, Files: 5}).ask(t, "write_file", obj{"path": "d/f", "content": "123456"})
+	for _, part := range []string{
+		`"error":"quota_exceeded"`, `"ok":false`, `"used":5`, `"limit":10`, `"needed":6`, `"usedFiles":1`, `"limitFiles":5`, `"neededFiles":2`,
+		"holds 5 bytes in 1 files and folders; it may hold 10 bytes in 5, and 6 bytes in 2 more are needed",
+	} {
+		if !strings.Contains(answer, part) {
+			t.Errorf("%s is not in %s", part, answer)
+		}
+	}
+}
+
+func TestAWorkspaceOverItsQuotaCanBeMadeSmaller(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 1000))
+	k := small(t, dir, Quota{Bytes: 100, Files: 10})
+	for _, c := range []struct {
+		path   string
+		length int
+		want   errcode.Code
+	}{{"big", 1001, errcode.QuotaExceeded}, {"new", 1, errcode.QuotaExceeded}, {"big", 1000, ""}, {"big", 99, ""}, {"new", 1, ""}, {"new", 2, errcode.QuotaExceeded}} {
+		if got := k.code(t, "write_file", obj{"path": c.path, "content": strings.Repeat("x", c.length)}); got != c.want {
+			t.Errorf("%d bytes to %s: code %q, want %q", c.length, c.path, got, c.want)
+		}
+	}
+}
+
+func TestWithoutASpaceNothingIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	var none Spaces
+	for name, w := range map[string]*Workspace{"no space": {Root: root}, "no quota": {Root: root, Space: none.Of(dir, Quota{})}} {
+		if err := w.write(t.Context(), "f", nil); errcode.Of(err) != errcode.QuotaExceeded {
+			t.Errorf("%s: error %v, want quota_exceeded", name, err)
+		}
+	}
+	if got := tree(t, dir, ""); len(got) > 0 {
+		t.Errorf("wrote %v", got)
+	}
+}
+
+// Agents that write at the same time do not exceed the quota together, and all
+// of it is used.
+func TestManyWritersKeepToTheQuotaTogether(t *testing.T) {
+	const writers, each, length = 8, 10, 100
+	for name, q := range map[string]Quota{
+		"of bytes": {Bytes: 30*length + length/2, Files: 1000},
+		"of files": {Bytes: 1 << 20, Files: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			k := small(t, dir, q)
+			var all sync.WaitGroup
+			for w := range writers {
+				all.Go(func() {
+					for i := range each {
+						k.ask(t, "write_file", obj{"path": fmt.Sprintf("f%d-%d", w, i), "content": strings.Repeat("x", length)})
+					}
+				})
+			}
+			all.Wait()
+			if got := len(tree(t, dir, "")); got != 30 {
+				t.Errorf("%d files were written, want 30", got)
+			}
+		})
+	}
+}
+
+// The truth is the disk: programs change files behind our back.
+func TestWhatProgramsChangeIsSeen(t *testing.T) {
+	write := func(k kit, name string, length int) errcode.Code {
+		return k.code(t, "write_file", obj{"path": name, "content": strings.Repeat("x", length)})
+	}
+	t.Run("room they make, at once", func(t *testing.T) {
+		dir := t.TempDir()
+		k := small(t, dir, Quota{Bytes: 100, Files: 10})
+		if got := write(k, "a", 90); got != "" {
+			t.Fatal(got)
+		}
+		if err := os.Remove(filepath.Join(dir, "a")); err != nil {
+			t.Fatal(err)
+		}
+		if got := write(k, "b", 90); got != "" {
+			t.Errorf("code %q, want room", got)
+		}
+	})
+	t.Run("room they take, when it is measured", func(t *testing.T) {
+		dir := t.TempDir()
+		k := small(t, dir, Quota{Bytes: 100, Files: 10})
+		if got := write(k, "a", 10); got != "" {
+			t.Fatal(got)
+		}
+		put(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
+		w := workspace(t, dir, Quota{Bytes: 100, Files: 10})
+		if u, err := w.Usage(t.Context()); err != nil || u != (Usage{Bytes: 95, Files: 2}) {
+			t.Errorf("usage %+v, %v", u, err)
+		}
+		if got := write(k, "b", 10); got != errcode.QuotaExceeded {
+			t.Errorf("code %q, want quota_exceeded", got)
+		}
+	})
+	t.Run("room they take, after a moment", func(t *testing.T) {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := workspace(t, dir, Quota{Bytes: 100, Files: 10})
+			if err := w.write(t.Context(), "a", make([]byte, 10)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
+			time.Sleep(freshFor)
+			if err := w.write(t.Context(), "b", make([]byte, 10)); errcode.Of(err) != errcode.QuotaExceeded {
+				t.Errorf("error %v, want quota_exceeded", err)
+			}
+		})
+	})
+}
+
+// workspace opens one with spaces of its own.
+func workspace(t testing.TB, dir string, q Quota) *Workspace {
+	t.Helper()
+	w, err := folder{dir: dir, quota: q}.Workspace(t.Context(), ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Root.Close() })
+	return w
+}
+
+func TestUsageIsWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"a": "123", "d/e/f": "45", draftPrefix + identity.Fresh(): "678"} {
+		put(t, filepath.Join(dir, name), content)
+	}
+	symlink(t, "a", filepath.Join(dir, "link"))
+	for _, c := range []struct {
+		name string
+		q    Quota
+		want Usage
+		code errcode.Code
+	}{
+		{"with room", Quota{1000, 1000}, Usage{Bytes: 8, Files: 6}, ""},
+		{"with room for no more", Quota{8, 6}, Usage{Bytes: 8, Files: 6}, ""},
+		{"over the bytes", Quota{7, 1000}, Usage{Partial: true}, errcode.QuotaExceeded},
+		{"over the names", Quota{1000, 5}, Usage{Partial: true}, errcode.QuotaExceeded},
+		{"with no room", Quota{1, -1}, Usage{Partial: true}, errcode.QuotaExceeded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := workspace(t, dir, c.q)
+			got, err := w.CheckRoom(t.Context())
+			if c.want.Partial { // how far it came is not promised
+				got = Usage{Partial: got.Partial}
+			}
+			if got != c.want || errcode.Of(err) != c.code {
+				t.Errorf("got %+v, %v, want %+v, code %q", got, err, c.want, c.code)
+			}
+		})
+	}
+	t.Run("without a space all is too much", func(t *testing.T) {
+		if u, err := new(Workspace).CheckRoom(t.Context()); !u.Partial || errcode.Of(err) != errcode.QuotaExceeded {
+			t.Errorf("got %+v, %v", u, err)
+		}
+	})
+}
+
+func TestFilesWithHolesCountAsLongAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		put(t, filepath.Join(dir, name), "")
+		if err := os.Truncate(filepath.Join(dir, name), math.MaxInt64/2); err != nil {
+			t.Skip(err)
+		}
+	}
+	if u, err := workspace(t, dir, Quota{math.MaxInt64 - 1, 10}).Usage(t.Context()); err != nil || u.Bytes != math.MaxInt64-1 {
+		t.Errorf("usage %+v, %v", u, err)
+	}
+	if got := (Usage{Bytes: math.MaxInt64}).plus(Usage{Bytes: 5}); got.Bytes != math.MaxInt64 {
+		t.Errorf("a sum beyond what can be counted is %d", got.Bytes)
+	}
+}
+
+// What is too deep to be counted is too much.
+func TestAWorkspaceTooDeepToCountIsFull(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, c := range []struct {
+		deep int
+		want errcode.Code
+	}{{maxDepth - 1, ""}, {maxDepth, errcode.QuotaExceeded}} {
+		if err := root.MkdirAll(strings.Repeat("d/", c.deep), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w := workspace(t, dir, Quota{1 << 20, 1000})
+		if _, err := w.CheckRoom(t.Context()); errcode.Of(err) != c.want {
+			t.Errorf("%d deep: error %v, want %q", c.deep, err, c.want)
+		}
+	}
+}
+
+func TestWhoWaitsForARoomMayStopWaiting(t *testing.T) {
+	dir := t.TempDir()
+	w := workspace(t, dir, Quota{100, 100})
+	_, leave, err := w.Space.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.write(ctx, "f", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("write: error %v, want canceled", err)
+	}
+	if _, err := w.Usage(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("usage: error %v, want canceled", err)
+	}
+	leave()
+	if err := w.write(t.Context(), "f", nil); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+// Directories nobody writes to are forgotten when there are many; one that
+// somebody holds is not.
+func TestSpacesAreBounded(t *testing.T) {
+	var s Spaces
+	held := s.Of("held", Quota{})
+	first, leave, err := held.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * maxBooks {
+		_, leave, err := s.Of(fmt.Sprint(i), Quota{}).enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+	}
+	if n := len(s.known); n > maxBooks+1 {
+		t.Errorf("%d directories are remembered, want at most %d", n, maxBooks+1)
+	}
+	if s.known["held"] != first {
+		t.Error("the one that is held was forgotten")
+	}
+	leave()
+}
+
+// A process that was killed leaves drafts: they are not shown, and taken away
+// when they are nobody's any more.
+func TestDraftsOfTheDeadAreNotShownAndTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	fresh, old := draftPrefix+identity.Fresh(), "d/"+draftPrefix+identity.Fresh()
+	for _, name := range []string{fresh, old, "d/f", draftPrefix + "mine"} {
+		put(t, filepath.Join(dir, name), "1234")
+	}
+	past := time.Now().Add(-draftAge - time.Minute)
+	for _, name := range []string{old, "d/f", draftPrefix + "mine"} {
+		if err := os.Chtimes(filepath.Join(dir, name), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := small(t, dir, Quota{100, 100})
+	var shown []string
+	for _, e := range get[listing](t, k, "list_files", obj{"recursive": true}).Entries {
+		shown = append(shown, e.Name)
+	}
+	if diff := gocmp.Diff([]string{draftPrefix + "mine", "d", "d/f"}, shown); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
+	}
+	if got := get[workspaceInfo](t, k, "get_workspace_info", obj{}); got.Files != 2 || got.TotalSize != 8 {
+		t.Errorf("counted %+v", got)
+	}
+	readOnly, _ := folder{dir: dir, readOnly: true}.Workspace(t.Context(), ann)
+	defer readOnly.Root.Close()
+	if u, err := readOnly.Usage(t.Context()); err != nil || u.Files != 5 {
+		t.Errorf("who may not write takes away: %+v, %v", u, err)
+	}
+	if u, err := workspace(t, dir, Quota{100, 100}).Usage(t.Context()); err != nil || u.Files != 4 {
+		t.Errorf("usage %+v, %v", u, err)
+	}
+	want := map[string]string{fresh: "1234", "d/f": "1234", draftPrefix + "mine": "1234"}
+	if diff := gocmp.Diff(want, tree(t, dir, "")); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}

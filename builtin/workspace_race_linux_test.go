@@ -1,0 +1,138 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// locked is a shelf for several at once.
+type locked struct {
+	mu sync.Mutex // guards shelf
+	shelf
+}
+
+func (l *locked) PutArtifact(ctx context.Context, c tool.Call, a Artifact) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.ID = identity.CallID(fmt.Sprint(len(l.shelf)))
+	return l.shelf.PutArtifact(ctx, c, a)
+}
+
+// swap exchanges two names again and again, each time at once, until stop.
+func swap(t *testing.T, dir, a, b string, stop *atomic.Bool) {
+	for !stop.Load() {
+		if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(dir, a), unix.AT_FDCWD, filepath.Join(dir, b), unix.RENAME_EXCHANGE); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// canExchange says whether the file system can swap two names at once.
+func canExchange(t *testing.T, dir string) bool {
+	a, b := filepath.Join(dir, "try-a"), filepath.Join(dir, "try-b")
+	put(t, a, "")
+	put(t, b, "")
+	defer os.Remove(a)
+	defer os.Remove(b)
+	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil
+}
+
+// While files and folders of the workspace become symlinks that lead out, and
+// files again, nothing of outside is read, listed or changed; and neither is
+// anybody kept waiting by a pipe.
+func TestNoSymlinkLeadsOutWhileRacing(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	if !canExchange(t, dir) {
+		t.Skip("the file system cannot exchange names")
+	}
+	for _, name := range []string{"f", "outsider", "sub/f"} {
+		put(t, filepath.Join(outside, name), "SECRET")
+	}
+	k := workspaceKit(t, dir, map[string]string{"folder/f": "inside", "folder/sub/f": "inside", "file": "inside", "plain": "inside", "real/f": "inside"})
+	s := shelf{}
+	tools, err := artifactTools(&locked{shelf: s}, folder{dir: dir}, everything)
+	for name, tl := range newKit(t, tools, err) {
+		k[name] = tl
+	}
+	symlink(t, outside, filepath.Join(dir, "way-out"))
+	symlink(t, filepath.Join(outside, "f"), filepath.Join(dir, "file-out"))
+	for _, pipe := range []string{"pipe", "pipe2"} {
+		if err := unix.Mkfifo(filepath.Join(dir, pipe), 0o644); err != nil {
+			t.Skip(err)
+		}
+	}
+	before := tree(t, outside, "")
+
+	var stop atomic.Bool
+	var swaps sync.WaitGroup
+	for _, pair := range [][2]string{{"folder", "way-out"}, {"file", "file-out"}, {"plain", "pipe"}, {"real", "pipe2"}} {
+		swaps.Go(func() { swap(t, dir, pair[0], pair[1], &stop) })
+	}
+	attempts := []struct {
+		tool  string
+		args  obj
+		races bool // it both succeeds and is refused for leading out
+	}{
+		{"read_file", obj{"path": "folder/f"}, true},
+		{"read_file", obj{"path": "folder/sub/f"}, true},
+		{"read_file", obj{"path": "file"}, true},
+		{"read_file", obj{"path": "plain"}, false},
+		{"read_file", obj{"path": "real/f"}, false},
+		{"write_file", obj{"path": "folder/f", "content": "inside"}, true},
+		{"write_file", obj{"path": "folder/new/er/f", "content": "inside"}, true},
+		{"write_file", obj{"path": "file", "content": "inside"}, false}, // a write may replace the link itself
+		{"list_files", obj{"path": "folder", "recursive": true}, true},
+		{"list_files", obj{"recursive": true}, false},
+		{"list_files", obj{"pattern": "**/f"}, false},
+		{"list_files", obj{"path": "real"}, false},
+		{"get_workspace_info", obj{}, false},
+		{"put_artifact", obj{"type": "t", "path": "folder/f"}, true},
+	}
+	var all sync.WaitGroup
+	for _, a := range attempts {
+		all.Go(func() { race(t, k, a.tool, a.args, a.races) })
+	}
+	all.Wait()
+	stop.Store(true)
+	swaps.Wait()
+	for _, a := range s {
+		if content, _ := a.plain(); string(content) != "inside" {
+			t.Errorf("an artifact has %q", content)
+		}
+	}
+	if diff := gocmp.Diff(before, tree(t, outside, "")); diff != "" {
+		t.Errorf("outside changed (-before +after):\n%s", diff)
+	}
+}
+
+// race calls a tool many times, and on until it has won and lost the race.
+func race(t *testing.T, k kit, tool string, args obj, races bool) {
+	won, lost := 0, 0
+	for n := 0; n < 200 || races && (won == 0 || lost == 0); n++ {
+		answer := k.ask(t, tool, args)
+		if strings.Contains(answer, "SECRET") || strings.Contains(answer, "outsider") {
+			t.Errorf("%s(%v) shows what is outside: %s", tool, args, answer)
+			return
+		}
+		switch {
+		case !strings.Contains(answer, `"error"`):
+			won++
+		case strings.Contains(answer, string(errcode.PathTraversal)):
+			lost++
+		}
+	}
+}

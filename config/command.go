@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Command is the one document about programs that agents run.
+type Command struct {
+	Name     string
+	Open     bool     // sandbox: none; programs have the rights of the process that runs them
+	Readable []string // further directories that programs can read, absolute
+	Env      []string // further variables of programs, as NAME=value
+	Limits   CommandLimits
+	Pos      Pos
+}
+
+// CommandLimits bounds one command. A zero limit is not set.
+type CommandLimits struct {
+	Time      time.Duration
+	Memory    int64 // bytes
+	Processes int
+	FileSize  int64 // bytes of a file written
+	Scratch   int64 // bytes in /tmp
+	Output    int   // bytes kept of stdout, and of stderr
+}
+
+// The most that a configuration may allow.
+const (
+	maxCommandBytes = 1 << 50
+	maxOutput       = 1 << 20 // a model reads it
+)
+
+func readCommand(it item) {
+	command := Command{Name: it.name, Pos: it.pos}
+	it.fields(
+		field{"sandbox", walls(&command.Open)},
+		field{"readable", directories(&command.Readable)},
+		field{"env", variables(&command.Env)},
+		field{"limits", commandLimits(&command.Limits)},
+	)
+	to := &it.doc.config.Command
+	if to.Pos != (Pos{}) {
+		it.fail(fmt.Sprintf("a second command; the first is at %s", to.Pos), "a configuration has one")
+		return
+	}
+	*to = command
+}
+
+func commandLimits(to *CommandLimits) func(value) {
+	return mapping(
+		field{"time", duration(&to.Time, maxTimeout)},
+		field{"memory", upTo(&to.Memory, maxCommandBytes)},
+		field{"processes", count(&to.Processes)},
+		field{"fileSize", upTo(&to.FileSize, maxCommandBytes)},
+		field{"scratch", upTo(&to.Scratch, maxCommandBytes)},
+		field{"output", func(v value) {
+			var n int64
+			upTo(&n, maxOutput)(v)
+			to.Output = int(n)
+		}},
+	)
+}
+
+// walls reads os or none.
+func walls(open *bool) func(value) {
+	return func(v value) {
+		switch word, ok := v.text(); {
+		case !ok:
+		case word == "none":
+			*open = true
+		case word != "os":
+			v.wrong("os or none", "os isolates programs; none lets them do all that this process may do")
+		}
+	}
+}
+
+// directories reads a list of directories, relative to the document.
+func directories(to *[]string) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of directories", "as [/opt/go]")
+			return
+		}
+		for _, item := range v.items() {
+			path, ok := item.filled()
+			if !ok {
+				continue
+			}
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(filepath.Dir(v.doc.src.path), path)
+			}
+			path, err := filepath.Abs(path)
+			if err != nil {
+				item.fail(err.Error(), "")
+				continue
+			}
+			*to = append(*to, path)
+		}
+	}
+}
+
+// variables reads a mapping of names to texts.
+func variables(to *[]string) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
+			v.wrong("a mapping of variables", "as {GOFLAGS: -mod=mod}")
+			return
+		}
+		for key, val := range v.pairs() {
+			name := key.node.Value
+			if name == "" || strings.ContainsAny(name, "=\x00") {
+				key.fail("is no name of a variable", "")
+				continue
+			}
+			if text, ok := val.text(); ok {
+				*to = append(*to, name+"="+text)
+			}
+		}
+	}
+}

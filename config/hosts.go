@@ -1,0 +1,54 @@
+package config
+
+import (
+	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/hosts"
+)
+
+// hostRule reads {allow: [...], deny: [...]}. Without allow every host is
+// allowed that deny does not name; an empty allow allows none.
+func hostRule(to **hosts.Rule) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
+			v.wrong("a mapping of allow and deny", "as {allow: [api.example.com, \"*.example.org\"]}")
+			return
+		}
+		rule := hosts.Any()
+		v.fields([]field{{"allow", hostList(&rule.Allow)}, {"deny", hostList(&rule.Deny)}})
+		*to = &rule
+	}
+}
+
+func hostList(to *[]hosts.Pattern) func(value) {
+	return func(v value) {
+		*to = []hosts.Pattern{} // what cannot be read allows nothing
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of hosts", `as [api.example.com, "*.example.org", "localhost:8443"]`)
+			return
+		}
+		seen := make(map[hosts.Pattern]bool)
+		for _, item := range v.items() {
+			p, ok := item.pattern()
+			if ok && seen[p] {
+				item.fail(quote(p.String())+" stands twice in the list", "")
+				continue
+			}
+			if ok {
+				*to, seen[p] = append(*to, p), true
+			}
+		}
+	}
+}
+
+func (v value) pattern() (hosts.Pattern, bool) {
+	text, ok := v.filled()
+	if !ok {
+		return hosts.Pattern{}, false
+	}
+	p, err := hosts.ParsePattern(text)
+	if err != nil {
+		v.fail(quote(v.node.Value)+": "+err.Error(), `write a name, "*.example.org" for all below it, or "*"; with :port for one port`)
+	}
+	return p, err == nil
+}

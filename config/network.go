@@ -1,0 +1,138 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/hosts"
+)
+
+// Network is the one document about requests that agents make: what they may
+// reach beside public addresses over HTTPS, and what they may use up.
+type Network struct {
+	Name             string
+	AllowHTTP        bool           // http beside https
+	PrivateAddresses []netip.Prefix // allowed although they are not public
+	Hosts            *hosts.Rule    // of all roles; nil allows every host
+	MaxBody          int64          // bytes; 0 is not set
+	MaxRedirects     *int           // nil is not set
+	Timeout          time.Duration  // the most for one request; 0 is not set
+	Pos              Pos
+}
+
+// The most that a configuration may allow. A request's own deadline comes
+// before that of every call.
+const (
+	maxRedirects = 50
+	maxTimeout   = 4 * time.Minute
+)
+
+func readNetwork(it item) {
+	network := Network{Name: it.name, Pos: it.pos}
+	it.fields(
+		field{"allowHTTP", truth(&network.AllowHTTP)},
+		field{"privateAddresses", prefixes(&network.PrivateAddresses)},
+		field{"hosts", hostRule(&network.Hosts)},
+		field{"maxBody", upTo(&network.MaxBody, maxArtifactBytes)},
+		field{"maxRedirects", redirects(&network.MaxRedirects)},
+		field{"timeout", duration(&network.Timeout, maxTimeout)},
+	)
+	to := &it.doc.config.Network
+	if to.Pos != (Pos{}) {
+		it.fail(fmt.Sprintf("a second network; the first is at %s", to.Pos), "a configuration has one")
+		return
+	}
+	*to = network
+}
+
+func redirects(to **int) func(value) {
+	return func(v value) {
+		if n, ok := v.integer(0, maxRedirects, fmt.Sprintf("a whole number from 0 to %d", maxRedirects)); ok {
+			most := int(n)
+			*to = &most
+		}
+	}
+}
+
+// truth reads true or false. A variable may hold it.
+func truth(to *bool) func(value) {
+	return func(v value) {
+		word, ok := v.node.Value, v.node.Tag == "!!bool"
+		if v.hasVariable() {
+			if word, ok = v.text(); !ok {
+				return
+			}
+		}
+		if !ok || word != "true" && word != "false" {
+			v.wrong("true or false", "")
+			return
+		}
+		*to = word == "true"
+	}
+}
+
+// duration reads a time as 30s, 500ms or 1m30s.
+func duration(to *time.Duration, most time.Duration) func(value) {
+	return func(v value) {
+		var d time.Duration
+		var err error
+		if v.node.Tag != "!!int" {
+			text, ok := v.filled()
+			if !ok {
+				return
+			}
+			d, err = time.ParseDuration(text)
+		}
+		if err != nil || d < time.Millisecond || d > most {
+			v.wrong("a time from 1ms to "+most.String(), "with its unit, as 30s")
+			return
+		}
+		*to = d
+	}
+}
+
+// prefixes reads a list of address ranges.
+func prefixes(to *[]netip.Prefix) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of address ranges", "as [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
+			return
+		}
+		for _, item := range v.items() {
+			if p, ok := item.prefix(); ok {
+				*to = append(*to, p)
+			}
+		}
+	}
+}
+
+func (v value) prefix() (netip.Prefix, bool) {
+	text, ok := v.filled()
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil && singleAddress(text) != "":
+		v.fail(quote(v.node.Value)+" is one address, not a range", "write "+singleAddress(text))
+	case err != nil || p.Addr().Is4In6():
+		v.wrong("an address range", "as 10.1.0.0/16 or fd00::/8")
+	case p != p.Masked():
+		v.fail(quote(v.node.Value)+" has address bits behind its length", "write "+p.Masked().String())
+	default:
+		return p, true
+	}
+	return netip.Prefix{}, false
+}
+
+// singleAddress gives the range of one address; "" for what is none.
+func singleAddress(text string) string {
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" || addr.Is4In6() {
+		return ""
+	}
+	return netip.PrefixFrom(addr, addr.BitLen()).String()
+}

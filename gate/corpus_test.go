@@ -1,0 +1,246 @@
+package gate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// tap is a gate with one tool that keeps the arguments it was given.
+type tap struct {
+	*house
+	got [][]byte // of each run, as they came
+}
+
+// newTap makes a tool of the given properties, and any other.
+func newTap(t testing.TB, properties string) *tap {
+	t.Helper()
+	d, p := definition("a", tool.Mutating), &tap{}
+	d.Input = json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)
+	p.house = open(t, &fake{d: d, run: func(_ context.Context, c tool.Call) (tool.Result, error) {
+		p.got = append(p.got, bytes.Clone(c.Args))
+		return tool.Result{}, nil
+	}})
+	return p
+}
+
+// wantRun sends arguments and wants the tool to run once with the same bytes.
+func (p *tap) wantRun(t *testing.T, args string) {
+	t.Helper()
+	p.got = nil
+	a := p.call("a", args)
+	if a.Code() != "" || len(p.got) != 1 {
+		t.Fatalf("got %.200s, ran %d times, want one run", a.Result.JSON(), len(p.got))
+	}
+	if string(p.got[0]) != args {
+		t.Errorf("the tool got %.200q, authorised was %.200q", p.got[0], args)
+	}
+}
+
+// wantRefusal sends arguments and wants no run.
+func (p *tap) wantRefusal(t *testing.T, args, why string) {
+	t.Helper()
+	p.got = nil
+	a := p.call("a", args)
+	if a.Code() != errcode.InvalidArguments || a.Allowed() || len(p.got) != 0 {
+		t.Fatalf("got %q, ran with %.200q, want invalid_arguments", a.Code(), p.got)
+	}
+	if text := string(a.Result.JSON()); !strings.Contains(text, why) || len(text) > 1000 {
+		t.Errorf("got %.1000s, want %q in a few words", text, why)
+	}
+}
+
+// duplicates are the documents of the suite that are JSON, and refused all
+// the same: two readers would find two values under one key.
+var duplicates = map[string]bool{"y_object_duplicated_key.json": true, "y_object_duplicated_key_and_value.json": true}
+
+// What was authorised runs: of JSONTestSuite, as the value of a property, the
+// 188 documents that are no JSON reach no tool, and 93 of the 95 that are
+// reach it byte for byte. The others crash nothing, and what runs is what was
+// sent.
+func TestTheWholeSuiteAsAValue(t *testing.T) {
+	p, ran := newTap(t, ""), map[string]int{}
+	for _, d := range corpus.Documents() {
+		t.Run(d.Name, func(t *testing.T) {
+			args := `{"value":` + string(d.Text) + `}`
+			switch {
+			case d.Expect == corpus.Accept && !duplicates[d.Name]:
+				p.wantRun(t, args)
+			case d.Expect == corpus.Either && p.call("a", args).Allowed():
+				p.wantRun(t, args)
+			default:
+				p.wantRefusal(t, args, "safe to read")
+			}
+			ran[d.Expect] += len(p.got)
+		})
+	}
+	if ran[corpus.Accept] != 93 || ran[corpus.Reject] != 0 {
+		t.Errorf("got %v runs, want 93 of what is JSON and none of what is not", ran)
+	}
+}
+
+// As the arguments themselves only its objects reach a tool.
+func TestTheWholeSuiteAsArguments(t *testing.T) {
+	p, ran := newTap(t, ""), 0
+	for _, d := range corpus.Documents() {
+		t.Run(d.Name, func(t *testing.T) {
+			args, object := string(d.Text), strings.HasPrefix(strings.TrimSpace(string(d.Text)), "{")
+			switch {
+			case args == "": // left out
+				return
+			case d.Expect == corpus.Accept && object && !duplicates[d.Name]:
+				ran++
+				p.wantRun(t, args)
+			case d.Expect == corpus.Either && p.call("a", args).Allowed():
+				p.wantRun(t, args)
+			default:
+				p.wantRefusal(t, args, "safe to read")
+			}
+		})
+	}
+	if ran < 10 {
+		t.Errorf("only %d of the suite's objects ran", ran)
+	}
+}
+
+// Every way to say one thing to the gate and another to the tool is refused;
+// whatever is odd and means the same to all readers runs as it was sent.
+func TestNoReaderIsToldSomethingElse(t *testing.T) {
+	p := newTap(t, `"path":{"type":"string"},"mask":{"type":"object","properties":{"kind":{}}}`)
+	tests := []struct{ name, args, why string }{ // why "" runs
+		{"a byte order mark", "\ufeff{}", "not an object"},
+		{"a byte order mark behind", "{}\ufeff", "text after"},
+		{"half a byte order mark", "\xef\xbb{}", "invalid UTF-8"},
+		{"UTF-16", "{\x00}\x00", "expected"},
+		{"a zero byte behind", "{}\x00", "text after"},
+		{"a line break behind", "{}\n", ""},
+		{"a second object", `{}{"path":"x"}`, "text after"},
+		{"a second line, as streams have it", "{}\n{}", "text after"},
+		{"a comma behind", `{},`, "text after"},
+		{"a comment", `{/*"path":1*/}`, "expected"},
+		{"nothing but space", " ", "not an object"},
+		{"null", `null`, "not an object"},
+		{"a list of one object", `[{"path":"x"}]`, "not an object"},
+		{"a text of an object", `"{\"path\":\"x\"}"`, "not an object"},
+		{"a number", `7`, "not an object"},
+		{"a key in upper case", `{"PATH":"x"}`, `almost \"path\"`},
+		{"a key in upper case beside the right one", `{"path":"x","Path":"y"}`, `almost \"path\"`},
+		{"a key in upper case by an escape", `{"\u0050ath":"x"}`, `almost \"path\"`},
+		{"a long s", "{\"ma\u017fk\":{}}", `almost \"mask\"`},
+		{"a long s by an escape", `{"ma\u017Fk":{}}`, `almost \"mask\"`},
+		{"the Kelvin sign", "{\"mas\u212a\":{}}", `almost \"mask\"`},
+		{"the Kelvin sign one level down", "{\"mask\":{\"\u212aind\":1}}", `almost \"kind\"`},
+		{"an escaped key", `{"p\u0061th":"x"}`, ""},
+		{"an escaped key and the key", `{"p\u0061th":"x","path":"y"}`, "duplicate key"},
+		{"a key escaped in two ways", `{"a\/":1,"a\u002f":2}`, "duplicate key"},
+		{"a zero byte in a key", `{"path\u0000":"x","path":"y"}`, ""},
+		{"a raw zero byte in a key", "{\"path\x00\":1}", "control character"},
+		{"keys that differ in normal form", "{\"\u00e9\":1,\"e\u0301\":2}", ""},
+		{"the empty key twice", `{"":1,"":2}`, "duplicate key"},
+		{"keys that mean something to a path language", `{"a.b":1,"*":2,"@reverse":3,"#":4,"a|b":5}`, ""},
+		{"the key of prototypes", `{"__proto__":{"path":"x"},"constructor":1}`, ""},
+		{"minus zero", `{"n":-0,"m":-0.0e-0}`, ""},
+		{"a number beyond 64 bits", `{"n":123456789012345678901234567890}`, ""},
+		{"a number beyond a double", `{"n":1e400}`, ""},
+		{"a number of 400 digits", `{"n":` + strings.Repeat("9", 400) + `}`, ""},
+		{"a number of 1,000 digits", `{"n":` + strings.Repeat("9", 1000) + `}`, "number longer"},
+		{"a fraction of 1,000 digits", `{"n":0.` + strings.Repeat("9", 1000) + `}`, "number longer"},
+		{"an exponent nobody can work out", `{"n":1e999}`, "exponent"},
+		{"an exponent the other way", `{"n":1e-999}`, "exponent"},
+		{"an exponent of many zeros", `{"n":1e` + strings.Repeat("0", 300) + `1}`, ""},
+		{"not a number", `{"n":NaN}`, "expected"},
+		{"infinity", `{"n":-Infinity}`, "expected"},
+		{"hexadecimal", `{"n":0x1}`, "expected"},
+		{"a plus", `{"n":+1}`, "expected"},
+		{"a lone high surrogate", `{"path":"\ud800"}`, "lone surrogate"},
+		{"a lone low surrogate", `{"path":"\udfff"}`, "lone surrogate"},
+		{"surrogates in the wrong order", `{"path":"\ude00\ud83d"}`, "lone surrogate"},
+		{"a lone surrogate in a key", `{"\ud800":1}`, "lone surrogate"},
+		{"a pair of surrogates", `{"path":"\ud83d\ude00"}`, ""},
+		{"an overlong encoding", "{\"path\":\"\xc0\xaf\"}", "invalid UTF-8"},
+		{"a surrogate in UTF-8", "{\"path\":\"\xed\xa0\x80\"}", "invalid UTF-8"},
+		{"64 levels", `{"v":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`, ""},
+		{"65 levels", `{"v":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "nesting deeper"},
+		{"6 MB of brackets", strings.Repeat("[", 6<<20), "not an object"},
+		{"6 MB of brackets in a value", `{"v":` + strings.Repeat("[", 6<<20), "nesting deeper"},
+		{"6 MB of objects", strings.Repeat(`{"a":`, 6<<20/5), "nesting deeper"},
+		{"6 MB of open text", `{"path":"` + strings.Repeat("a", 6<<20), "string without end"},
+		{"8 MiB", sized(8 << 20), ""},
+		{"one byte more than 8 MiB", sized(8<<20 + 1), "8388609 bytes; at most 8388608"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.why == "" {
+				p.wantRun(t, tt.args)
+				return
+			}
+			p.wantRefusal(t, tt.args, tt.why)
+			wantNoOtherWay(t, p, tt.args)
+		})
+	}
+}
+
+// sized makes arguments of n bytes.
+func sized(n int) string {
+	const frame = `{"path":""}`
+	return frame[:len(frame)-2] + strings.Repeat("x", n-len(frame)) + frame[len(frame)-2:]
+}
+
+// wantNoOtherWay sends what is refused to somebody else's tool: whatever was wrong,
+// that is no way to it either.
+func wantNoOtherWay(t *testing.T, p *tap, args string) {
+	t.Helper()
+	switch a := p.call("theirs", args); a.Code() {
+	case errcode.InvalidArguments, errcode.ToolNotAvailable:
+	default:
+		t.Errorf("somebody else's tool: got %q", a.Code())
+	}
+}
+
+// FuzzArguments: a tool runs with the bytes that were sent, or not at all; and
+// bytes that run are one JSON object with the declared field in one place.
+func FuzzArguments(f *testing.F) {
+	for _, d := range corpus.Documents() {
+		if len(d.Text) < 1024 {
+			f.Add(append(append([]byte(`{"path":`), d.Text...), '}'))
+		}
+	}
+	f.Add([]byte(`{"p\u0061th":"x"}`))
+	f.Add([]byte(`{"path":"x","Path":"y"}`))
+	p := newTap(f, `"path":{"type":"string"}`)
+	f.Fuzz(func(t *testing.T, args []byte) {
+		p.got = nil
+		list, err := p.Call(t.Context(), ann, []gate.Request{request("a", string(args)), request("theirs", string(args))}, &book{})
+		if err != nil || len(list) != 2 || list[1].Allowed() {
+			t.Fatalf("got %d outcomes, %v", len(list), err)
+		}
+		if a := list[0]; a.Allowed() != (len(p.got) == 1) || !a.Allowed() && a.Code() != errcode.InvalidArguments {
+			t.Fatalf("allowed %v, code %q, ran %d times", a.Allowed(), a.Code(), len(p.got))
+		}
+		if len(p.got) == 1 {
+			wantField(t, args, p.got[0])
+		}
+	})
+}
+
+func wantField(t *testing.T, sent, got []byte) {
+	t.Helper()
+	if len(sent) > 0 && !bytes.Equal(sent, got) {
+		t.Fatalf("the tool got %q, sent was %q", got, sent)
+	}
+	var exact map[string]any
+	var bound struct{ Path any }
+	if json.Unmarshal(got, &exact) != nil || json.Unmarshal(got, &bound) != nil {
+		t.Fatalf("%q ran and is no object", got)
+	}
+	if bound.Path != exact["path"] {
+		t.Errorf("a struct reads %q, a map %q", bound.Path, exact["path"])
+	}
+}

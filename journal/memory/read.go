@@ -1,0 +1,168 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+)
+
+// open says why nothing can be read, if so.
+func (s *Store) open(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return journal.ErrClosed
+	}
+	return nil
+}
+
+// Read implements journal.Log.
+func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		list, err := read(ctx, s, func() []journal.Event { return s.log.stream(stream, after) })
+		yieldAll(list, err, yield)
+	}
+}
+
+// read looks at what the lock guards.
+func read[V any](ctx context.Context, s *Store, look func() V) (v V, err error) {
+	if err := s.open(ctx); err != nil {
+		return v, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return look(), nil
+}
+
+// yieldAll yields a list, then the error if there is one; false when the
+// caller has enough.
+func yieldAll[V any](list []V, err error, yield func(V, error) bool) bool {
+	for _, v := range list {
+		if !yield(v, nil) {
+			return false
+		}
+	}
+	var none V
+	return err == nil || yield(none, err)
+}
+
+// Follow implements journal.Feed.
+func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		for {
+			news := s.newsChannel(wait)
+			list, err := read(ctx, s, func() []journal.Event { return s.log.since(after) })
+			if err != nil && wait && ctx.Err() != nil { // the end that was asked for
+				return
+			}
+			if !yieldAll(list, err, yield) || err != nil {
+				return
+			}
+			if n := len(list); n > 0 {
+				after = list[n-1].Seq
+				continue
+			}
+			if !wait {
+				return
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// newsChannel gives what the next commit closes.
+func (s *Store) newsChannel(wait bool) <-chan struct{} {
+	if !wait {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news == nil {
+		s.news = make(chan struct{})
+	}
+	return s.news
+}
+
+// Seq implements journal.Feed.
+func (s *Store) Seq() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.seq
+}
+
+// Inbox implements journal.Post.
+func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
+	return read(ctx, s, func() []journal.Message { return slices.Clip(s.inbox[agent]) })
+}
+
+// Delayed implements journal.Post.
+func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
+	return read(ctx, s, func() []journal.Message { return slices.Clip(s.delayed) })
+}
+
+func byDue(a, b journal.Message) int {
+	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
+}
+
+// Runnable implements journal.Post, sorted.
+func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+	list, err := read(ctx, s, func() (list []identity.AgentID) {
+		for id := range s.runnable {
+			list = append(list, id)
+		}
+		return list
+	})
+	slices.Sort(list)
+	return list, err
+}
+
+// Record implements journal.Records.
+func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
+	return read(ctx, s, func() []byte { return s.records[recordKey{kind, key}] })
+}
+
+// Records implements journal.Records, sorted by key.
+func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		list, err := s.recordsOf(ctx, kind, prefix)
+		yieldAll(list, err, yield)
+	}
+}
+
+// Entries implements journal.Records, sorted by key.
+func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		list, err := s.recordsOf(ctx, kind, prefix)
+		for _, r := range list {
+			if !yield(journal.Entry{Key: r.Key, Size: len(r.Value)}, nil) {
+				return
+			}
+		}
+		yieldAll(nil, err, yield)
+	}
+}
+
+func (s *Store) recordsOf(ctx context.Context, kind, prefix string) ([]journal.Record, error) {
+	list, err := read(ctx, s, func() (list []journal.Record) {
+		for k, value := range s.records {
+			if k.kind == kind && strings.HasPrefix(k.key, prefix) {
+				list = append(list, journal.Record{Kind: kind, Key: k.key, Value: value})
+			}
+		}
+		return list
+	})
+	slices.SortFunc(list, func(a, b journal.Record) int { return cmp.Compare(a.Key, b.Key) })
+	return list, err
+}

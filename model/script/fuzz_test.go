@@ -1,0 +1,154 @@
+package script_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/script"
+)
+
+// FuzzSource: whatever a file holds, it is refused with its name and the code
+// of a wrong configuration, or it is a brain: what that proposes are calls
+// with objects for arguments, and two of the same source propose the same.
+func FuzzSource(f *testing.F) {
+	for op := range lines {
+		f.Add(source([]int{op}))
+	}
+	for _, seed := range []string{
+		``, `role`, `role("root", function* () {})`, `role("*", function* () { for (;;); })`, `throw {}`, `role("root", () => 1)`, "\x00", "\xff\xfe", `import "fs"`, `await 1`,
+		`role("root", function* () { yield call("a", [1]) })`, `role("root", function* () { yield call("a", {toJSON() { return 7 }}) })`, `JSON.stringify = () => "}{"; role("root", function* () { yield call("a") })`,
+		`role("root", function* () { yield* this })`, `Object.prototype.op = "calls"; role("root", function* () { return {} })`, `role("root", function* () { throw { get message() { throw 1 } } })`,
+		`globalThis.rolecall = {}; role("root", function* () {})`, `delete globalThis.rolecall; role("root", function* () {})`, `Array.prototype.map = 1; role("root", function* () { return [1].concat({}) })`,
+	} {
+		f.Add(seed)
+	}
+	limits := script.Config{Step: 100 * time.Millisecond, Memory: 8 << 20, Keep: -1}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := limits.New("brain.js", []byte(text))
+		if err != nil {
+			wantPlaced(t, err)
+			return
+		}
+		defer m.Close()
+		if len(m.Roles()) == 0 {
+			t.Fatal("a model without a brain")
+		}
+		first, err := stepOf(t, m)
+		second, again := stepOf(t, m)
+		if inTime(err) && inTime(again) {
+			if diff := cmp.Diff(first, second); diff != "" || words(err) != words(again) {
+				t.Errorf("asked again it differs, %v and %v:\n%s", err, again, diff)
+			}
+		}
+	})
+}
+
+// wantPlaced wants the code of a wrong configuration and the file's name.
+func wantPlaced(t *testing.T, err error) {
+	t.Helper()
+	if errcode.Of(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "brain.js:") {
+		t.Errorf("got %q (%s)", errcode.Message(err), errcode.Of(err))
+	}
+}
+
+// stepOf asks for the first step of the first brain.
+func stepOf(t *testing.T, m *script.Model) (answer *model.Answer, err error) {
+	t.Helper()
+	r := model.Request{
+		Self:  model.Self{ID: "a1", Role: m.Roles()[0]},
+		Items: []model.Item{{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`{"text":"go"}`)}}},
+	}
+	answer, err = once(t.Context(), m, r)
+	if err != nil {
+		if errcode.Of(err) != errcode.LLMCallFailed {
+			t.Errorf("got %v (%s)", err, errcode.Of(err))
+		}
+		return nil, err
+	}
+	for _, c := range answer.Calls {
+		if !json.Valid(c.Args) || c.Args[0] != '{' {
+			t.Errorf("call of %q with %q", c.Name, c.Args)
+		}
+	}
+	if answer.Finish == model.End && !json.Valid(answer.Value) {
+		t.Errorf("ends with %q", answer.Value)
+	}
+	return answer, nil
+}
+
+func once(ctx context.Context, m *script.Model, r model.Request) (answer *model.Answer, err error) {
+	for delta, fault := range m.Generate(ctx, r) {
+		answer, err = delta.Answer, fault
+	}
+	return answer, err
+}
+
+// inTime says whether an error, if any, depends on the source alone.
+func inTime(err error) bool {
+	return err == nil || !strings.Contains(err.Error(), "out of time") && !strings.Contains(err.Error(), "out of memory")
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// FuzzResult: a brain reads the result of a call as encoding/json does; what
+// is no JSON it reads as a text, and nothing as null.
+func FuzzResult(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":1}`, `"text"`, ``, `null`, `{`, `[1,2.5,-0,1e21]`, `{"__proto__":{"error":1}}`, `{"a":1,"a":2}`, `"\ud800"`, `"\u2028\u0000"`, "\"\xff\"", "plain", `{"error":"x"}`,
+		`{"constructor":{"prototype":{"x":1}}}`, strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "\ufeff{}", `9007199254740993`, `{"":0}`, `{"2":1,"1":2}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	m, err := script.Config{Memory: 32 << 20, Keep: -1}.New("brain.js", []byte(`role("root", function* () { return yield call("look") })`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { m.Close() })
+	f.Fuzz(func(t *testing.T, content []byte) {
+		answer, err := once(t.Context(), m, model.Request{Self: model.Self{ID: "a1", Role: "root"}, Items: []model.Item{
+			{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`1`)}},
+			{Answer: &model.Answer{Finish: model.Calls, Read: 1, Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}},
+			{Result: &model.Result{Call: "c1", Tool: "look", Content: content}},
+		}})
+		var want, got any
+		if json.Unmarshal(readable(content), &want) != nil { // a number beyond a double
+			return
+		}
+		if err != nil {
+			if errcode.Of(err) != errcode.LLMCallFailed {
+				t.Errorf("%q: got %v", content, err)
+			}
+			return
+		}
+		if err := json.Unmarshal(answer.Value, &got); err != nil {
+			t.Fatalf("%q became %q: %v", content, answer.Value, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", content, diff)
+		}
+	})
+}
+
+// readable is the oracle: JSON stays, nothing is null, the rest is a text.
+func readable(content []byte) []byte {
+	switch {
+	case len(content) == 0:
+		return []byte("null")
+	case json.Valid(content):
+		return content
+	}
+	text, _ := json.Marshal(string(content))
+	return text
+}

@@ -1,0 +1,125 @@
+package org_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+)
+
+// A brief that was read is written and read again as the same, whatever
+// spelling it came in; and what it lacks then is what it lacked. An optional
+// list that is empty is one left out.
+func FuzzBrief(f *testing.F) {
+	for _, seed := range []string{
+		`{"objective":"o","constraints":["a"],"inputs":"i","outputs":["o","p"],"completion_criteria":"c"}`,
+		`{"objective":"o","constraints":"a","inputs":["i"],"outputs":"","completionCriteria":["c"],"references":"r","priority":"high"}`,
+		`{"collaborators":[{"agentId":"a","role":"r","description":"d"},{}],"constraints":null}`,
+		`{"completion_criteria":"","completionCriteria":"x","Objective":"folded"}`, `{}`, `null`, `[]`, `{"constraints":[null]}`, `{"inputs":[]}`, `{"collaborators":[]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var b, again org.TaskBrief
+		if json.Unmarshal(doc, &b) != nil {
+			return
+		}
+		text, err := json.Marshal(b)
+		if err != nil {
+			t.Fatalf("%q was read and cannot be written: %v", doc, err)
+		}
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatalf("%q was written and cannot be read: %v", text, err)
+		}
+		if diff := cmp.Diff(again, b, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q, again before first:\n%s", text, diff)
+		}
+		if got, want := words(again.Check()), words(b.Check()); got != want {
+			t.Errorf("%q lacks %q, when it was read it lacked %q", text, got, want)
+		}
+	})
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+const seededRole = `{"id":"r","name":"r","createdByRole":"operator","status":"active","toolGroups":["workspace","docs"],"grant":["artifact"],"groupOwners":{"docs":"mcp:docs"}}`
+
+// However a role's record is damaged, its agent may call nothing but tools of
+// groups that the record names, and give nothing else; of a record that is no
+// role it may nothing.
+func FuzzRole(f *testing.F) {
+	f.Add(seededRole, uint16(0), byte(0))
+	f.Add(strings.Replace(seededRole, `"docs"]`, `"*"]`, 1), uint16(0), byte(0))
+	f.Add(seededRole[:len(seededRole)-1]+`,"toolGroups":null}`, uint16(3), byte('x'))
+	f.Add(seededRole[:len(seededRole)-1]+`,"TOOLGROUPS":["command"]}`, uint16(90), byte('"'))
+	f.Add(`null`, uint16(0), byte(0))
+	f.Fuzz(func(t *testing.T, record string, at uint16, turn byte) {
+		damaged := []byte(record)
+		if len(damaged) > 0 {
+			damaged[int(at)%len(damaged)] ^= turn
+		}
+		h := open(t)
+		top := h.task(org.TaskSpec{})
+		h.store.set("role", "r", string(damaged))
+		h.store.set("agent", "a", `{"id":"a","roleId":"r","parentAgentId":"`+string(top)+`","taskId":"`+string(h.agent(top).Task)+`","status":"active"}`)
+		h.reopen()
+		if record == seededRole && turn == 0 && len(h.may("a")) == 0 {
+			t.Fatal("the role as it was gives nothing, so this finds nothing")
+		}
+		h.wantWithin(h.may("a"), named(damaged, "toolGroups"), damaged)
+		h.wantGiven("a", named(damaged, "grant"), damaged)
+	})
+}
+
+// named reads, independently, the groups that a record names under a key.
+func named(record []byte, key string) (groups []string) {
+	if !json.Valid(record) {
+		return nil
+	}
+	gjson.ParseBytes(record).ForEach(func(name, value gjson.Result) bool {
+		if strings.EqualFold(name.Str, key) {
+			for _, id := range value.Array() {
+				groups = append(groups, id.Str)
+			}
+		}
+		return true
+	})
+	return groups
+}
+
+// wantWithin wants every tool to be of a group that is named.
+func (h *house) wantWithin(tools, groups []string, record []byte) {
+	h.t.Helper()
+	for _, name := range tools {
+		group, _ := h.groups.Snapshot().GroupOf(name)
+		if !slices.Contains(groups, string(group)) && !slices.Contains(groups, "*") {
+			h.t.Errorf("%q gives %s of group %s", record, name, group)
+		}
+	}
+}
+
+// wantGiven wants what an agent may grant to be named.
+func (h *house) wantGiven(id identity.AgentID, groups []string, record []byte) {
+	h.t.Helper()
+	may := h.Grantable(id)
+	if may.IsAll() && !slices.Contains(groups, "*") {
+		h.t.Errorf("%q may grant everything", record)
+	}
+	for _, g := range may.IDs() {
+		if !slices.Contains(groups, string(g)) && !slices.Contains(groups, "*") {
+			h.t.Errorf("%q may grant %s", record, g)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/identity"
+)
+
+var _ builtin.Hosts = (*Runtime)(nil)
+
+// MayReach implements builtin.Hosts, with the errors of org.MayReach.
+func (rt *Runtime) MayReach(_ context.Context, by identity.Principal, h hosts.Host) error {
+	return rt.org.MayReach(by, h)
+}
