@@ -1,10 +1,22 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test lint bench
+FUZZTIME ?= 3s
+
+.PHONY: test lint fuzz bench
 
 # Everything that CI runs.
 test: lint
 	go test -race -shuffle=on -count=1 ./...
+	$(MAKE) fuzz FUZZTIME=1s
+
+# Every fuzz target there is, each for FUZZTIME: make fuzz FUZZTIME=10m
+fuzz:
+	@targets="$$(go test -list '^Fuzz' ./...)" || { echo "$$targets"; exit 1; }; \
+	echo "$$targets" | awk '/^Fuzz/ {names = names " " $$1} /^ok/ {n = split(names, list, " "); for (i = 1; i <= n; i++) print $$2, list[i]; names = ""}' | \
+	while read -r package target; do \
+		echo "fuzz $$package $$target"; \
+		out="$$(go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$package" 2>&1)" || { echo "$$out"; exit 1; }; \
+	done
 
 lint:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }

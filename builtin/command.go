@@ -109,11 +109,15 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	defer ws.Root.Close()
 	j := h.job(in.TimeoutMs)
 	j.Argv, j.Workspace, j.ReadOnly = argv, ws.Root.Name(), ws.ReadOnly
-	out, err := h.launcher.Run(ctx, j)
-	if err != nil {
+	roomy, done := inRoom(ctx, ws, &j.Limits)
+	defer done()
+	out, err := h.launcher.Run(roomy, j)
+	switch {
+	case errcode.Of(err) == errcode.QuotaExceeded:
+		return commandOutput{}, withOutput(err, out)
+	case err != nil:
 		return commandOutput{}, unavailable(err)
-	}
-	if out.TimedOut {
+	case out.TimedOut:
 		return commandOutput{}, timedOut(out, j.Limits.Time)
 	}
 	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.Signal, out.OutOfMemory}, nil
@@ -150,11 +154,17 @@ func (h commands) job(timeoutMs int) sandbox.Job {
 	return j
 }
 
-// timedOut keeps what the program had written until then.
 func timedOut(out sandbox.Outcome, limit time.Duration) error {
-	return errcode.New(errcode.CommandTimeout, "the program was stopped after %v; give it more time with timeoutMs, or less to do", limit).
-		With("timedOut", true).With("timeoutMs", limit.Milliseconds()).
-		With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
+	return withOutput(errcode.New(errcode.CommandTimeout, "the program was stopped after %v; give it more time with timeoutMs, or less to do", limit).
+		With("timedOut", true).With("timeoutMs", limit.Milliseconds()), out)
+}
+
+// withOutput adds to an error what the program had written until then.
+func withOutput(err error, out sandbox.Outcome) error {
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
+		return e.With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
+	}
+	return err
 }
 
 // unavailable says what the system lacks for a sandbox; there is no way on

@@ -109,6 +109,24 @@ func TestRunCommandRunsOutOfTime(t *testing.T) {
 	}
 }
 
+func TestRunCommandKeepsToTheQuota(t *testing.T) {
+	walled(t)
+	tools, err := commandTools(folder{dir: t.TempDir(), quota: Quota{Bytes: 1 << 20, Files: 100}}, Options{Launcher: launcher})
+	k := newKit(t, tools, err)
+	if got := k.code(t, "run_command", obj{"command": "head -c 1000000 /dev/zero > fits"}); got != "" {
+		t.Errorf("a command that keeps to the quota: %q", got)
+	}
+	if got := k.ask(t, "run_command", obj{"command": "echo begun; head -c 3000000 /dev/zero > big; sleep 1000"}); !strings.Contains(got, `"quota_exceeded"`) || !strings.Contains(got, `"stdout":"begun\n"`) {
+		t.Errorf("a command that does not: %s", got)
+	}
+	if got := get[commandOutput](t, k, "run_command", obj{"command": "head -c 1000 /dev/zero > more; wc -c < more; rm big more"}); got.Stdout != "1\n" {
+		t.Errorf("where there is no room: %+v", got)
+	}
+	if got := get[commandOutput](t, k, "run_command", obj{"command": "echo again > more; cat more"}); got.Stdout != "again\n" {
+		t.Errorf("where there is room again: %+v", got)
+	}
+}
+
 func TestRunCommandWithoutWallsIsTheOperatorsWord(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")

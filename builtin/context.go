@@ -110,14 +110,20 @@ func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, e
 	return statusOf(used, limit), err
 }
 
-// statusOf says how full a context is; one without a known limit is empty.
+// levels are the thresholds of every context.
+var levels = thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
+
 func statusOf(used, limit int) contextStatus {
-	var usage float64
-	if limit > 0 {
-		usage = float64(used) / float64(limit)
+	usage := share(used, limit)
+	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), levels.level(usage), levels}
+}
+
+// share says how full a context is; one without a known limit is empty.
+func share(used, limit int) float64 {
+	if limit <= 0 {
+		return 0
 	}
-	t := thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
-	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), t.level(usage), t}
+	return float64(used) / float64(limit)
 }
 
 func (t thresholds) level(usage float64) string {
@@ -138,4 +144,4 @@ const ContextNormal = "normal"
 // ContextLevel says how full a context is, by the thresholds that
 // get_context_status answers: ContextNormal, "warning", "critical" or
 // "exceeded". Without a known limit it is normal.
-func ContextLevel(used, limit int) string { return statusOf(used, limit).Status }
+func ContextLevel(used, limit int) string { return levels.level(share(used, limit)) }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"sync/atomic"
@@ -153,16 +154,11 @@ func (r *requests) exchange(ctx context.Context, in httpRequest) (httpResponse, 
 	limit := min(in.timeout(), policy.Timeout)
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer, last, err := r.follow(timed, first, policy)
+	answer, data, last, err := r.fetch(timed, first, policy)
 	if err != nil {
 		return httpResponse{}, explain(ctx, timed, limit, last, err)
 	}
-	defer answer.Body.Close()
-	data, err := readBody(answer, policy.MaxBody)
-	if err != nil {
-		return httpResponse{}, explain(ctx, timed, limit, last, err)
-	}
-	out := httpResponse{Status: answer.StatusCode, StatusText: statusText(answer.StatusCode), Headers: flat(answer.Header)}
+	out := httpResponse{Status: answer.StatusCode, StatusText: http.StatusText(answer.StatusCode), Headers: flat(answer.Header)}
 	if last.url != first.url {
 		out.URL = last.url.String()
 	}

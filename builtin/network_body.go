@@ -65,8 +65,6 @@ func tooLarge(most int64) error {
 		With("limit", most)
 }
 
-func statusText(status int) string { return http.StatusText(status) }
-
 // flat gives headers as a model reads them.
 func flat(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
@@ -90,26 +88,30 @@ func (r *requests) content(ctx context.Context, header http.Header, data []byte,
 	text, isText := textOf(data, mediaType, charset)
 	agent := caller(ctx).By.Kind == identity.Agent
 	switch {
-	case isText && (len(text) <= maxInline || !agent):
-		if isJSON(mediaType) && isValue(text) {
-			return json.RawMessage(text), "", nil
-		}
-		body, err = json.Marshal(text)
-		return body, "", err
-	case !agent:
+	case agent && !(isText && len(text) <= maxInline):
+		body, err = r.keep(ctx, mediaType, data, h)
+	case !isText:
+		coding = inBase64
 		body, err = json.Marshal(base64.StdEncoding.EncodeToString(data))
-		return body, inBase64, err
+	case isJSON(mediaType) && isValue(text):
+		body = json.RawMessage(text)
+	default:
+		body, err = json.Marshal(text)
 	}
+	return body, coding, err
+}
+
+// keep puts a body into an artifact of the caller's task.
+func (r *requests) keep(ctx context.Context, mediaType string, data []byte, h hop) (json.RawMessage, error) {
 	meta, err := json.Marshal(map[string]string{"url": h.url.String()})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	ref, err := r.store.PutArtifact(ctx, caller(ctx), Artifact{Type: mediaType, Data: data, Meta: meta})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	body, err = json.Marshal(keptBody{ref, len(data), mediaType})
-	return body, "", err
+	return json.Marshal(keptBody{ref, len(data), mediaType})
 }
 
 // mediaOf gives the media type and charset that an answer declares, or the

@@ -58,6 +58,9 @@ func escaped(text string) string {
 	return b.String()
 }
 
+// maxTarget is the most bytes of path and query; servers take no more.
+const maxTarget = 8192
+
 // to gives the hop with another target, if it may go there as far as the URL says.
 func (h hop) to(u *url.URL, p NetworkPolicy) (hop, error) {
 	switch {
@@ -65,6 +68,8 @@ func (h hop) to(u *url.URL, p NetworkPolicy) (hop, error) {
 		return h, errcode.New(errcode.OnlyHTTPS, "http_request: only https is allowed, not %.20q", u.Scheme)
 	case u.Opaque != "" || u.Host == "":
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url names no host; write https://host/path")
+	case len(u.RequestURI()) > maxTarget:
+		return h, errcode.New(errcode.InvalidURL, "http_request: the url has more than %d bytes of path and query", maxTarget)
 	case u.User != nil:
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url holds a user name; send what the host asks for in the header authorization")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -18,6 +17,18 @@ import (
 const maxHead = 64 << 10
 
 var errHeadTooLong = errors.New("the answer's head is too long")
+
+// fetch sends a hop, follows redirects and reads the last answer to its end.
+// With an error it gives the hop that failed.
+func (r *requests) fetch(ctx context.Context, h hop, p NetworkPolicy) (*http.Response, []byte, hop, error) {
+	answer, last, err := r.follow(ctx, h, p)
+	if err != nil {
+		return nil, nil, last, err
+	}
+	defer answer.Body.Close()
+	data, err := readBody(answer, p.MaxBody)
+	return answer, data, last, err
+}
 
 // follow sends a hop and those that redirects lead to, each only where the
 // caller may go now. With an error it gives the hop that failed.
@@ -108,24 +119,26 @@ func explain(caller, timed context.Context, limit time.Duration, h hop, err erro
 	if _, coded := errors.AsType[*errcode.Error](err); coded {
 		return err
 	}
-	code, text := errcode.ToolExecutionFailed, "the connection to "+h.host.String()+" was refused, or broke before the answer was complete"
+	fail := func(code errcode.Code, format string, args ...any) error {
+		return errcode.Wrap(code, err, "http_request: "+format, args...)
+	}
 	_, unknown := errors.AsType[*net.DNSError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case caller.Err() != nil:
-		code, text = errcode.RequestAborted, "the call was ended before the answer was complete"
+		return fail(errcode.RequestAborted, "the call was ended before the answer was complete%s", outcome(h.method))
 	case timed.Err() != nil || errors.Is(err, context.DeadlineExceeded): // the dialer's clock may be ahead
-		code, text = errcode.RequestTimeout, fmt.Sprintf("the answer of %s was not complete after %d ms", h.host, limit.Milliseconds())
+		return fail(errcode.RequestTimeout, "the answer of %s was not complete after %d ms%s", h.host, limit.Milliseconds(), outcome(h.method))
 	case errors.Is(err, errNotPublic):
-		code, text = errcode.AddressBlocked, h.host.String()+" leads to an address that is not public, and the operator does not allow it"
+		return fail(errcode.AddressBlocked, "%s leads to an address that is not public, and the operator does not allow it", h.host)
 	case errors.Is(err, errHeadTooLong):
-		code, text = errcode.ResultTooLarge, fmt.Sprintf("the headers of the answer are over the limit of %d bytes", maxHead)
+		return fail(errcode.ResultTooLarge, "the headers of the answer are over the limit of %d bytes%s", maxHead, outcome(h.method))
 	case unknown:
-		text = "the host " + h.host.Name + " cannot be found"
+		return fail(errcode.ToolExecutionFailed, "the host %s cannot be found", h.host.Name)
 	case untrusted:
-		text = "the certificate of " + h.host.String() + " is not valid for it"
+		return fail(errcode.ToolExecutionFailed, "the certificate of %s is not valid for it", h.host)
 	}
-	return errcode.Wrap(code, err, "http_request: %s", text+outcome(h.method))
+	return fail(errcode.ToolExecutionFailed, "the connection to %s was refused, or broke before the answer was complete%s", h.host, outcome(h.method))
 }
 
 // outcome warns of what may have happened all the same.

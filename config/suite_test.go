@@ -2,14 +2,20 @@ package config_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/corpus"
 )
 
 // TestYAMLTestSuite reads the cases of yaml-test-suite (testdata/README.md).
@@ -89,8 +95,12 @@ func FuzzRead(f *testing.F) {
 			t.Fatal("no Config")
 		}
 		if err != nil {
-			_ = err.Error()
+			wantPlaced(t, err)
 			return
+		}
+		again, err := config.Read(cfg.Files, testEnv)
+		if diff := cmp.Diff(cfg, again, cmp.AllowUnexported(config.Groups{})); err != nil || diff != "" {
+			t.Errorf("what is on record is another configuration, error %v (-first +again):\n%s", err, diff)
 		}
 		for _, r := range cfg.Roles {
 			if r.Name == "" || strings.EqualFold(r.Name, "root") {
@@ -98,4 +108,51 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// wantPlaced wants every fault to say where it is, in words that end.
+func wantPlaced(t *testing.T, err error) {
+	t.Helper()
+	list, ok := errors.AsType[config.Errors](err)
+	if !ok || len(list) == 0 || errcode.Of(err) != errcode.InvalidConfig {
+		t.Fatalf("got %v (%s), want faults of a configuration", err, errcode.Of(err))
+	}
+	if text := err.Error(); !strings.Contains(text, "org.yaml") || len(text) > 100_000 {
+		t.Errorf("got %.500q, %d bytes", text, len(text))
+	}
+}
+
+// Whatever scalar stands in a file, it is refused with its place, or it is
+// read as it was written: no string is taken for a number, a list or nothing.
+func TestNaughtyScalars(t *testing.T) {
+	accepted := 0
+	for _, s := range corpus.Naughty() {
+		if strings.Contains(s, "$") { // variables: testdata/refused/variables.txtar
+			continue
+		}
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted = bytes.ReplaceAll(quoted, []byte("\u0085"), []byte(`\u0085`)) // as it is, it is a line break to YAML
+		cfg, err := read(t, fmt.Sprintf("kind: role\nname: a\nprompt: %s\n---\nkind: organization\nname: o\nrootPrompt: %s\n", quoted, quoted))
+		if err != nil {
+			wantPlaced(t, err)
+			continue
+		}
+		accepted++
+		if got := cfg.Roles[0].Prompt; got != s || cfg.Organization.RootPrompt != s {
+			t.Errorf("%q became %q and %q", s, got, cfg.Organization.RootPrompt)
+		}
+		for _, field := range []string{"name", "model", "toolGroups", "grant", "limits", "colour"} {
+			if cfg, err := read(t, fmt.Sprintf("kind: role\nname: b\n%s: %s\n", field, quoted)); err != nil {
+				wantPlaced(t, err)
+			} else if len(cfg.Roles) != 1 || field != "name" && cfg.Roles[0].Name != "b" {
+				t.Errorf("%s: %q became %+v", field, s, cfg.Roles)
+			}
+		}
+	}
+	if accepted < 400 {
+		t.Errorf("only %d strings were accepted as prompts", accepted)
+	}
 }

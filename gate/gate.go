@@ -104,6 +104,9 @@ func (g *Gate) Peek(view *toolgroups.View, state string) *Seat {
 // change the list.
 func (s *Seat) Visible() []tool.Definition { return s.in(s.view()).Definitions() }
 
+// Names lists the names of Visible. Callers must not change the list.
+func (s *Seat) Names() []string { return s.in(s.view()).Names() }
+
 // Wire gives Visible serialised by tool.Wire. Callers must not change it.
 func (s *Seat) Wire() []byte { return s.in(s.view()).Wire() }
 

@@ -32,6 +32,7 @@ type Admission struct {
 	Cut      bool        // the caller's context ended before the tool answered
 
 	handle *toolgroups.Handle
+	fits   bool // parse saw that the arguments keep the schema
 }
 
 // Allowed says whether the call passed every step so far.
@@ -97,8 +98,9 @@ func (g *Gate) resolve(a *Admission) error {
 
 // parse reads the arguments strictly, once; what was authorised is what runs.
 // Arguments left out are {}. Of a tool that is not the caller's the schema
-// is not looked at, so that the answer tells nothing about it.
-func (g *Gate) parse(a *Admission) error {
+// is not looked at, so that the answer tells nothing about it. Of one that is,
+// the same walk holds them against the schema; check has the verdict.
+func (g *Gate) parse(a *Admission) (err error) {
 	if len(a.Request.Args) == 0 {
 		a.Request.Args = json.RawMessage(`{}`)
 	}
@@ -106,9 +108,10 @@ func (g *Gate) parse(a *Admission) error {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are taken", a.Request.Name, n, g.config.MaxArgs)
 	}
 	if a.handle != nil {
-		return a.handle.Schema.Parse(a.Request.Args)
+		a.fits, err = a.handle.Schema.Read(a.Request.Args)
+		return err
 	}
-	if err := strictjson.Object(a.Request.Args, nil); err != nil {
+	if err = strictjson.Object(a.Request.Args, nil); err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s are no JSON object that is safe to read: %v", a.Request.Name, err)
 	}
 	return nil
@@ -122,8 +125,12 @@ func (g *Gate) authorize(a *Admission) error {
 	return nil
 }
 
-// check holds the arguments against the tool's schema.
+// check refuses arguments that the tool's schema does not allow. The full
+// validator is asked, and words why, where parse did not see that they fit.
 func (g *Gate) check(a *Admission) error {
+	if a.fits {
+		return nil
+	}
 	return a.handle.Schema.Validate(a.Request.Args)
 }
 

@@ -7,6 +7,7 @@
 package identity
 
 import (
+	"crypto/sha1"
 	"strings"
 
 	"github.com/google/uuid"
@@ -83,12 +84,15 @@ var ender = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 // Derive gives the uuid v5 of parts: the same parts always give the same id,
 // and no two lists of parts share one. Safe for concurrent use.
 func Derive(parts ...string) string {
-	var name []byte
+	name := append(make([]byte, 0, 256), space[:]...)
 	for _, part := range parts {
 		name = append(name, ender.Replace(part)...)
 		name = append(name, 0)
 	}
-	return uuid.NewSHA1(space, name).String()
+	sum := sha1.Sum(name)
+	id := uuid.UUID(sum[:16])
+	id[6], id[8] = id[6]&0x0F|0x50, id[8]&0x3F|0x80 // version 5 of RFC 9562
+	return id.String()
 }
 
 // Fresh gives a new random id (uuid v7, so ids sort by age).

@@ -34,7 +34,7 @@ type Request struct {
 	Self     Self
 	System   string   // the system prompt
 	Items    []Item   // the conversation in the order the journal has it
-	Tools    []string // names visible now, in order
+	Tools    []string // names visible now, in order; do not change
 	ToolJSON []byte   // the same tools, serialised for the wire; do not change
 	Compact  *Compact // set when earlier items are to be sent as a summary
 }

@@ -42,8 +42,16 @@ type member struct {
 	lost     bool // its record claims a place it cannot have: nothing is allowed
 }
 
-func newMember(a *Agent) *member {
+// newMember makes an agent's member. Of ids that many share it keeps the one
+// text there is.
+func (o *Org) newMember(a *Agent) *member {
 	m := &member{id: a.ID, role: a.Role, task: a.Task, state: a.State, created: a.CreatedAt, root: a.Root}
+	if role, ok := o.roles[a.Role]; ok {
+		m.role = role.ID
+	}
+	if task, ok := o.tasks[a.Task]; ok {
+		m.task = task.ID
+	}
 	for _, c := range a.Brief.Collaborators {
 		m.contacts = append(m.contacts, c.Agent)
 	}
@@ -169,7 +177,7 @@ func (o *Org) noRole(id identity.RoleID) error {
 }
 
 func (o *Org) addAgent(a *Agent, parent *member) []Change {
-	m := newMember(a)
+	m := o.newMember(a)
 	if parent != nil {
 		m.attach(parent)
 	}
@@ -187,6 +195,18 @@ func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
 		return Agent{}, false
 	}
 	return m.agent(), true
+}
+
+// Works says whether an agent is in being and its task is not over.
+func (o *Org) Works(id identity.AgentID) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return false
+	}
+	task, ok := o.tasks[m.task]
+	return ok && task.Status == Running
 }
 
 // Agents lists the agents of a task, or of all tasks for "", without briefs,

@@ -14,7 +14,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func allow(patterns ...string) *hosts.Rule { return &hosts.Rule{Allow: hosts.MustPatterns(patterns...)} }
+func allow(patterns ...string) *hosts.Rule {
+	return &hosts.Rule{Allow: hosts.MustPatterns(patterns...)}
+}
 
 // reaches says which of four hosts somebody may reach.
 func (h *house) reaches(p identity.Principal) string {

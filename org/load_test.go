@@ -60,6 +60,7 @@ func TestCorruptRecordsAreLeftOut(t *testing.T) {
 		{"a task that is no JSON", "task", "TASK", `1`},
 		{"a task under another's key", "task", "TASK", `{"id":"x"}`},
 		{"a task that is damaged", "task", "TASK", "damaged"},
+		{"a task whose caller's role is lost", "task", "TASK", `{"id":"TASK","agent":"TOP","caller":"user:ann@weak","status":"running","ceiling":{"Set":["*"]},"groups":{"Set":["*"]}}`},
 		{"a task without a ceiling", "task", "TASK", `{"id":"TASK","agent":"TOP","status":"running"}`},
 	}
 	for _, tt := range tests {
@@ -140,15 +141,15 @@ func TestTasks(t *testing.T) {
 		t.Fatalf("got %+v, %v", stored, err)
 	}
 	failure := &org.TaskError{Code: errcode.TaskStalled, Message: "stalled"}
-	changes := h.EndTask(stored, org.Failed, json.RawMessage(`"r"`), failure)
+	changes := h.EndTask(&stored, org.Failed, json.RawMessage(`"r"`), failure)
 	if len(changes) != 1 {
 		t.Fatalf("got %d changes", len(changes))
 	}
 	h.store.put(changes)
-	if again := h.EndTask(stored, org.Done, nil, nil); again != nil {
+	if again := h.EndTask(&stored, org.Done, nil, nil); again != nil {
 		t.Error("a task ended twice")
 	}
-	if h.EndTask(org.Task{ID: "nowhere"}, org.Done, nil, nil) != nil {
+	if h.EndTask(&org.Task{ID: "nowhere"}, org.Done, nil, nil) != nil {
 		t.Error("a task that is not there ended")
 	}
 	h.reopen()

@@ -57,7 +57,7 @@ func looksLike(name, word string) bool {
 // plain gives the ASCII letter a rune is easily taken for, -1 for one that
 // only says how the letter before it is drawn.
 func plain(r rune) rune {
-	if unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.Mn, r) || r == '.' {
+	if unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.M, r) || r == '.' {
 		return -1
 	}
 	if 0xFF01 <= r && r <= 0xFF5E { // full-width forms

@@ -121,7 +121,7 @@ func (o *Org) loadAgents(source Source) {
 		if !o.decode(KindAgent, r, &agent) || !o.placed(KindAgent, r, string(agent.ID)) || agent.Status != Active {
 			continue
 		}
-		m := newMember(&agent)
+		m := o.newMember(&agent)
 		o.agents[m.id] = m
 		parents[m] = agent.Parent
 	}

@@ -54,6 +54,7 @@ func TestRoleNames(t *testing.T) {
 		{"root in mathematical letters", "𝗋𝗈𝗈𝗍", "passes for root"},
 		{"root in circles", "ⓡⓞⓞⓣ", "passes for root"},
 		{"root with a dot below", "rooṭ", "passes for root"},
+		{"root with enclosing marks", "ro\u0489ot\u20e3", "passes for root"},
 		{"root with a full stop", "root.", "passes for root"},
 		{"a second root, as the tree shows it", "root#2", "tells agents of one role apart"},
 		{"a number sign within", "C# expert", ""},

@@ -60,7 +60,7 @@ func (o *Org) slotOf(m *member) *slot {
 	case m.parent != nil:
 		m.parent.slot = o.slotOf(m.parent)
 		key.parent = m.parent.slot
-	case ok && task.Top == m.id:
+	case ok && task.Top == m.id && task.whole():
 		bounds = task.bounds()
 		key.bounds, key.caller = keyOf(bounds), task.CallerRole
 	default:
@@ -77,6 +77,9 @@ func (o *Org) slotOf(m *member) *slot {
 
 // keyOf gives limits as text, the same for the same limits.
 func keyOf(limits []limit) string {
+	if len(limits) == 0 {
+		return ""
+	}
 	text, _ := json.Marshal(limits) // sets and maps of strings always marshal
 	return string(text)
 }

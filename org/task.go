@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -72,8 +73,21 @@ func (t Task) compact() *Task {
 	return &t
 }
 
+// whole says whether the record names the role that bounds its caller, if it
+// is one from outside.
+func (t *Task) whole() bool {
+	return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")
+}
+
+// bounds lists what limits the task; all groups are no limit.
 func (t *Task) bounds() []limit {
-	list := []limit{{t.Ceiling, hosts.Any(), "what the task's caller may use"}, {t.Groups, hosts.Any(), "the groups the task is narrowed to"}}
+	var list []limit
+	if !t.Ceiling.Set.IsAll() {
+		list = append(list, limit{t.Ceiling, hosts.Any(), "what the task's caller may use"})
+	}
+	if !t.Groups.Set.IsAll() {
+		list = append(list, limit{t.Groups, hosts.Any(), "the groups the task is narrowed to"})
+	}
 	for _, rule := range t.Hosts {
 		list = append(list, limit{toolgroups.Binding{Set: toolgroups.All()}, rule, "what the task's caller may reach"})
 	}
@@ -149,9 +163,9 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	return agent, m.mayGive(role.Name, role.Use, role.Grant)
 }
 
-// EndTask records how a task ended; stored is its record. Ending it twice
-// changes nothing.
-func (o *Org) EndTask(stored Task, status TaskStatus, result json.RawMessage, failure *TaskError) []Change {
+// EndTask records how a task ended; stored is its record and becomes the new
+// one. Ending it twice changes nothing.
+func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError) []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t, ok := o.tasks[stored.ID]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
@@ -108,8 +109,10 @@ func (s *Store) commitLoop() {
 	}
 }
 
-// waiting gathers what is queued behind first.
+// waiting gathers what is queued behind first. Those who were just answered are
+// let go first: what they commit next shares this transaction, not the one after.
 func (s *Store) waiting(first *commit) []*commit {
+	runtime.Gosched()
 	list := []*commit{first}
 	for len(list) < maxShare {
 		select {

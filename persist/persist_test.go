@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/persist/persisttest"
@@ -194,45 +194,16 @@ func setNumber(t testing.TB, dir, name string, n byte) {
 	})
 }
 
-func TestPrepare(t *testing.T) {
-	s := persisttest.Open(t)
-	refused := errors.New("no")
-	t.Run("may add to its batch, once", func(t *testing.T) {
-		ran := 0
-		b := &journal.Batch{Stream: "a", Prepare: func(b *journal.Batch) error {
-			ran++
-			b.Events = append(b.Events, events("a", 1, "added")...)
-			b.Put = append(b.Put, journal.Record{Kind: "k", Key: "x", Value: []byte("v")})
-			return nil
-		}}
-		commit(t, s, b)
-		if got := summaries(collect(t, s.Read(t.Context(), "a", 0))); ran != 1 || !slices.Equal(got, []string{"added"}) {
-			t.Errorf("ran %d times, got %v", ran, got)
-		}
-	})
-	t.Run("keeps only its own batch out", func(t *testing.T) {
-		var wait sync.WaitGroup
-		for i := range 60 {
-			wait.Go(func() {
-				b := &journal.Batch{Stream: "b", Events: events("b", 1, fmt.Sprint(i))}
-				if i%3 == 0 {
-					b.Prepare = func(*journal.Batch) error { return refused }
-				}
-				if _, err := s.Commit(t.Context(), b); errors.Is(err, refused) != (i%3 == 0) || err != nil && i%3 != 0 {
-					t.Errorf("%d: got %v", i, err)
-				}
-			})
-		}
-		wait.Wait()
-		got := collect(t, s.Read(t.Context(), "b", 0))
-		for _, e := range got {
-			var n int
-			if _, err := fmt.Sscan(e.Body.(journal.ContextCompressed).Summary, &n); err != nil || n%3 == 0 {
-				t.Errorf("%d was refused and is there", n)
-			}
-		}
-		if len(got) != 40 || s.Seq() != 41 {
-			t.Errorf("got %d events and seq %d, want 40 and 41", len(got), s.Seq())
+// A bolt file is a store, across checkpoints of the index and after it is
+// opened again; it is checked each time.
+func TestStore(t *testing.T) {
+	journaltest.Run(t, func(t testing.TB) (journal.Store, func() journal.Store) {
+		dir := t.TempDir()
+		s := persisttest.OpenIn(t, dir)
+		return s, func() journal.Store {
+			persisttest.Close(t, s)
+			s = persisttest.OpenIn(t, dir)
+			return s
 		}
 	})
 }
@@ -472,111 +443,4 @@ func TestContexts(t *testing.T) {
 			t.Errorf("got %d events", n)
 		}
 	})
-}
-
-func TestFollowWaitsForWhatComes(t *testing.T) {
-	s := persisttest.Open(t)
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
-	next, stop := iter.Pull2(s.Follow(t.Context(), 1, true))
-	defer stop()
-	for i, want := range []string{"before", "during", "after"} {
-		if i == 1 {
-			commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 1, "during")})
-		}
-		if i == 2 {
-			go s.Commit(context.Background(), &journal.Batch{Stream: "c", Events: events("c", 1, "after")})
-		}
-		e, err, ok := next()
-		if !ok || err != nil || e.Body.(journal.ContextCompressed).Summary != want || e.Seq != uint64(i+2) {
-			t.Errorf("got %+v, %v, want %s", e, err, want)
-		}
-	}
-}
-
-func TestReadersMayStopEarly(t *testing.T) {
-	s := persisttest.Open(t)
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 600, "x"), Put: []journal.Record{{Kind: "k", Key: "a", Value: []byte("1")}, {Kind: "k", Key: "b", Value: []byte("2")}}})
-	n := 0
-	for range s.Read(t.Context(), "a", 590) {
-		n++
-		break
-	}
-	for range s.Follow(t.Context(), 590, false) {
-		n++
-		break
-	}
-	for range s.Records(t.Context(), "k", "") {
-		n++
-		break
-	}
-	for range s.Entries(t.Context(), "k", "") {
-		n++
-		break
-	}
-	if n != 4 {
-		t.Errorf("got %d", n)
-	}
-	if got := len(collect(t, s.Read(t.Context(), "a", 590))); got != 10 {
-		t.Errorf("got %d events after 590, want 10", got)
-	}
-}
-
-func TestRecords(t *testing.T) {
-	s := persisttest.Open(t)
-	var put []journal.Record
-	for i := range 700 { // more than one transaction fetches
-		put = append(put, journal.Record{Kind: "k", Key: fmt.Sprintf("%03d/x", i), Value: []byte(fmt.Sprint(i))})
-	}
-	put = append(put, journal.Record{Kind: "k2", Key: "000/x", Value: []byte("other kind")}, journal.Record{Kind: "k", Key: "é\x00\xff", Value: []byte{}})
-	commit(t, s, &journal.Batch{Put: put})
-	t.Run("are listed by kind and prefix, sorted", func(t *testing.T) {
-		for prefix, want := range map[string]int{"": 701, "0": 100, "00": 10, "699/x": 1, "700": 0, "é": 1} {
-			list := collect(t, s.Records(t.Context(), "k", prefix))
-			if len(list) != want || !slices.IsSortedFunc(list, func(a, b journal.Record) int { return strings.Compare(a.Key, b.Key) }) {
-				t.Errorf("%q: got %d, want %d sorted", prefix, len(list), want)
-			}
-			for _, r := range list {
-				if r.Kind != "k" || !strings.HasPrefix(r.Key, prefix) {
-					t.Errorf("%q: got %s %q", prefix, r.Kind, r.Key)
-				}
-			}
-		}
-	})
-	t.Run("are listed without their values in the same order", func(t *testing.T) {
-		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
-			var want []journal.Entry
-			for _, r := range collect(t, s.Records(t.Context(), "k", prefix)) {
-				want = append(want, journal.Entry{Key: r.Key, Size: len(r.Value)})
-			}
-			if diff := cmp.Diff(collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
-				t.Errorf("%q, got before want:\n%s", prefix, diff)
-			}
-		}
-	})
-	t.Run("are replaced and removed whole", func(t *testing.T) {
-		commit(t, s, &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "000/x", Value: []byte("new")}, {Kind: "k", Key: "001/x"}, {Kind: "k", Key: "nowhere"}}})
-		for key, want := range map[string]string{"000/x": "new", "001/x": "", "002/x": "2", "nowhere": ""} {
-			value, err := s.Record(t.Context(), "k", key)
-			if err != nil || string(value) != want || (value == nil) != (want == "") {
-				t.Errorf("%s: got %q, %v, want %q", key, value, err, want)
-			}
-		}
-	})
-	t.Run("an empty value is there", func(t *testing.T) {
-		if value, err := s.Record(t.Context(), "k", "é\x00\xff"); value == nil || len(value) != 0 || err != nil {
-			t.Errorf("got %v, %v", value, err)
-		}
-	})
-}
-
-func TestCommitGivesTheNumberOfItsLastEvent(t *testing.T) {
-	s := persisttest.Open(t)
-	b := &journal.Batch{Stream: "a", Events: events("a", 3, "x")}
-	if seq := commit(t, s, b); seq != 3 || s.Seq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
-		t.Errorf("got %d, %d and %+v", seq, s.Seq(), b.Events)
-	}
-	empty := commit(t, s, &journal.Batch{})
-	if diff := cmp.Diff(empty, uint64(3)); diff != "" {
-		t.Errorf("an empty batch, got before want:\n%s", diff)
-	}
 }

@@ -47,6 +47,21 @@ var revocations = []revocation{
 	{"a group altogether", func(w *worker) error { return w.Unregister("mcp:a", "alpha") }, []string{"t3"}},
 }
 
+// endings are revocations after which there is no agent.
+var endings = []revocation{
+	{"the agent", func(w *worker) error {
+		return w.Terminate(context.Background(), call(operator), w.agent, "revoked")
+	}, nil},
+	{"the agent above it", func(w *worker) error {
+		a, _ := w.Org().Agent(w.agent)
+		return w.Terminate(context.Background(), call(operator), a.Parent, "revoked")
+	}, nil},
+	{"the task", func(w *worker) error {
+		a, _ := w.Org().Agent(w.agent)
+		return w.Cancel(context.Background(), a.Task, "revoked")
+	}, nil},
+}
+
 // worker is an agent with the groups alpha and beta, whose role was made by
 // the agent above it, a manager.
 type worker struct {
@@ -131,10 +146,7 @@ func (w *worker) once(t *testing.T, r revocation) func() {
 // The same in an agent's own turn, where the Recorder is the runtime's: the
 // revocation is acknowledged while the commit of the intent waits to be queued.
 func TestRevokedInAnAgentsOwnTurn(t *testing.T) {
-	gone := revocation{"the agent", func(w *worker) error {
-		return w.Terminate(context.Background(), call(operator), w.agent, "revoked")
-	}, nil}
-	for _, r := range append(revocations, gone) {
+	for _, r := range slices.Concat(revocations, endings) {
 		t.Run(r.name, func(t *testing.T) {
 			store, b := &slow{memory: newMemory()}, newBrain()
 			w, err := newWorker(store, b)
@@ -150,7 +162,7 @@ func TestRevokedInAnAgentsOwnTurn(t *testing.T) {
 			if _, err := w.Send(t.Context(), call(operator), string(w.agent), []byte(`"go"`), 0); err != nil {
 				t.Fatal(err)
 			}
-			if r.name != gone.name { // who is gone hears nothing
+			if !slices.ContainsFunc(endings, func(e revocation) bool { return e.name == r.name }) { // who is gone hears nothing
 				_, err = await(heard)
 			}
 			if _, slow := await(store.done); err != nil || slow != nil {

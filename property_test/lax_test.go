@@ -63,7 +63,8 @@ func newLaxScene(off rules) (*scene, error) {
 		return nil, err
 	}
 	s.realm = x
-	return s, s.open(x)
+	groups, err := builtin.Groups(x, builtin.Options{})
+	return s, errors.Join(err, s.furnish(groups), s.endow())
 }
 
 // Gate implements realm.

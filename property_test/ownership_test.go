@@ -1,8 +1,10 @@
 package property_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,8 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -117,6 +121,208 @@ func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// arena is a runtime in which owners fight over ids and names while agents
+// call: every handler says whose it is.
+type arena struct {
+	*runtime.Runtime
+	deeds  deeds
+	agents map[toolgroups.Owner]identity.AgentID // by whose "prize" its role was written for; of "" for all groups
+}
+
+// prize is the id, and its tool the name, that everybody is after.
+var prize = spec{id: "prize", tools: []toolSpec{{name: "t9"}}}
+
+// victim owns what nobody may touch.
+var victim = spec{id: "vault", owner: "mcp:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
+
+var attackers = []toolgroups.Owner{"mcp:a", "mcp:b"}
+
+func newArena(t *testing.T) *arena {
+	t.Helper()
+	a := &arena{agents: map[toolgroups.Owner]identity.AgentID{}}
+	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	var err error
+	if a.Runtime, err = newRuntime(newMemory(), groups, newBrain()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	for _, g := range append(slices.Clone(builtins), victim) {
+		a.must(t, a.register(g.owner, g))
+	}
+	for _, owner := range attackers {
+		a.must(t, a.register(owner, prize))
+		a.agents[owner] = a.hire(t, owner, "prize", "vault")
+		a.must(t, a.Unregister(owner, prize.id))
+	}
+	a.agents[""] = a.hire(t, "all", "*")
+	return a
+}
+
+func (a *arena) must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// register registers a group of doers in an owner's name.
+func (a *arena) register(owner toolgroups.Owner, g spec) error {
+	g.owner = owner
+	_, err := a.Register(owner, g.doers(&a.deeds))
+	return err
+}
+
+// hire has the operator give a task to a role with some groups.
+func (a *arena) hire(t *testing.T, name toolgroups.Owner, use ...toolgroups.GroupID) identity.AgentID {
+	t.Helper()
+	set := toolgroups.Of(use...)
+	_, err := a.CreateRole(t.Context(), call(operator), org.RoleSpec{Name: "for " + string(name), Use: &set})
+	a.must(t, err)
+	id, err := a.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: "for " + string(name)})
+	a.must(t, err)
+	task, _ := a.Org().Task(id)
+	return task.Top
+}
+
+// fight has an attacker register and unregister what it likes, its own and
+// what is not, under both its own and everybody's ids and names.
+func (a *arena) fight(r *rand.Rand, attacker toolgroups.Owner, rounds int) {
+	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, prize.id, prize.id, prize.id, victim.id)
+	names := []string{"t0", "t1", "t9", "t9", "t9", "T0", "create_role", "put_artifact", "t10"}
+	for range rounds {
+		g := spec{id: wanted[r.IntN(len(wanted))], refs: []string{"t0", "create_role", "t9"}}
+		for range 1 + r.IntN(2) {
+			g.tools = append(g.tools, toolSpec{name: names[r.IntN(len(names))]})
+		}
+		if r.IntN(2) == 0 {
+			_ = a.register(attacker, g)
+		} else {
+			_ = a.Unregister(attacker, g.id)
+		}
+	}
+}
+
+// Ownership with calls under way: two hostile owners register and unregister
+// at random, side by side, while agents call. The victim's tools and the
+// built-in ones act for every call, as their owner's; the tool both attackers
+// are after acts for an agent only as that of the owner its role was written
+// for, and nothing acts that was not called.
+func TestWhoRunsWhileOwnersFight(t *testing.T) {
+	seed := theSeed()
+	t.Logf("seed %d", seed)
+	a := newArena(t)
+	var fight, calls sync.WaitGroup
+	over := make(chan struct{})
+	for i, owner := range attackers {
+		fight.Go(func() { a.fight(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10**casesFlag) })
+	}
+	acted := make([]map[string]int, 3)
+	for i, who := range []toolgroups.Owner{"mcp:a", "mcp:b", ""} {
+		acted[i] = map[string]int{}
+		calls.Go(func() { a.callAll(t, who, acted[i], over) })
+	}
+	fight.Wait()
+	close(over)
+	calls.Wait()
+	for _, d := range a.deeds.read() {
+		a.checkDeed(t, d)
+	}
+	t.Logf("acted: %v", acted)
+	if acted[0]["t9"]+acted[1]["t9"]+acted[2]["t9"] == 0 {
+		t.Error("nobody ever got the prize; this says nothing")
+	}
+}
+
+// callAll calls every tool in turn until it is over, and counts what acted.
+func (a *arena) callAll(t *testing.T, who toolgroups.Owner, acted map[string]int, over <-chan struct{}) {
+	for {
+		for _, name := range []string{"t0", "t9", "t1", "put_artifact", "t9"} {
+			out, err := knock(a.Runtime, identity.ByAgent(a.agents[who]), name, `{}`)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if out.Allowed() {
+				acted[name]++
+			}
+			if steady := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; steady && !out.Allowed() {
+				t.Errorf("agent for %q: %s of a peaceful owner: %v", who, name, out.Denial)
+			}
+		}
+		select {
+		case <-over:
+			return
+		default:
+		}
+	}
+}
+
+// checkDeed looks at who acted for whom.
+func (a *arena) checkDeed(t *testing.T, d deed) {
+	t.Helper()
+	want := map[string]toolgroups.Owner{"t0": victim.owner, "t1": victim.owner, "put_artifact": toolgroups.Builtin}[d.tool]
+	if d.tool == "t9" {
+		want = d.owner // anybody's, for who has all groups
+		for _, owner := range attackers {
+			if d.by == identity.ByAgent(a.agents[owner]) {
+				want = owner
+			}
+		}
+	}
+	if want == "" || d.owner != want {
+		t.Errorf("%s of %s acted for %s, want that of %q", d.tool, d.owner, d.by, want)
+	}
+}
+
+// A call that is under way when its tool goes to another owner ends as what it
+// began; the next one of the same role starts nothing.
+func TestACallUnderWayIsNotTakenOver(t *testing.T) {
+	a := newArena(t)
+	began, release := make(chan struct{}), make(chan struct{})
+	slow := spec{id: prize.id, owner: "mcp:a", tools: prize.tools}.doers(&a.deeds)
+	slow.Tools[0] = waiting{slow.Tools[0].(doer), began, release}
+	_, err := a.Register("mcp:a", slow)
+	a.must(t, err)
+	who := identity.ByAgent(a.agents["mcp:a"])
+	ended := make(chan *gate.Admission, 1)
+	go func() {
+		out, err := knock(a.Runtime, who, "t9", `{}`)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- out
+	}()
+	if _, err := await(began); err != nil {
+		t.Fatal(err)
+	}
+	a.must(t, a.Unregister("mcp:a", prize.id))
+	a.must(t, a.register("mcp:b", prize))
+	next, err := knock(a.Runtime, who, "t9", `{}`)
+	if a.must(t, err); next.Allowed() {
+		t.Error("the next call was let through")
+	}
+	close(release)
+	if out, err := await(ended); err != nil || !out.Allowed() || out.Result.IsError {
+		t.Errorf("the call under way: %+v, %v", out, err)
+	}
+	want := []deed{{"t9", "mcp:a", who}}
+	if got := a.deeds.read(); !slices.Equal(got, want) {
+		t.Errorf("acted: %v, want %v", got, want)
+	}
+}
+
+// waiting is a doer that acts when it is released.
+type waiting struct {
+	doer
+	began, release chan struct{}
+}
+
+func (w waiting) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	close(w.began)
+	<-w.release
+	return w.doer.Call(ctx, c)
 }
 
 // Readers and writers together: while groups come and go, no reader is ever

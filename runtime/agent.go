@@ -25,21 +25,21 @@ var (
 )
 
 // actor drives one agent while it has something to do. It is the only writer
-// of the agent's journal; its goroutine owns everything but again and cancel.
+// of the agent's journal; its goroutine owns everything but redo, again and
+// cancel.
 type actor struct {
-	rt    *Runtime
-	task  identity.TaskID // never changes
-	agent org.Agent       // as stored
-	role  string          // the role's name, for records
-	state *state
+	rt   *Runtime
+	task identity.TaskID // never changes
+	role string          // the role's name, for records
+	*resting
 
-	taken []journal.Event                 // messages applied to state, to be kept with the next commit
-	takes []uint64                        // their places in the inbox
-	idle  bool                            // the last commit said that the agent rests
-	redo  map[identity.CallID]tool.Effect // calls a former process had started
+	taken []journal.Event // messages applied to state, to be kept with the next commit
+	takes []uint64        // their places in the inbox
+	idle  bool            // the last commit said that the agent rests
 
-	again  bool                    // mail came meanwhile; guarded by Runtime.mu
-	cancel context.CancelCauseFunc // ends the turn; guarded by Runtime.mu
+	redo   map[identity.CallID]tool.Effect // calls a former process had started; guarded by Runtime.mu
+	again  bool                            // mail came meanwhile; guarded by Runtime.mu
+	cancel context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
 }
 
 // run is the loop of an agent: take mail, ask the model, run the calls it
@@ -94,22 +94,26 @@ func (a *actor) step(ctx context.Context) error {
 
 // load folds the agent's journal, unless the runtime remembers it.
 func (a *actor) load(ctx context.Context) error {
-	agent, err := a.rt.agentRecord(ctx, a.agent.ID)
+	a.role = a.rt.roleName(a.agent)
+	if a.state != nil {
+		return nil
+	}
+	stored, err := a.rt.AgentRecord(ctx, a.agent.ID)
 	if err != nil {
 		return err
 	}
-	a.agent, a.role = agent, a.rt.roleName(agent)
-	if a.state = a.rt.recall(a.agent.ID); a.state != nil {
-		return nil
-	}
-	a.state = &state{}
+	stored.State = a.agent.State // the one in force
+	a.agent, a.state = stored, &state{}
 	for e, err := range a.rt.store.Read(ctx, a.agent.ID, 0) {
 		if err != nil {
 			return fmt.Errorf("read journal of agent %s: %w", a.agent.ID, err)
 		}
 		a.state.apply(e)
 	}
-	a.redo = maps.Clone(a.state.started)
+	redo := maps.Clone(a.state.started)
+	a.rt.mu.Lock()
+	defer a.rt.mu.Unlock()
+	a.redo = redo
 	return nil
 }
 
@@ -219,11 +223,11 @@ func (a *actor) failTask(b *journal.Batch, cause error) error {
 	if err != nil {
 		return err
 	}
-	b.Prepare = a.rt.ending(task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
+	b.Prepare = a.rt.ending(&task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
 	if err := a.commit(b); err != nil {
 		return err
 	}
-	a.rt.closeRun(task.ID)
+	a.rt.closeRun(task.ID, &task)
 	return errGone
 }
 
@@ -269,10 +273,12 @@ func (a *actor) call(ctx context.Context, answer *model.Answer) error {
 func (a *actor) commit(b *journal.Batch) error {
 	fresh := b.Events
 	b.Stream, b.Take = a.agent.ID, a.takes
-	b.Events = slices.Concat(a.taken, fresh)
+	if len(a.taken) > 0 {
+		b.Events = slices.Concat(a.taken, fresh)
+	}
 	decide := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
-		if !a.rt.alive(a.agent) {
+		if !a.rt.org.Works(a.agent.ID) {
 			return errGone
 		}
 		if decide != nil {

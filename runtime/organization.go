@@ -127,8 +127,7 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 	if by.Kind == identity.Agent {
 		b.Stream = by.Agent
 		b.Prepare = func(b *journal.Batch) error {
-			a, ok := rt.org.Agent(by.Agent)
-			if !ok || !rt.alive(a) {
+			if !rt.org.Works(by.Agent) {
 				return errcode.New(errcode.AgentNotFound, "agent %q is terminated, or its task has ended", by.Agent)
 			}
 			return prepare(b)
@@ -148,7 +147,7 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 	if role, ok := rt.org.Role(s.Role); ok {
 		out.RoleName = role.Name
 	}
-	if old, err := rt.AgentRecord(ctx, id); err == nil && old.Status == org.Terminated {
+	if rt.hasEnded(ctx, id) {
 		return out, nil // made by an earlier try of this call, and ended since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
@@ -169,11 +168,7 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 }
 
 func (rt *Runtime) spawned(a org.Agent) journal.AgentSpawned {
-	e := journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: []string{}}
-	for _, d := range rt.gate.Bind(identity.ByAgent(a.ID)).Visible() {
-		e.Tools = append(e.Tools, d.Name)
-	}
-	return e
+	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Bind(identity.ByAgent(a.ID)).Names()}
 }
 
 // Terminate implements builtin.Agents: it ends an agent and everything below.
@@ -207,7 +202,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	for _, t := range ended {
 		gone[t.Agent] = true
 		rt.interrupt(t.Agent, errGone)
-		rt.recall(t.Agent)
+		rt.forgetAgent(t.Agent)
 	}
 	if len(ended) > 0 {
 		rt.undelay(ended[0].Task, gone)

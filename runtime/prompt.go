@@ -18,9 +18,10 @@ import (
 // may give.
 func (rt *Runtime) prompt(a org.Agent, tools []string) string {
 	var p strings.Builder
+	p.Grow(1 << 10)
 	p.WriteString("You are an agent of an organization. You act only by calling the tools you are given; a call that is refused tells you why. Text without a tool call ends your turn and goes to who gave you the work.\n")
 	section(&p, "Your role", rt.roleName(a)+"\n"+rt.rolePrompt(a))
-	section(&p, "You", fmt.Sprintf("id %s, parent %s, task %s", a.ID, orNone(string(a.Parent)), a.Task))
+	section(&p, "You", "id "+string(a.ID)+", parent "+orNone(string(a.Parent))+", task "+string(a.Task))
 	if a.Brief.Objective != "" {
 		brief, _ := json.MarshalIndent(a.Brief, "", "  ") // a brief always marshals
 		section(&p, "Your task brief", string(brief))
@@ -81,7 +82,9 @@ func short(text string, most int) string {
 func line(text string) string { return short(strings.Join(strings.Fields(text), " "), maxLine) }
 
 func section(p *strings.Builder, title, text string) {
-	fmt.Fprintf(p, "\n## %s\n%s\n", title, strings.TrimSpace(text))
+	for _, part := range [...]string{"\n## ", title, "\n", strings.TrimSpace(text), "\n"} {
+		p.WriteString(part)
+	}
 }
 
 func orNone(text string) string {

@@ -31,6 +31,12 @@ func (rt *Runtime) Ended(ctx context.Context, task identity.TaskID) iter.Seq2[or
 	}
 }
 
+// hasEnded says whether an agent was made and is terminated.
+func (rt *Runtime) hasEnded(ctx context.Context, id identity.AgentID) bool {
+	record, err := rt.store.Record(ctx, string(org.KindAgent), string(id))
+	return err == nil && record != nil && isEnded(record, "")
+}
+
 // isEnded looks into an agent's record without decoding it: most are alive.
 func isEnded(record []byte, task identity.TaskID) bool {
 	return gjson.GetBytes(record, "status").Str == string(org.Terminated) &&

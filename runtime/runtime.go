@@ -58,6 +58,7 @@ type Runtime struct {
 	blobs  blobs
 
 	life     context.Context // ends with Close
+	lasting  context.Context // that of what Close does not cut short
 	close    context.CancelCauseFunc
 	work     sync.WaitGroup // actors and deliveries
 	fatal    sync.Once
@@ -67,12 +68,13 @@ type Runtime struct {
 	mu     sync.Mutex // guards what follows; held for no I/O
 	active map[identity.AgentID]*actor
 	tasks  map[identity.TaskID]*taskRun
-	warm   map[identity.AgentID]*state // of agents at rest, a bounded number
+	warm   map[identity.AgentID]*resting // a bounded number of agents at rest
 }
 
 // taskRun is a task that is being worked on.
 type taskRun struct {
 	id      identity.TaskID
+	record  *org.Task         // as stored; nil when only the store knows it
 	live    int               // agents at work and deliveries under way
 	delayed []journal.Message // by Due, then Seq
 	timer   *time.Timer       // for the first of delayed
@@ -91,9 +93,10 @@ func New(config Config) (*Runtime, error) {
 		config: config, store: config.Store, log: config.Log,
 		active: map[identity.AgentID]*actor{},
 		tasks:  map[identity.TaskID]*taskRun{},
-		warm:   map[identity.AgentID]*state{},
+		warm:   map[identity.AgentID]*resting{},
 	}
 	rt.life, rt.close = context.WithCancelCause(context.Background())
+	rt.lasting = context.WithoutCancel(rt.life)
 	var err error
 	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, source{config.Store})
 	if err != nil {
@@ -159,7 +162,7 @@ func (rt *Runtime) now() time.Time { return rt.config.Now().UTC() }
 // given up: the outcome is the real one. When the store has stopped nothing
 // can go on.
 func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
-	seq, err := rt.store.Commit(context.WithoutCancel(rt.life), b)
+	seq, err := rt.store.Commit(rt.lasting, b)
 	if errors.Is(err, journal.ErrClosed) {
 		rt.stopped(err)
 	}

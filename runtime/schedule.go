@@ -29,7 +29,7 @@ func (rt *Runtime) wake(id identity.AgentID) {
 	if !ok || run == nil || run.ended || rt.life.Err() != nil {
 		return
 	}
-	a := &actor{rt: rt, task: agent.Task, agent: agent}
+	a := &actor{rt: rt, task: agent.Task, resting: rt.recall(agent)}
 	rt.active[id] = a
 	run.live++
 	rt.work.Go(func() { a.run(rt.life) })
@@ -56,7 +56,7 @@ func (rt *Runtime) left(a *actor) {
 		a.cancel(nil)
 	}
 	if a.idle && len(a.taken) == 0 && rt.life.Err() == nil {
-		rt.remember(a)
+		rt.remember(a.resting)
 	}
 	late := a.again // mail came between the last look and now
 	rt.mu.Unlock()
@@ -66,24 +66,40 @@ func (rt *Runtime) left(a *actor) {
 	rt.release(a.task)
 }
 
-func (rt *Runtime) remember(a *actor) {
+// resting is what is remembered of an agent at rest, or one that has not begun.
+type resting struct {
+	agent org.Agent // as stored
+	state *state    // what its journal comes to
+}
+
+// remember is called with mu held.
+func (rt *Runtime) remember(a *resting) {
 	if len(rt.warm) >= maxWarm {
 		for id := range rt.warm { // any one
 			delete(rt.warm, id)
 			break
 		}
 	}
-	rt.warm[a.agent.ID] = a.state
+	rt.warm[a.agent.ID] = a
 }
 
-// recall gives the remembered state of an agent and forgets it: from now on
-// it is the agent's.
-func (rt *Runtime) recall(id identity.AgentID) *state {
+// recall gives what is remembered of an agent and forgets it: from now on it
+// is the actor's. It is called with mu held.
+func (rt *Runtime) recall(agent org.Agent) *resting {
+	a := rt.warm[agent.ID]
+	if a == nil {
+		return &resting{agent: agent}
+	}
+	delete(rt.warm, agent.ID)
+	a.agent.State = agent.State
+	return a
+}
+
+// forgetAgent forgets an agent that is no more.
+func (rt *Runtime) forgetAgent(id identity.AgentID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	s := rt.warm[id]
 	delete(rt.warm, id)
-	return s
 }
 
 // hold keeps a task from ending until release; false when it is not worked on.
@@ -145,7 +161,7 @@ func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
 		a.cancel(nil)
 	}
 	a.cancel = cancel
-	if !rt.alive(a.agent) {
+	if !rt.org.Works(a.agent.ID) {
 		cancel(errGone)
 	}
 	return turn
@@ -161,12 +177,6 @@ func (rt *Runtime) interrupt(id identity.AgentID, cause error) bool {
 	}
 	a.cancel(cause)
 	return true
-}
-
-// alive says whether an agent may still write: it and its task are in being.
-func (rt *Runtime) alive(a org.Agent) bool {
-	task, ok := rt.org.Task(a.Task)
-	return ok && task.Status == org.Running && rt.exists(a.ID)
 }
 
 func (rt *Runtime) exists(id identity.AgentID) bool {

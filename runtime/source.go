@@ -47,15 +47,6 @@ func (rt *Runtime) AgentRecord(ctx context.Context, id identity.AgentID) (org.Ag
 	return stored[org.Agent](ctx, rt, org.KindAgent, string(id), errcode.AgentNotFound)
 }
 
-// agentRecord is AgentRecord with the workflow state in force.
-func (rt *Runtime) agentRecord(ctx context.Context, id identity.AgentID) (org.Agent, error) {
-	agent, err := rt.AgentRecord(ctx, id)
-	if live, ok := rt.org.Agent(id); ok {
-		agent.State = live.State
-	}
-	return agent, err
-}
-
 // TaskRecord gives a task as it is stored, with text and result.
 func (rt *Runtime) TaskRecord(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	return stored[org.Task](ctx, rt, org.KindTask, string(id), errcode.TaskNotFound)

@@ -32,6 +32,7 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 			return err
 		}
 		rt.opening(b, task, agent)
+		rt.opened(&task, agent)
 		b.Put = append(b.Put, records(changes)...)
 		return nil
 	}}
@@ -62,6 +63,14 @@ func (rt *Runtime) opening(b *journal.Batch, task org.Task, agent org.Agent) {
 		b.Events = append(b.Events, about)
 	}
 	b.Post = append(b.Post, journal.Message{Message: first})
+}
+
+// opened remembers what was just made: it is about to be worked on.
+func (rt *Runtime) opened(task *org.Task, agent org.Agent) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.tasks[task.ID].record = task
+	rt.remember(&resting{agent, &state{}})
 }
 
 // Resume takes up an unfinished task again; a task that has ended stays so.
@@ -130,22 +139,34 @@ func (rt *Runtime) forget(id identity.TaskID) {
 	}
 }
 
+// recordOf gives the record of a task that is worked on.
+func (rt *Runtime) recordOf(ctx context.Context, run *taskRun) (org.Task, error) {
+	rt.mu.Lock()
+	record := run.record
+	rt.mu.Unlock()
+	if record != nil {
+		return *record, nil
+	}
+	return rt.TaskRecord(ctx, run.id)
+}
+
 // Wait returns when a task has ended, with its record; at once, with the record
 // as it is, when the task is not worked on.
 func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
 	rt.mu.Unlock()
-	if run != nil {
-		select {
-		case <-run.done:
-		case <-ctx.Done():
-			return org.Task{}, ctx.Err()
-		case <-rt.life.Done():
-			return org.Task{}, context.Cause(rt.life)
-		}
+	if run == nil {
+		return rt.TaskRecord(ctx, id)
 	}
-	return rt.TaskRecord(ctx, id)
+	select {
+	case <-run.done:
+		return rt.recordOf(ctx, run)
+	case <-ctx.Done():
+		return org.Task{}, ctx.Err()
+	case <-rt.life.Done():
+		return org.Task{}, context.Cause(rt.life)
+	}
 }
 
 // Cancel ends a task: its agents stop at once. A task that has ended stays as
@@ -155,7 +176,7 @@ func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string
 	if err != nil {
 		return err
 	}
-	return rt.end(task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason})
+	return rt.end(&task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason})
 }
 
 // errMail: a task that had come to rest got mail before its end was recorded.
@@ -163,12 +184,12 @@ var errMail = errors.New("mail came")
 
 // settle ends a task that has come to rest, by what its top agent said last.
 func (rt *Runtime) settle(run *taskRun) {
-	ctx := context.WithoutCancel(rt.life)
-	task, err := rt.TaskRecord(ctx, run.id)
+	ctx := rt.lasting
+	task, err := rt.recordOf(ctx, run)
 	if err == nil {
 		status, result, failure := rt.outcome(ctx, task)
-		ending := rt.ending(task, status, result, failure)
-		err = rt.endBy(task.ID, func(b *journal.Batch) error {
+		ending := rt.ending(&task, status, result, failure)
+		err = rt.endBy(&task, func(b *journal.Batch) error {
 			if rt.mailed(run) {
 				return errMail
 			}
@@ -182,7 +203,7 @@ func (rt *Runtime) settle(run *taskRun) {
 		return
 	}
 	rt.log.Error("task not ended", "task", run.id, "error", err)
-	rt.closeRun(run.id) // who waits is told what the record says
+	rt.closeRun(run.id, nil) // who waits is told what the record says
 }
 
 func (rt *Runtime) mailed(run *taskRun) bool {
@@ -221,10 +242,10 @@ func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, 
 
 func (rt *Runtime) lastWord(ctx context.Context, id identity.AgentID) (journal.Body, error) {
 	rt.mu.Lock()
-	warm := rt.warm[id]
+	known := rt.warm[id]
 	rt.mu.Unlock()
-	if warm != nil {
-		return warm.last, nil
+	if known != nil {
+		return known.state.last, nil
 	}
 	s := &state{}
 	for e, err := range rt.store.Read(ctx, id, 0) {
@@ -246,20 +267,21 @@ func resultOf(a model.Answer) json.RawMessage {
 }
 
 // end records a task's end, once, stops its agents and tells who waits.
-func (rt *Runtime) end(task org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
-	return rt.endBy(task.ID, rt.ending(task, status, result, failure))
+func (rt *Runtime) end(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
+	return rt.endBy(task, rt.ending(task, status, result, failure))
 }
 
-func (rt *Runtime) endBy(id identity.TaskID, ending func(*journal.Batch) error) error {
+func (rt *Runtime) endBy(task *org.Task, ending func(*journal.Batch) error) error {
 	if _, err := rt.commit(&journal.Batch{Prepare: ending}); err != nil {
-		return fmt.Errorf("end task %s: %w", id, err)
+		return fmt.Errorf("end task %s: %w", task.ID, err)
 	}
-	rt.closeRun(id)
+	rt.closeRun(task.ID, task)
 	return nil
 }
 
-// ending adds a task's end to a batch, unless it has ended.
-func (rt *Runtime) ending(task org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
+// ending adds a task's end to a batch, unless it has ended; the record it is
+// given becomes the new one.
+func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
 	e := journal.Result{Status: string(status), Result: result}
 	if failure != nil {
 		e.Code, e.Error = failure.Code, failure.Message
@@ -302,7 +324,7 @@ func (rt *Runtime) passDamaged(err error, what string) error {
 
 // clear drops the unread and the delayed mail of a task that ends.
 func (rt *Runtime) clear(b *journal.Batch, id identity.TaskID) error {
-	ctx := context.WithoutCancel(rt.life)
+	ctx := rt.lasting
 	runnable, err := rt.runnable(ctx)
 	if err != nil {
 		return err
@@ -322,16 +344,22 @@ func (rt *Runtime) clear(b *journal.Batch, id identity.TaskID) error {
 	return err
 }
 
-func (rt *Runtime) topRole(task org.Task) string {
+func (rt *Runtime) topRole(task *org.Task) string {
 	a, _ := rt.org.Agent(task.Top)
 	return rt.roleName(a)
 }
 
-func (rt *Runtime) closeRun(id identity.TaskID) {
+// closeRun stops the work on a task and tells who waits. ended is the record of
+// its end, if this call's commit wrote it.
+func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[id]; run != nil {
 		run.ended = true
+		run.record = nil
+		if ended != nil && ended.Status != org.Running {
+			run.record = ended
+		}
 		run.stopTimer()
 		close(run.done)
 		delete(rt.tasks, id)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,74 +67,100 @@ type tree struct {
 
 // trees takes copies of all that the job sees of the host.
 func (s *spec) trees() ([]tree, error) {
-	list := make([]tree, 0, 64)
-	take := func(from, place string, writable bool) error {
-		t, err := take(from, place, writable)
-		if err == nil {
-			list = append(list, t)
-		}
-		return err
-	}
-	for _, path := range append(systemTrees, systemFiles...) {
-		if err := take(path, path, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+	list, err := systemParts()
+	if err != nil {
+		return nil, err
 	}
 	for _, path := range s.Readable {
-		if err := take(path, filepath.Clean(path), false); err != nil {
+		t, err := take(path, filepath.Clean(path), readOnly)
+		if err != nil {
 			return nil, fmt.Errorf("a readable directory: %w", err)
 		}
+		list = append(list, t)
 	}
 	if s.Program != "" {
-		if err := take(s.Binary, insideBinary, false); err != nil {
+		t, err := take(s.Binary, insideBinary, readOnly)
+		if err != nil {
 			return nil, err
 		}
+		list = append(list, t)
 	}
 	if s.Workspace == "" {
 		return list, nil
 	}
-	if err := take(s.Workspace, Workspace, !s.ReadOnly); err != nil {
-		return nil, err
-	}
-	return list, s.sameWorkspace(list[len(list)-1].fd)
+	t, err := s.workspace()
+	return append(list, t), err
 }
 
-// sameWorkspace refuses a workspace that somebody put in the place of the one
-// the starter looked at.
-func (s *spec) sameWorkspace(fd int) error {
-	var info unix.Stat_t
-	if err := unix.Fstat(fd, &info); err != nil {
+// systemParts takes what there is of the system.
+func systemParts() ([]tree, error) {
+	var list []tree
+	for _, path := range systemTrees {
+		if link, err := os.Readlink(path); err == nil {
+			list = append(list, tree{place: path, link: link})
+			continue
+		}
+		if err := add(&list, path); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range systemFiles {
+		if err := add(&list, path); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// add takes a tree to its own place; what is not there is left out.
+func add(list *[]tree, path string) error {
+	t, err := take(path, path, readOnly)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
 		return err
 	}
-	if (fileID{uint64(info.Dev), info.Ino}) != s.Number {
-		return errors.New("the workspace was replaced meanwhile")
-	}
+	*list = append(*list, t)
 	return nil
 }
 
-// take copies one tree, read-only unless it is writable, and never with
-// set-user-id programs.
-func take(from, place string, writable bool) (tree, error) {
-	info, err := os.Lstat(from)
+// workspace takes the workspace, and refuses one that somebody put in the
+// place of the one the starter looked at.
+func (s *spec) workspace() (tree, error) {
+	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if s.ReadOnly {
+		attributes |= readOnly
+	}
+	t, err := take(s.Workspace, Workspace, attributes)
 	if err != nil {
-		return tree{}, err
+		return t, err
 	}
-	if info.Mode()&fs.ModeSymlink != 0 && !strings.HasPrefix(place, "/etc/") && place == from {
-		link, err := os.Readlink(from)
-		return tree{place: place, link: link}, err
+	var info unix.Stat_t
+	if err := unix.Fstat(t.fd, &info); err != nil {
+		return t, err
 	}
-	if info, err = os.Stat(from); err != nil {
+	if (fileID{uint64(info.Dev), info.Ino}) != s.Number {
+		return t, errors.New("the workspace was replaced meanwhile")
+	}
+	return t, nil
+}
+
+// readOnly is how a job sees what is the host's. Devices work: they are files
+// of their own.
+const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
+
+// take copies one tree, all of it with the attributes given.
+func take(from, place string, attributes uint64) (tree, error) {
+	info, err := os.Stat(from)
+	if err != nil {
 		return tree{}, err
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return tree{}, fmt.Errorf("copy the mount of %s: %w", from, err)
 	}
-	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
-	if writable {
-		attributes.Attr_set = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attributes); err != nil {
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes}); err != nil {
 		return tree{}, fmt.Errorf("protect the mount of %s: %w", from, err)
 	}
 	return tree{place: place, fd: fd, dir: info.IsDir()}, nil

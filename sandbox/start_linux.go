@@ -36,7 +36,7 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 		return nil, err
 	}
 	var pipes [4]*os.File // spec: read, write; report: read, write
-	defer closeAll(pipes[:])
+	defer func() { closeAll(pipes[:]...) }()
 	for i := 0; i < len(pipes); i += 2 {
 		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
 			return nil, fmt.Errorf("start a job: %w", err)
@@ -52,8 +52,7 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 		p.group.close()
 		return nil, cannotClone(err)
 	}
-	closeAll(pipes[:1], pipes[3:]) // the job has its own
-	pipes[0], pipes[3] = nil, nil
+	closeAll(pipes[0], pipes[3]) // the job has its own
 	s.Pids = p.group.add(p.cmd.Process.Pid)
 	if err := brief(s, pipes[1], pipes[2]); err != nil {
 		_ = p.cmd.Process.Kill() // it may have ended already
@@ -63,11 +62,9 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	return p, nil
 }
 
-func closeAll(lists ...[]*os.File) {
-	for _, list := range lists {
-		for _, f := range list {
-			_ = f.Close() // nothing is buffered; nil and closed ones say so
-		}
+func closeAll(list ...*os.File) {
+	for _, f := range list {
+		_ = f.Close() // nothing is buffered; nil and closed ones only say so
 	}
 }
 

@@ -49,11 +49,11 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	if opts == nil {
 		opts = new(Options)
 	}
-	input, err := inputOf(reflect.TypeFor[In](), opts.Input)
+	input, schema, err := inputOf(reflect.TypeFor[In](), opts.Input)
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
-	return &function[In, Out]{define(name, description, input, opts), fn}, nil
+	return &function[In, Out]{define(name, description, input, opts), string(input), schema, fn}, nil
 }
 
 // define makes a Definition that shares nothing with opts.
@@ -70,20 +70,20 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 
 // inputOf gives the input schema of a tool that takes t: the given one, or
 // the one inferred from t.
-func inputOf(t reflect.Type, given json.RawMessage) (json.RawMessage, error) {
+func inputOf(t reflect.Type, given json.RawMessage) (json.RawMessage, *Schema, error) {
 	if !holdsArguments(t) {
-		return nil, fmt.Errorf("arguments of type %v are neither a struct nor a map with string keys", t)
+		return nil, nil, fmt.Errorf("arguments of type %v are neither a struct nor a map with string keys", t)
 	}
 	input := given
 	if input == nil {
 		inferred, err := infer(t)
 		if err != nil {
-			return nil, fmt.Errorf("infer input schema of %v: %w", t, err)
+			return nil, nil, fmt.Errorf("infer input schema of %v: %w", t, err)
 		}
 		input = inferred
 	}
-	_, err := Compile(input)
-	return input, err
+	schema, err := Compile(input)
+	return input, schema, err
 }
 
 func holdsArguments(t reflect.Type) bool {
@@ -101,11 +101,31 @@ func infer(t reflect.Type) (json.RawMessage, error) {
 // function is a Tool made by New.
 type function[In, Out any] struct {
 	definition Definition
+	input      string // what schema was compiled from
+	schema     *Schema
 	fn         func(context.Context, In) (Out, error)
 }
 
 // Definition implements Tool.
 func (f *function[In, Out]) Definition() Definition { return f.definition }
+
+// SchemaOf gives the compiled schema of a tool with this definition. That of a
+// tool made by New is compiled already, any other is compiled now.
+func SchemaOf(t Tool, d Definition) (*Schema, error) {
+	if f, ok := t.(interface{ schemaOf(input []byte) *Schema }); ok {
+		if schema := f.schemaOf(d.Input); schema != nil {
+			return schema, nil
+		}
+	}
+	return Compile(d.Input)
+}
+
+func (f *function[In, Out]) schemaOf(input []byte) *Schema {
+	if string(input) != f.input { // somebody changed the definition
+		return nil
+	}
+	return f.schema
+}
 
 // Call implements Tool.
 func (f *function[In, Out]) Call(ctx context.Context, c Call) (Result, error) {

@@ -141,6 +141,59 @@ func TestNewRefuses(t *testing.T) {
 
 func takes[In any](context.Context, In) (string, error) { return "", nil }
 
+// renamed is a tool with another definition than its inner one's.
+type renamed struct {
+	tool.Tool
+	definition tool.Definition
+}
+
+func (r renamed) Definition() tool.Definition { return r.definition }
+
+func TestSchemaOf(t *testing.T) {
+	inner, err := tool.New("t", "", func(context.Context, struct {
+		A int `json:"a"`
+	}) (string, error) {
+		return "", nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(input string) tool.Definition {
+		d := inner.Definition()
+		d.Input = json.RawMessage(input)
+		return d
+	}
+	const text = `{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}`
+	tests := []struct {
+		name       string
+		tool       tool.Tool
+		definition tool.Definition
+		fits       string
+	}{
+		{"of a tool made by New", inner, inner.Definition(), `{"a":1}`},
+		{"of one whose definition was changed is that of the definition", inner, as(text), `{"b":"x"}`},
+		{"of one inside another tool is the outer one's", renamed{inner, as(text)}, as(text), `{"b":"x"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			schema, err := tool.SchemaOf(tt.tool, tt.definition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range []string{`{"a":1}`, `{"b":"x"}`} {
+				if err := schema.Validate(json.RawMessage(args)); (err == nil) != (args == tt.fits) {
+					t.Errorf("%s: got %v", args, err)
+				}
+			}
+		})
+	}
+	t.Run("is refused when it is none", func(t *testing.T) {
+		if _, err := tool.SchemaOf(inner, as(`{"type":"string"}`)); err == nil {
+			t.Error("got no error")
+		}
+	})
+}
+
 func TestCallGivesWhatTheFunctionReturns(t *testing.T) {
 	type hit struct {
 		Path string `json:"path"`

@@ -21,6 +21,7 @@ const MaxSchema = 256 << 10
 type Schema struct {
 	shape     *strictjson.Shape
 	rules     *jsonschema.Schema
+	most      int // schemas that apply to one value, if shape has all that rules say; else 0
 	expansion int // schemas below rules, see affordable
 }
 
@@ -38,21 +39,30 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	shape, err := shapeOf(rules)
+	shape, most, err := shapeOf(rules)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	return &Schema{shape, rules, expansion(rules, map[*jsonschema.Schema]int{})}, nil
+	return &Schema{shape, rules, most, expansion(rules, map[*jsonschema.Schema]int{})}, nil
 }
 
 // Parse checks that args is one strict JSON object in which no key is almost
 // a property the schema knows. It comes before everything else that reads
 // args. The error has the code invalid_arguments.
 func (s *Schema) Parse(args json.RawMessage) error {
-	if err := strictjson.Object(args, s.shape); err != nil {
-		return errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
+	_, err := s.Read(args)
+	return err
+}
+
+// Read is Parse that, in the same walk over args, holds them against the
+// schema. If they fit, Validate would accept them, and need not be asked; if
+// not, it has the verdict and the words for it.
+func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
+	r, err := strictjson.Read(args, s.shape)
+	if err != nil {
+		return false, errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
 	}
-	return nil
+	return s.most > 0 && r.Fits && r.Values <= maxSteps/s.most, nil
 }
 
 // Validate checks args, which must have passed Parse, against the schema. The

@@ -17,19 +17,30 @@ const maxWork = 1 << 18
 
 // shapeOf collects the property names of every place a schema describes,
 // whichever way it gets there: properties, items, references, alternatives.
-func shapeOf(rules *jsonschema.Schema) (*strictjson.Shape, error) {
+//
+// Where the schema can be said in Rules, the Shape has them, and most is how
+// many schemas apply to one place at the most. Else most is 0: Rules that say
+// a part of a schema are of no use.
+func shapeOf(rules *jsonschema.Schema) (shape *strictjson.Shape, most int, err error) {
 	b := shaper{shapes: map[string]*strictjson.Shape{}}
-	shape := b.shape([]*jsonschema.Schema{rules})
+	shape = b.shape([]*jsonschema.Schema{rules})
 	if b.work > maxWork {
-		return nil, errors.New("references combine to too many kinds of object")
+		return nil, 0, errors.New("references combine to too many kinds of object")
 	}
-	return shape, nil
+	if b.unruled {
+		b.withdraw()
+		return shape, 0, nil
+	}
+	return shape, b.most, nil
 }
 
 // shaper makes one Shape for each set of schemas that apply to one place.
 type shaper struct {
 	shapes map[string]*strictjson.Shape // by the locations of the set
 	work   int                          // schemas looked at; past maxWork nothing more is
+
+	most    int  // schemas of one place
+	unruled bool // a place has no Rules
 }
 
 // shape gives the shape of the places all of the schemas describe; nil for
@@ -40,6 +51,8 @@ func (b *shaper) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
 	if len(all) == 0 || b.work > maxWork {
 		return nil
 	}
+	only := alone(schemas)
+	b.unruled = b.unruled || only == nil
 	id := identify(all)
 	if s, ok := b.shapes[id]; ok {
 		return s
@@ -47,7 +60,35 @@ func (b *shaper) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
 	s := new(strictjson.Shape)
 	b.shapes[id] = s // before going down: schemas may contain themselves
 	b.fill(s, all)
+	b.rule(s, only)
+	b.most = max(b.most, len(all))
 	return s
+}
+
+// rule adds the Rules of the one schema of a place.
+func (b *shaper) rule(s *strictjson.Shape, only *jsonschema.Schema) {
+	if !b.unruled {
+		s.Rules = rulesOf(only, s)
+		b.unruled = s.Rules == nil
+	}
+}
+
+// alone gives the one schema in a list that is not nil; nil if there are more.
+func alone(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
+	for _, s := range schemas {
+		if s != nil && only != nil {
+			return nil
+		}
+		only = cmp.Or(only, s)
+	}
+	return only
+}
+
+// withdraw takes all Rules back.
+func (b *shaper) withdraw() {
+	for _, s := range b.shapes {
+		s.Rules = nil
+	}
 }
 
 func (b *shaper) fill(s *strictjson.Shape, all []*jsonschema.Schema) {

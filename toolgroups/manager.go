@@ -190,7 +190,7 @@ func newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
 	if !d.Effect.Known() {
 		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is none of Mutating, Idempotent and ReadOnly", d.Effect, d.Name)
 	}
-	schema, err := tool.Compile(d.Input)
+	schema, err := tool.SchemaOf(t, d)
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "input schema of %q: %v", d.Name, err)
 	}

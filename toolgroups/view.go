@@ -50,6 +50,7 @@ type Shelf struct {
 
 	once        sync.Once
 	definitions []tool.Definition
+	names       []string // of definitions
 	wire        []byte
 }
 
@@ -191,6 +192,12 @@ func (s *Shelf) Definitions() []tool.Definition {
 	return s.definitions
 }
 
+// Names lists the names of Definitions. Callers must not change it.
+func (s *Shelf) Names() []string {
+	s.once.Do(s.serialise)
+	return s.names
+}
+
 // Wire gives Definitions serialised by tool.Wire, made once. Callers must not
 // change it.
 func (s *Shelf) Wire() []byte {
@@ -199,9 +206,9 @@ func (s *Shelf) Wire() []byte {
 }
 
 func (s *Shelf) serialise() {
-	s.definitions = make([]tool.Definition, len(s.handles))
+	s.definitions, s.names = make([]tool.Definition, len(s.handles)), make([]string, len(s.handles))
 	for i, h := range s.handles {
-		s.definitions[i] = h.Definition
+		s.definitions[i], s.names[i] = h.Definition, h.Definition.Name
 	}
 	wire, err := tool.Wire(s.definitions)
 	if err != nil { // a definition that is no JSON was refused at registration

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -69,8 +68,8 @@ func printCheck(c *common, cfg *config.Config, err error) error {
 		list = config.Errors{}
 	}
 	out := map[string]any{"ok": err == nil, "errors": list, "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models)}
-	if encodeErr := json.NewEncoder(c.out).Encode(out); encodeErr != nil {
-		return encodeErr
+	if err := printLine(c.out, out); err != nil {
+		return err
 	}
 	if err != nil {
 		return usageError{errRefused}

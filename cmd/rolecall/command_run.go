@@ -318,7 +318,8 @@ func (c *common) dataFlag() string {
 	return " --data " + c.data
 }
 
-// printResult prints a task's outcome: a string as it is, anything else as JSON.
+// printResult prints a task's outcome: a string as it is, anything else as
+// JSON; on a terminal without what could act on it.
 func printResult(c *common, task org.Task) error {
 	if task.Status != org.Done {
 		if !c.json {
@@ -335,6 +336,9 @@ func printResult(c *common, task org.Task) error {
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
+	}
+	if onTerminal(c.out) {
+		text = cleanLines(text)
 	}
 	_, err := io.WriteString(c.out, text)
 	return err

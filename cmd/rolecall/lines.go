@@ -40,7 +40,7 @@ func (v *lineView) line(e journal.Event) string {
 		if b.Decision == journal.Denied {
 			return v.paint(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, clean(b.Tool), refusal(b.Code), b.Code, clean(b.Reason)))
 		}
-		return fmt.Sprintf("  %s  %s %s", who, b.Tool, brief(b.Args, 60))
+		return fmt.Sprintf("  %s  %s %s", who, clean(b.Tool), brief(b.Args, 60))
 	case journal.ToolError:
 		return v.failure(who, b)
 	case journal.MessageSent:
@@ -75,8 +75,8 @@ func (v *lineView) message(who string, b journal.MessageSent) string {
 	if from == "user" {
 		who = "user"
 	}
-	to := b.Message.To
-	if name, ok := v.names[to]; ok {
+	to := clean(b.Message.To)
+	if name, ok := v.names[b.Message.To]; ok {
 		to = name
 	}
 	line := fmt.Sprintf("  %s → %s  %s", who, to, brief(b.Message.Payload, 60))

@@ -57,3 +57,9 @@ func (s *screen) update(text string, tree []string) error {
 	_, err := io.WriteString(s.out, b.String())
 	return err
 }
+
+// onTerminal says whether what is written is read by a terminal.
+func onTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -43,6 +43,16 @@ func printJSON(out io.Writer, v any) error {
 	return err
 }
 
+// printLine prints a document on one line.
+func printLine(out io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", inert(text))
+	return err
+}
+
 // inert escapes in a JSON document what encoding/json leaves as it is and a
 // terminal may act on: control characters from U+007F on, and characters that
 // reorder or hide text.

@@ -58,7 +58,7 @@ func (v *treeView) note(e journal.Event) {
 	case journal.ToolCall:
 		if n := v.find(e.Agent); n != nil {
 			n.calls++
-			n.doing = b.Tool
+			n.doing = clean(b.Tool) // a model may name anything
 			if b.Decision == journal.Denied {
 				n.denied++
 			}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"io"
 
 	"github.com/rolecall/rolecall/journal"
 )
@@ -16,7 +16,7 @@ type view interface {
 // terminal, as lines elsewhere.
 func newView(c *common, s *screen) view {
 	if c.json {
-		return jsonView{json.NewEncoder(c.out)}
+		return jsonView{c.out}
 	}
 	lines := &lineView{screen: s, names: map[string]string{}}
 	if s.width == 0 {
@@ -28,7 +28,7 @@ func newView(c *common, s *screen) view {
 }
 
 // jsonView prints one event a line.
-type jsonView struct{ *json.Encoder }
+type jsonView struct{ out io.Writer }
 
 func (v jsonView) learn(journal.Event)         {}
-func (v jsonView) event(e journal.Event) error { return v.Encode(e) }
+func (v jsonView) event(e journal.Event) error { return printLine(v.out, e) }

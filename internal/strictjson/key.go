@@ -1,10 +1,6 @@
 package strictjson
 
-import (
-	"fmt"
-	"unicode/utf16"
-	"unicode/utf8"
-)
+import "fmt"
 
 // manyKeys is how many keys of one object are compared pairwise; more go to a
 // map, so that an object of a million keys stays linear. Known names need
@@ -17,136 +13,127 @@ type key struct {
 	unescaped  bool
 }
 
-// member reads a key and its colon, and prepares for its value.
-func (c *checker) member() bool {
-	start := c.i
-	if c.peek() != '"' {
-		return c.fail(c.expected("a key"))
+// members is what is known of an open object.
+type members struct {
+	shape *Shape              // of the object
+	count int                 // how many there were
+	seen  uint64              // which of the first 64 known names were there
+	first int                 // where the unknown keys begin in walker.keys
+	many  map[string]struct{} // the unknown keys, once they are many
+}
+
+// member reads a key, its colon and its value.
+func (w *walker) member(i int, m *members) int {
+	if w.peek(i) != '"' {
+		return w.fail(i, w.expected(i, "a key"))
 	}
-	escaped, ok := c.quoted()
-	if !ok || !c.admit(start, escaped) {
+	end, escaped := w.quoted(i)
+	if end == wrong {
+		return wrong
+	}
+	at, ok := w.admit(m, i, end, escaped)
+	if !ok {
+		return wrong
+	}
+	m.count++
+	if i = w.space(end); w.peek(i) != ':' {
+		return w.fail(i, w.expected(i, "':'"))
+	}
+	return w.value(w.space(i+1), m.shape.child(at))
+}
+
+// admit takes the key that stands from start up to end into m, and gives its
+// place among the known names.
+func (w *walker) admit(m *members, start, end int, escaped bool) (at int, ok bool) {
+	name := w.data[start+1 : end-1]
+	if escaped {
+		name = w.unescaped(name)
+	}
+	at = m.shape.find(name)
+	if at < 0 || at >= 64 {
+		return at, w.admitFree(m, start, w.newKey(name, start, escaped), at)
+	}
+	bit := uint64(1) << at
+	if m.seen&bit != 0 {
+		return at, w.failDuplicate(start, name)
+	}
+	m.seen |= bit
+	return at, true
+}
+
+// admitFree takes a key that has no bit.
+func (w *walker) admitFree(m *members, start int, k key, at int) bool {
+	name := w.name(k)
+	if w.repeated(m, k) {
+		return w.failDuplicate(start, name)
+	}
+	if known := m.shape.almost(name, at); known != "" {
+		w.fail(start, fmt.Sprintf("key %q is almost %q: write it exactly so", brief(name), known))
 		return false
 	}
-	c.space()
-	if !c.skip(':', ':') {
-		return c.fail(c.expected("':'"))
-	}
-	c.space()
+	w.fit(at >= 0 || !m.shape.closed())
 	return true
 }
 
-// admit takes the key that was read from start up to i into its object.
-func (c *checker) admit(start int, escaped bool) bool {
-	k := c.newKey(start+1, c.i-1, escaped)
-	name, f := c.name(k), &c.frames[c.depth-1]
-	at := f.shape.find(name)
-	if c.repeated(f, k, at) {
-		return c.failAt(start, fmt.Sprintf("duplicate key %q", brief(name)))
-	}
-	if known := f.shape.almost(name, at); known != "" {
-		return c.failAt(start, fmt.Sprintf("key %q is almost %q: write it exactly so", brief(name), known))
-	}
-	c.shape = f.shape.child(at)
-	return true
-}
-
-func (c *checker) newKey(start, end int, escaped bool) key {
-	if !escaped {
-		return key{start: int32(start), end: int32(end)}
-	}
-	from := len(c.text)
-	c.text = unescape(c.text, c.data[start:end])
-	return key{int32(from), int32(len(c.text)), true}
-}
-
-func (c *checker) name(k key) []byte {
-	if k.unescaped {
-		return c.text[k.start:k.end]
-	}
-	return c.data[k.start:k.end]
-}
-
-// repeated says whether f had the key already, and notes it. at is the key's
-// place among the known names.
-func (c *checker) repeated(f *frame, k key, at int) bool {
-	if at >= 0 && at < 64 {
-		bit := uint64(1) << at
-		found := f.seen&bit != 0
-		f.seen |= bit
-		return found
-	}
-	if f.many == nil && (c.held-f.first == manyKeys || c.held == len(c.keys)) {
-		c.index(f)
-	}
-	if f.many != nil {
-		before := len(f.many)
-		f.many[string(c.name(k))] = struct{}{}
-		return len(f.many) == before
-	}
-	return c.paired(f, k)
-}
-
-// paired compares k with the keys of f one by one, and adds it.
-func (c *checker) paired(f *frame, k key) bool {
-	for _, other := range c.keys[f.first:c.held] {
-		if other.end-other.start == k.end-k.start && string(c.name(other)) == string(c.name(k)) {
-			return true
-		}
-	}
-	c.keys[c.held] = k
-	c.held++
+func (w *walker) failDuplicate(start int, name []byte) bool {
+	w.fail(start, fmt.Sprintf("duplicate key %q", brief(name)))
 	return false
 }
 
-// index moves f's keys to a map.
-func (c *checker) index(f *frame) {
-	f.many = make(map[string]struct{}, 2*manyKeys)
-	for _, k := range c.keys[f.first:c.held] {
-		f.many[string(c.name(k))] = struct{}{}
-	}
-	c.held = f.first
+// unescaped appends a key to text.
+func (w *walker) unescaped(quoted []byte) []byte {
+	from := len(w.text)
+	w.text = unescape(w.text, quoted)
+	return w.text[from:]
 }
 
-// unescape appends the text of a string whose escapes are known to be valid.
-func unescape(text, quoted []byte) []byte {
-	for i := 0; i < len(quoted); {
-		switch {
-		case quoted[i] != '\\':
-			text = append(text, quoted[i])
-			i++
-		case quoted[i+1] != 'u':
-			text = append(text, short[quoted[i+1]])
-			i += 2
-		default:
-			r, size := decode(quoted, i)
-			text = utf8.AppendRune(text, r)
-			i += size
+// newKey makes the key of a name: the end of text or, not escaped, what stands
+// in data behind the quote at start.
+func (w *walker) newKey(name []byte, start int, escaped bool) key {
+	first := start + 1
+	if escaped {
+		first = len(w.text) - len(name)
+	}
+	return key{int32(first), int32(first + len(name)), escaped}
+}
+
+func (w *walker) name(k key) []byte {
+	if k.unescaped {
+		return w.text[k.start:k.end]
+	}
+	return w.data[k.start:k.end]
+}
+
+// repeated says whether m had the key already, and notes it.
+func (w *walker) repeated(m *members, k key) bool {
+	if m.many == nil && (w.held-m.first == manyKeys || w.held == len(w.keys)) {
+		w.index(m)
+	}
+	if m.many != nil {
+		before := len(m.many)
+		m.many[string(w.name(k))] = struct{}{}
+		return len(m.many) == before
+	}
+	return w.paired(m.first, k)
+}
+
+// paired compares k with the keys held from first on, and adds it.
+func (w *walker) paired(first int, k key) bool {
+	for _, other := range w.keys[first:w.held] {
+		if other.end-other.start == k.end-k.start && string(w.name(other)) == string(w.name(k)) {
+			return true
 		}
 	}
-	return text
+	w.keys[w.held] = k
+	w.held++
+	return false
 }
 
-var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// decode gives the code point of the valid \u escape or pair at i.
-func decode(quoted []byte, i int) (r rune, size int) {
-	high, _ := hex4(quoted, i)
-	if !utf16.IsSurrogate(high) {
-		return high, 6
+// index moves m's keys to a map.
+func (w *walker) index(m *members) {
+	m.many = make(map[string]struct{}, 2*manyKeys)
+	for _, k := range w.keys[m.first:w.held] {
+		m.many[string(w.name(k))] = struct{}{}
 	}
-	low, _ := hex4(quoted, i+6)
-	return utf16.DecodeRune(high, low), 12
-}
-
-// brief copies the beginning of a name for an error.
-func brief(name []byte) string {
-	const most = 64
-	if len(name) <= most {
-		return string(name)
-	}
-	end := most
-	for !utf8.RuneStart(name[end]) {
-		end--
-	}
-	return string(name[:end]) + "..."
+	w.held = m.first
 }

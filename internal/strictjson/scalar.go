@@ -2,175 +2,116 @@ package strictjson
 
 import "fmt"
 
-// white says which bytes are white space between tokens, plain which stand
-// for themselves in a string.
-var (
-	white = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
-	plain = func() (table [256]bool) {
-		for i := range table {
-			table[i] = i >= ' ' && i != '"' && i != '\\'
-		}
-		return table
-	}()
-)
+// white says which bytes are white space between tokens.
+var white = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
-// quoted reads a string and says whether it holds escapes.
-func (c *checker) quoted() (escaped, ok bool) {
-	c.i++
-	for {
-		c.i = plainEnd(c.data, c.i)
-		switch b := c.peek(); {
-		case b == '"':
-			c.i++
-			return escaped, true
-		case b == '\\':
-			escaped = true
-			if !c.escape() {
-				return true, false
-			}
-		case c.i >= len(c.data):
-			return escaped, c.fail("string without end")
-		default:
-			return escaped, c.fail("control character in a string")
-		}
+// literal reads true, false or null.
+func (w *walker) literal(i int, word string, s *Shape, kind Kinds) int {
+	end := i + len(word)
+	if end > len(w.data) || string(w.data[i:end]) != word {
+		return w.fail(i, "expected "+word)
 	}
+	w.fit(s.allows(kind))
+	return end
 }
 
-// plainEnd gives the offset of the first byte from i that does not stand for
-// itself in a string.
-func plainEnd(data []byte, i int) int {
-	for i < len(data) && plain[data[i]] {
-		i++
+// number reads a number, and refuses one that is out of bounds.
+func (w *walker) number(start int, s *Shape) int {
+	first := start
+	if w.peek(start) == '-' {
+		first++
+	}
+	i, value := w.whole(first)
+	if i == first {
+		return w.failNumber(start, i)
+	}
+	if b := w.peek(i); b == '.' || b|0x20 == 'e' {
+		return w.fraction(start, i, s)
+	}
+	if i-start > MaxNumber {
+		return w.failLong(start)
+	}
+	if first > start {
+		value = -value
+	}
+	if s != nil && s.Rules != nil {
+		w.fit(s.Rules.fitsInteger(value, i-first <= mostDigits))
 	}
 	return i
 }
 
-// escape reads one escape sequence, of a surrogate pair both.
-func (c *checker) escape() bool {
-	if c.i+1 >= len(c.data) {
-		return c.fail("string without end")
+// whole reads the digits before a point, and gives their value if they are at
+// most mostDigits. A zero stands alone.
+func (w *walker) whole(i int) (end int, value int64) {
+	if w.peek(i) == '0' {
+		return i + 1, 0
 	}
-	switch c.data[c.i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		c.i += 2
-		return true
-	case 'u':
-		return c.codePoint()
+	for ; i < len(w.data) && isDigit(w.data[i]); i++ {
+		value = value*10 + int64(w.data[i]-'0')
 	}
-	return c.fail("invalid escape")
+	return i, value
 }
 
-// codePoint reads \uXXXX; a high surrogate needs its low one behind it.
-func (c *checker) codePoint() bool {
-	unit, ok := hex4(c.data, c.i)
-	switch {
-	case !ok:
-		return c.fail("invalid \\u escape")
-	case unit < 0xD800 || unit > 0xDFFF:
-		c.i += 6
-		return true
+// failNumber refuses what has no digit at i where a value begins at start.
+func (w *walker) failNumber(start, i int) int {
+	if i > start {
+		return w.fail(i, w.expected(i, "a digit"))
 	}
-	low, ok := hex4(c.data, c.i+6)
-	if unit > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-		return c.fail("lone surrogate escape")
-	}
-	c.i += 12
-	return true
+	return w.fail(i, w.expected(i, "a value"))
 }
 
-// hex4 gives the code unit of the escape \uXXXX at i.
-func hex4(data []byte, i int) (unit rune, ok bool) {
-	if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
-		return 0, false
-	}
-	for _, b := range data[i+2 : i+6] {
-		digit, ok := hexDigit(b)
-		if !ok {
-			return 0, false
+func (w *walker) failLong(start int) int {
+	return w.fail(start, fmt.Sprintf("number longer than %d bytes", MaxNumber))
+}
+
+// fraction reads what follows the whole part, up to i, of the number that
+// begins at start.
+func (w *walker) fraction(start, i int, s *Shape) int {
+	if w.data[i] == '.' {
+		first := i + 1
+		if i = w.digits(first); i == first {
+			return w.fail(i, w.expected(i, "a digit"))
 		}
-		unit = unit<<4 | rune(digit)
 	}
-	return unit, true
-}
-
-func hexDigit(b byte) (digit byte, ok bool) {
-	switch {
-	case '0' <= b && b <= '9':
-		return b - '0', true
-	case 'a' <= b && b <= 'f':
-		return b - 'a' + 10, true
-	case 'A' <= b && b <= 'F':
-		return b - 'A' + 10, true
-	}
-	return 0, false
-}
-
-// literal reads true, false or null.
-func (c *checker) literal(word string) bool {
-	if end := c.i + len(word); end <= len(c.data) && string(c.data[c.i:end]) == word {
-		c.i = end
-		return true
-	}
-	return c.fail("expected " + word)
-}
-
-// number reads a number, and refuses one that is out of bounds.
-func (c *checker) number() bool {
-	start := c.i
-	c.skip('-', '-')
-	if !isDigit(c.peek()) {
-		if c.i > start {
-			return c.fail(c.expected("a digit"))
+	if w.peek(i)|0x20 == 'e' {
+		if i = w.exponent(start, i+1); i == wrong {
+			return wrong
 		}
-		return c.fail(c.expected("a value"))
 	}
-	if !c.skip('0', '0') {
-		c.digits()
+	if i-start > MaxNumber {
+		return w.failLong(start)
 	}
-	if c.skip('.', '.') && !c.digits() {
-		return false
+	if s != nil && s.Rules != nil {
+		w.fit(s.Rules.fitsNumber(parseDecimal(w.data[start:i])))
 	}
-	if c.skip('e', 'E') && !c.exponent(start) {
-		return false
-	}
-	return c.i-start <= MaxNumber || c.failAt(start, fmt.Sprintf("number longer than %d bytes", MaxNumber))
+	return i
 }
 
 // exponent reads what follows the e of the number that begins at start.
-func (c *checker) exponent(start int) bool {
-	c.skip('+', '-')
-	first := c.i
-	if !c.digits() {
-		return false
+func (w *walker) exponent(start, i int) int {
+	if b := w.peek(i); b == '+' || b == '-' {
+		i++
+	}
+	end := w.digits(i)
+	if end == i {
+		return w.fail(i, w.expected(i, "a digit"))
 	}
 	value := 0
-	for _, b := range c.data[first:c.i] {
+	for _, b := range w.data[i:end] {
 		value = min(value*10+int(b-'0'), MaxExponent+1)
 	}
-	return value <= MaxExponent || c.failAt(start, fmt.Sprintf("exponent beyond %d", MaxExponent))
-}
-
-// digits reads one digit or more.
-func (c *checker) digits() bool {
-	start := c.i
-	for c.i < len(c.data) && isDigit(c.data[c.i]) {
-		c.i++
+	if value > MaxExponent {
+		return w.fail(start, fmt.Sprintf("exponent beyond %d", MaxExponent))
 	}
-	return c.i > start || c.fail(c.expected("a digit"))
+	return end
 }
 
-// skip goes past a or b and says whether one stood there.
-func (c *checker) skip(a, b byte) bool {
-	if found := c.peek(); found != a && found != b {
-		return false
+// digits goes past digits.
+func (w *walker) digits(i int) int {
+	for i < len(w.data) && isDigit(w.data[i]) {
+		i++
 	}
-	c.i++
-	return true
-}
-
-func (c *checker) failAt(offset int, reason string) bool {
-	c.i = offset
-	return c.fail(reason)
+	return i
 }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }

@@ -10,68 +10,57 @@ import (
 // put its value into the field of that name, behind the back of whoever
 // looked for the name itself.
 //
-// The zero Shape and nil know no name. Build a Shape with Add and the fields,
-// then only read it; it may contain itself.
+// The zero Shape and nil know no name and have no rules. Build a Shape with
+// Add and the fields, then only read it; it may contain itself.
 type Shape struct {
 	Items *Shape // of the elements of an array
 	Other *Shape // of the values of names that are not known
+	Rules *Rules // of the value itself, for Read; nil lets everything through
 
-	names  []known
-	places map[string]int    // of names
+	names  index
+	values []*Shape          // of the known names, by place
 	folded map[string]string // a known name by its folded form
-}
-
-// known is a known name and the shape of its value.
-type known struct {
-	name  string
-	shape *Shape
 }
 
 // Add makes name known; value, which may be nil, is the shape of its value.
 // Adding a name again replaces the shape of its value.
 func (s *Shape) Add(name string, value *Shape) {
-	if at, ok := s.places[name]; ok {
-		s.names[at].shape = value
+	if at := s.names.find([]byte(name)); at >= 0 {
+		s.values[at] = value
 		return
 	}
-	if s.places == nil {
-		s.places, s.folded = map[string]int{}, map[string]string{}
+	if s.folded == nil {
+		s.folded = map[string]string{}
 	}
-	s.places[name] = len(s.names)
+	s.names.add(name)
+	s.values = append(s.values, value)
 	s.folded[string(appendFolded(nil, []byte(name)))] = name
-	s.names = append(s.names, known{name, value})
+}
+
+// Places gives the set of places of known names, as Objects.Required has it.
+// It is not ok if a name is not known, or is beyond the first 64.
+func (s *Shape) Places(names []string) (set uint64, ok bool) {
+	for _, name := range names {
+		at := s.find([]byte(name))
+		if at < 0 || at >= 64 {
+			return 0, false
+		}
+		set |= 1 << at
+	}
+	return set, true
 }
 
 // find gives the place of key among the known names, -1 if it is none.
 func (s *Shape) find(key []byte) int {
-	if s == nil || len(key) == 0 || len(s.names) > fewNames {
-		return s.lookup(key)
-	}
-	for at := range s.names {
-		name := s.names[at].name
-		if len(name) == len(key) && name[0] == key[0] && name == string(key) {
-			return at
-		}
-	}
-	return -1
-}
-
-// fewNames is up to how many names comparing is quicker than hashing.
-const fewNames = 16
-
-func (s *Shape) lookup(key []byte) int {
 	if s == nil {
 		return -1
 	}
-	if at, ok := s.places[string(key)]; ok {
-		return at
-	}
-	return -1
+	return s.names.find(key)
 }
 
 // almost gives the known name that key, found at, equals but for its case.
 func (s *Shape) almost(key []byte, at int) string {
-	if at >= 0 || s == nil || len(s.names) == 0 {
+	if at >= 0 || s == nil || len(s.values) == 0 {
 		return ""
 	}
 	var room [64]byte
@@ -86,7 +75,7 @@ func (s *Shape) child(at int) *Shape {
 	case at < 0:
 		return s.Other
 	}
-	return s.names[at].shape
+	return s.values[at]
 }
 
 func (s *Shape) element() *Shape {

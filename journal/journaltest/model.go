@@ -1,4 +1,4 @@
-package persist_test
+package journaltest
 
 import (
 	"cmp"
@@ -14,9 +14,6 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/persist"
-	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
 // naive is what a store holds, in the plainest form.
@@ -116,41 +113,7 @@ func (n *naive) batch(r *rand.Rand, step int) *journal.Batch {
 	return b
 }
 
-// Property: whatever is committed, in whatever batches, across checkpoints of
-// the index and after opening the file again, a store holds what the naive
-// model holds, in its order.
-func TestAgainstModel(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3} {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			r, dir := rand.New(rand.NewPCG(seed, 6)), t.TempDir()
-			s := persisttest.OpenIn(t, dir)
-			n := &naive{inbox: map[identity.AgentID][]journal.Message{}, runnable: map[identity.AgentID]bool{}, records: map[string]string{}}
-			for step := range 900 { // 1,350 events: two checkpoints and a half
-				b := n.batch(r, step)
-				n.apply(b)
-				if got := commit(t, s, b); got != n.seq {
-					t.Fatalf("step %d: got seq %d, want %d", step, got, n.seq)
-				}
-				if r.IntN(100) == 0 {
-					sameAsModel(t, s, n, r)
-				}
-				if r.IntN(150) == 0 {
-					persisttest.Close(t, s)
-					s = persisttest.OpenIn(t, dir)
-					sameAsModel(t, s, n, r)
-					n.seq = s.Seq() // numbers of messages that are gone may be given again
-				}
-				if t.Failed() {
-					t.Fatalf("at step %d", step)
-				}
-			}
-			sameAsModel(t, s, n, r)
-		})
-	}
-}
-
-func sameAsModel(t *testing.T, s *persist.Store, n *naive, r *rand.Rand) {
+func sameAsModel(t *testing.T, s journal.Store, n *naive, r *rand.Rand) {
 	t.Helper()
 	same := func(what string, got, want any) {
 		t.Helper()
@@ -202,56 +165,36 @@ func sameAsModel(t *testing.T, s *persist.Store, n *naive, r *rand.Rand) {
 		}
 	}
 	same("records", records, n.records)
-	if err := s.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
-// Delayed messages of one due time stay in the order they were sent in.
-func TestDelayedMessagesAreInOrderOfDueThenSeq(t *testing.T) {
-	s := persisttest.Open(t)
-	for i, due := range []int{5, 1, 5, 3, 1, 5} {
-		commit(t, s, &journal.Batch{Post: []journal.Message{delayed("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
-	}
-	list, err := s.Delayed(t.Context())
-	var got []string
-	for _, m := range list {
-		got = append(got, m.ID)
-	}
-	if diff := gocmp.Diff(got, []string{"1", "4", "3", "0", "2", "5"}); err != nil || diff != "" {
-		t.Errorf("%v, got before want:\n%s", err, diff)
-	}
-	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
-		t.Errorf("got %v, %v runnable, want nobody", runnable, err)
-	}
-	commit(t, s, &journal.Batch{Arrived: list[:2], Stream: "b", Idle: true})
-	inbox, err := s.Inbox(t.Context(), "a")
-	if err != nil || len(inbox) != 2 || inbox[0].ID != "1" || inbox[1].ID != "4" || !inbox[0].Due.IsZero() {
-		t.Errorf("got %+v, %v", inbox, err)
-	}
-	if runnable, err := s.Runnable(t.Context()); err != nil || !slices.Equal(runnable, []identity.AgentID{"a"}) {
-		t.Errorf("got %v, %v runnable, want a", runnable, err)
-	}
-}
-
-// A message comes back as it was sent, whatever its payload.
-func TestMessagesComeBackAsTheyWereSent(t *testing.T) {
-	s := persisttest.Open(t)
-	var want []journal.Message
-	for i, payload := range []string{`""`, `null`, `{"a":[1,{"b":"é\u0000"}]}`, `"<&>"`} {
-		m := journal.Message{Message: model.Message{ID: fmt.Sprint(i), From: "user", To: "a", Task: "t", Payload: []byte(payload), CreatedAt: at}}
-		commit(t, s, &journal.Batch{Post: []journal.Message{m}})
-		m.Seq = uint64(i + 1)
-		want = append(want, m)
-	}
-	got, err := s.Inbox(t.Context(), "a")
-	asText := gocmp.Transformer("payload", func(m model.Message) string { return fmt.Sprint(m.ID, m.From, m.To, m.Task, m.CreatedAt) })
-	if diff := gocmp.Diff(got, want, asText); err != nil || diff != "" {
-		t.Errorf("%v, got before want:\n%s", err, diff)
-	}
-	for i := range got {
-		if !sameJSON(got[i].Payload, want[i].Payload) {
-			t.Errorf("got payload %s, want %s", got[i].Payload, want[i].Payload)
-		}
+// Property: whatever is committed, in whatever batches, and after opening the
+// store again, it holds what the naive model holds, in its order.
+func againstModel(t *testing.T, open Open) {
+	for _, seed := range []uint64{1, 2, 3} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 6))
+			s, reopen := open(t)
+			n := &naive{inbox: map[identity.AgentID][]journal.Message{}, runnable: map[identity.AgentID]bool{}, records: map[string]string{}}
+			for step := range 900 { // 1,350 events
+				b := n.batch(r, step)
+				n.apply(b)
+				if got := commit(t, s, b); got != n.seq {
+					t.Fatalf("step %d: got seq %d, want %d", step, got, n.seq)
+				}
+				if r.IntN(100) == 0 {
+					sameAsModel(t, s, n, r)
+				}
+				if r.IntN(150) == 0 {
+					s = reopen()
+					sameAsModel(t, s, n, r)
+					n.seq = s.Seq() // numbers of messages that are gone may be given again
+				}
+				if t.Failed() {
+					t.Fatalf("at step %d", step)
+				}
+			}
+			sameAsModel(t, s, n, r)
+		})
 	}
 }

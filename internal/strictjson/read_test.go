@@ -1,0 +1,148 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/internal/strictjson"
+)
+
+func ExampleRead() {
+	path := &strictjson.Rules{Kinds: strictjson.IsString, Texts: &strictjson.Texts{
+		Length: strictjson.Span{Min: 1, Max: 9},
+		Match:  regexp.MustCompile(`^[a-z.]+$`),
+	}}
+	shape := &strictjson.Shape{Rules: &strictjson.Rules{Kinds: strictjson.IsObject}}
+	shape.Add("path", &strictjson.Shape{Rules: path})
+	for _, doc := range []string{`{"path": "a.txt"}`, `{"path": ""}`, `{"path": ["a.txt"], "more": [1, 2]}`, `{"Path": "a.txt"}`} {
+		fmt.Println(strictjson.Read([]byte(doc), shape))
+	}
+	// Output:
+	// {true 2} <nil>
+	// {false 2} <nil>
+	// {false 6} <nil>
+	// {false 0} key "Path" is almost "path": write it exactly so at byte 1
+}
+
+func TestZeroRulesAllowNothing(t *testing.T) {
+	shape := new(strictjson.Shape)
+	shape.Add("v", &strictjson.Shape{Rules: new(strictjson.Rules)})
+	for _, value := range []string{`null`, `true`, `false`, `0`, `0.5`, `""`, `[]`, `{}`} {
+		r, err := strictjson.Read([]byte(`{"v":`+value+`}`), shape)
+		if err != nil || r.Fits {
+			t.Errorf("%s: got %+v, %v, want no fit", value, r, err)
+		}
+	}
+}
+
+func TestReadWithoutRulesFits(t *testing.T) {
+	for _, shape := range []*strictjson.Shape{nil, new(strictjson.Shape)} {
+		if r, err := strictjson.Read(document(), shape); err != nil || !r.Fits {
+			t.Errorf("got %+v, %v, want a fit", r, err)
+		}
+	}
+}
+
+// Numbers are compared exactly, however they are written: the oracle is
+// math/big.
+func TestNumbersAreExact(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 20_000 {
+		limit, step, value := decimal(random, 20), decimal(random, 5), decimal(random, 18)
+		if n, want, ok := numbers(random, rat(limit), rat(step), rat(value)); ok {
+			shape := new(strictjson.Shape)
+			shape.Add("v", &strictjson.Shape{Rules: &strictjson.Rules{Kinds: strictjson.IsNumber, Numbers: n}})
+			r, err := strictjson.Read([]byte(`{"v":`+value+`}`), shape)
+			if err != nil || r.Fits != want {
+				t.Fatalf("%s with limit %s and step %s, %+v: got %v, %v, want %v; seed %d", value, limit, step, n, r.Fits, err, want, seed)
+			}
+		}
+	}
+}
+
+// numbers makes a rule and its verdict on value, if Numbers can have it.
+func numbers(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.Numbers, want, ok bool) {
+	n = strictjson.NewNumbers()
+	order, exclusive := value.Cmp(limit), random.IntN(2) == 0
+	switch random.IntN(4) {
+	case 0:
+		ok = n.AtLeast(limit, exclusive)
+		return n, order > 0 || order == 0 && !exclusive, ok
+	case 1:
+		ok = n.AtMost(limit, exclusive)
+		return n, order < 0 || order == 0 && !exclusive, ok
+	case 2:
+		n.Whole = true
+		return n, value.IsInt(), true
+	}
+	if step.Sign() <= 0 {
+		return n, true, true
+	}
+	n.MultipleOf, ok = strictjson.NewRatio(step)
+	return n, new(big.Rat).Quo(value, step).IsInt(), ok
+}
+
+// decimal writes a number of up to n characters, most often a short one.
+func decimal(random *rand.Rand, n int) string {
+	n = 1 + random.IntN(1+random.IntN(n))
+	digits := make([]byte, n)
+	for i := range digits {
+		digits[i] = '0' + byte(random.IntN(10)*random.IntN(2))
+	}
+	whole := new(big.Int)
+	whole.SetString(string(digits[:(n+1)/2]), 10)
+	text := whole.String()
+	if n > 2 && random.IntN(2) == 0 {
+		text += "." + string(digits[(n+1)/2:n-1])
+	}
+	if text[len(text)-1] == '.' {
+		text += "0"
+	}
+	if random.IntN(3) == 0 {
+		text = "-" + text
+	}
+	return text
+}
+
+func rat(text string) *big.Rat {
+	r, _ := new(big.Rat).SetString(text) // decimal writes numbers
+	return r
+}
+
+// A set of words, or of names, finds what is in it and nothing else.
+func TestNamesAreFound(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 9, 63, 64, 65, 300} {
+		shape := new(strictjson.Shape)
+		var words []string
+		for i := range n {
+			word := fmt.Sprintf("%.*s%d", i%12, "abcdefghijkl", i*i)
+			words = append(words, word)
+			shape.Add(word, nil)
+		}
+		shape.Rules = &strictjson.Rules{Kinds: strictjson.IsObject, Objects: &strictjson.Objects{Count: strictjson.Unbounded, Closed: true}}
+		shape.Add("word", &strictjson.Shape{Rules: &strictjson.Rules{Kinds: strictjson.IsString,
+			Texts: &strictjson.Texts{Length: strictjson.Unbounded, Among: strictjson.NewWords(words)}}})
+		for i := range n {
+			found(t, shape, words[i], n, true)
+			found(t, shape, words[i]+"-", n, false)
+			found(t, shape, "x"+words[i][1:]+"y", n, false)
+		}
+		found(t, shape, "", n, false)
+	}
+}
+
+func found(t *testing.T, shape *strictjson.Shape, word string, n int, want bool) {
+	t.Helper()
+	for _, doc := range []any{map[string]any{"word": word}, map[string]any{word: 1}} {
+		data, _ := json.Marshal(doc) // strings marshal
+		if r, err := strictjson.Read(data, shape); err != nil || r.Fits != want {
+			t.Errorf("%s among %d: got %v, %v, want %v", data, n, r.Fits, err, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package strictjson
+
+import "math"
+
+// Rules say which values there may be at one place of a document. They are
+// what schemas say most often, in the form that is quickest to check. The
+// zero Rules allow nothing.
+type Rules struct {
+	Kinds   Kinds
+	Texts   *Texts // further rules of strings; nil, here and below, for none
+	Numbers *Numbers
+	Arrays  *Arrays
+	Objects *Objects
+}
+
+// Kinds is a set of kinds of values.
+type Kinds uint8
+
+// The kinds of values.
+const (
+	IsNull Kinds = 1 << iota
+	IsTrue
+	IsFalse
+	IsNumber
+	IsString
+	IsArray
+	IsObject
+
+	IsAny = IsNull | IsTrue | IsFalse | IsNumber | IsString | IsArray | IsObject
+)
+
+// Span is a range of lengths or counts. The zero Span allows only none.
+type Span struct{ Min, Max int }
+
+// Unbounded is the Span of every length.
+var Unbounded = Span{0, math.MaxInt}
+
+func (s Span) holds(n int) bool { return s.Min <= n && n <= s.Max }
+
+// Texts are rules of strings.
+type Texts struct {
+	Length Span   // in code points
+	Match  Finder // finds something; nil for every text, as below
+	Among  *Words
+}
+
+// Finder looks for a pattern. A *regexp.Regexp is one.
+type Finder interface{ Match(text []byte) bool }
+
+// Words is a set of texts.
+type Words struct{ index }
+
+// NewWords makes a set.
+func NewWords(words []string) *Words {
+	w := new(Words)
+	for _, word := range words {
+		if w.find([]byte(word)) < 0 {
+			w.add(word)
+		}
+	}
+	return w
+}
+
+// Arrays are rules of arrays.
+type Arrays struct {
+	Count  Span
+	Unique bool // no two elements are equal
+}
+
+// Objects are rules of objects. Which names there are says the Shape.
+type Objects struct {
+	Count    Span
+	Required uint64 // by Shape.Places
+	Closed   bool   // there are only known names
+}

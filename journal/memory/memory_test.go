@@ -1,0 +1,131 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/journaltest"
+	"github.com/rolecall/rolecall/journal/memory"
+)
+
+func Example() {
+	store, ctx := memory.New(), context.Background()
+	seq, err := store.Commit(ctx, &journal.Batch{
+		Stream: "ann",
+		Events: []journal.Event{{Agent: "ann", Body: journal.ContextCompressed{Summary: "so far", Items: 2}}},
+		Put:    []journal.Record{{Kind: "note", Key: "n1", Value: []byte(`"hello"`)}},
+	})
+	fmt.Println(seq, err)
+	for e, err := range store.Read(ctx, "ann", 0) {
+		fmt.Println(e.Seq, e.Body.Type(), err)
+	}
+	// Output:
+	// 1 <nil>
+	// 1 context_compressed <nil>
+}
+
+func TestStore(t *testing.T) {
+	journaltest.Run(t, func(testing.TB) (journal.Store, func() journal.Store) {
+		s := memory.New()
+		return s, func() journal.Store { return s }
+	})
+}
+
+// every calls all that takes a context and gives their errors.
+func every(s *memory.Store, ctx context.Context) map[string]error {
+	errs := map[string]error{"Read": nil, "Follow": nil, "Records": nil, "Entries": nil}
+	_, errs["Commit"] = s.Commit(ctx, &journal.Batch{})
+	_, errs["Inbox"] = s.Inbox(ctx, "a")
+	_, errs["Delayed"] = s.Delayed(ctx)
+	_, errs["Runnable"] = s.Runnable(ctx)
+	_, errs["Record"] = s.Record(ctx, "k", "a")
+	for _, err := range s.Read(ctx, "a", 0) {
+		errs["Read"] = err
+	}
+	for _, err := range s.Follow(ctx, 0, false) {
+		errs["Follow"] = err
+	}
+	for _, err := range s.Records(ctx, "k", "") {
+		errs["Records"] = err
+	}
+	for _, err := range s.Entries(ctx, "k", "") {
+		errs["Entries"] = err
+	}
+	return errs
+}
+
+func TestEveryMethodRefuses(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	closed := memory.New()
+	for range 2 {
+		if err := closed.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	tests := []struct {
+		name  string
+		store *memory.Store
+		ctx   context.Context
+		want  error
+	}{
+		{"a context that has ended", memory.New(), ended, context.Canceled},
+		{"when the store is closed", closed, t.Context(), journal.ErrClosed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, err := range every(tt.store, tt.ctx) {
+				if !errors.Is(err, tt.want) {
+					t.Errorf("%s: got %v, want %v", name, err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestCloseEndsWhoeverFollows(t *testing.T) {
+	s := memory.New()
+	ended, waiting := make(chan error), make(chan struct{})
+	go func() {
+		for _, err := range s.Follow(context.Background(), 0, true) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			close(waiting)
+		}
+	}()
+	if _, err := s.Commit(t.Context(), &journal.Batch{Events: []journal.Event{{Body: journal.Failed{}}}}); err != nil {
+		t.Fatal(err)
+	}
+	<-waiting
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+// An event without a body is nothing that can be kept. When Prepare has run,
+// what it changed cannot follow: the store takes nothing more.
+func TestAnEventWithoutABody(t *testing.T) {
+	for _, prepared := range []bool{false, true} {
+		t.Run(fmt.Sprint("with Prepare: ", prepared), func(t *testing.T) {
+			s := memory.New()
+			b := &journal.Batch{Events: make([]journal.Event, 1)}
+			if prepared {
+				b.Prepare = func(*journal.Batch) error { return nil }
+			}
+			if _, err := s.Commit(t.Context(), b); err == nil || errors.Is(err, journal.ErrClosed) != prepared {
+				t.Errorf("got %v", err)
+			}
+			if _, err := s.Commit(t.Context(), &journal.Batch{}); errors.Is(err, journal.ErrClosed) != prepared {
+				t.Errorf("the next batch: got %v", err)
+			}
+		})
+	}
+}

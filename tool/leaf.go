@@ -1,0 +1,137 @@
+package tool
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rolecall/rolecall/internal/strictjson"
+)
+
+// leaf makes the Rules of a schema that sets assertive fields only. Of kinds
+// that are not allowed there are none.
+type leaf struct {
+	*jsonschema.Schema
+	shape *strictjson.Shape
+	kinds strictjson.Kinds
+	fixed fixed
+	lost  bool // something cannot be said in Rules
+}
+
+// leafRules gives the Rules of s; nil if Rules cannot say all of it.
+func leafRules(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.Rules {
+	fixed, ok := fixedBy(s)
+	l := leaf{Schema: s, shape: shape, kinds: kindsOf(s) & fixed.kinds, fixed: fixed}
+	l.lost = !ok || !l.sound()
+	rules := &strictjson.Rules{Kinds: l.kinds, Texts: l.texts(), Numbers: l.numbers(), Arrays: l.arrays(), Objects: l.objects()}
+	if l.lost {
+		return nil
+	}
+	return rules
+}
+
+func (l *leaf) may(kind strictjson.Kinds) bool { return l.kinds&kind != 0 }
+
+func (l *leaf) texts() *strictjson.Texts {
+	if !l.may(strictjson.IsString) || l.MinLength == nil && l.MaxLength == nil && l.Pattern == nil && l.fixed.words == nil {
+		return nil
+	}
+	t := &strictjson.Texts{Length: span(l.MinLength, l.MaxLength)}
+	if l.fixed.words != nil {
+		t.Among = strictjson.NewWords(l.fixed.words)
+	}
+	if l.Pattern != nil {
+		pattern, ok := l.Pattern.(strictjson.Finder)
+		t.Match, l.lost = pattern, l.lost || !ok
+	}
+	return t
+}
+
+func (l *leaf) numbers() *strictjson.Numbers {
+	said := cmp.Or(l.Minimum, l.ExclusiveMinimum, l.Maximum, l.ExclusiveMaximum, l.MultipleOf) != nil
+	if !l.may(strictjson.IsNumber) || !said && !l.whole() && l.fixed.numbers == nil {
+		return nil
+	}
+	n := strictjson.NewNumbers()
+	n.Whole, n.Among = l.whole(), l.fixed.numbers
+	if l.MultipleOf != nil {
+		n.MultipleOf = l.ratio(l.MultipleOf)
+	}
+	l.bound(n.AtLeast, l.Minimum, false)
+	l.bound(n.AtLeast, l.ExclusiveMinimum, true)
+	l.bound(n.AtMost, l.Maximum, false)
+	l.bound(n.AtMost, l.ExclusiveMaximum, true)
+	return n
+}
+
+func (l *leaf) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
+	l.lost = l.lost || limit != nil && !add(limit, exclusive)
+}
+
+func (l *leaf) ratio(r *big.Rat) strictjson.Ratio {
+	ratio, ok := strictjson.NewRatio(r)
+	l.lost = l.lost || !ok
+	return ratio
+}
+
+func (l *leaf) arrays() *strictjson.Arrays {
+	if !l.may(strictjson.IsArray) || l.MinItems == nil && l.MaxItems == nil && !l.UniqueItems {
+		return nil
+	}
+	return &strictjson.Arrays{Count: span(l.MinItems, l.MaxItems), Unique: l.UniqueItems}
+}
+
+func (l *leaf) objects() *strictjson.Objects {
+	closed := l.AdditionalProperties == false
+	if !l.may(strictjson.IsObject) || l.MinProperties == nil && l.MaxProperties == nil && len(l.Required) == 0 && !closed {
+		return nil
+	}
+	required, ok := l.shape.Places(l.Required)
+	l.lost = l.lost || !ok
+	return &strictjson.Objects{Count: span(l.MinProperties, l.MaxProperties), Required: required, Closed: closed}
+}
+
+// whole says whether numbers must be integers.
+func (l *leaf) whole() bool { return l.Types != nil && !slices.Contains(l.Types.ToStrings(), "number") }
+
+// sound says whether what is inside of containers is described in a form that
+// Shapes have, and only where containers are allowed: else it would hold for
+// the containers of another alternative.
+func (l *leaf) sound() bool {
+	_, tuple := l.Items.([]*jsonschema.Schema)
+	inArrays := l.Items != nil || l.Items2020 != nil
+	inObjects := len(l.Properties) > 0 || l.AdditionalProperties != nil
+	return !tuple && (l.may(strictjson.IsArray) || !inArrays) && (l.may(strictjson.IsObject) || !inObjects)
+}
+
+func span(least, most *int) strictjson.Span {
+	s := strictjson.Unbounded
+	if least != nil {
+		s.Min = *least
+	}
+	if most != nil {
+		s.Max = *most
+	}
+	return s
+}
+
+// kindsOf gives the kinds of values of the schema's types.
+func kindsOf(s *jsonschema.Schema) (kinds strictjson.Kinds) {
+	if s.Bool != nil && !*s.Bool {
+		return 0
+	}
+	if s.Types == nil {
+		return strictjson.IsAny
+	}
+	for _, name := range s.Types.ToStrings() {
+		kinds |= kindsByType[name]
+	}
+	return kinds
+}
+
+var kindsByType = map[string]strictjson.Kinds{
+	"null": strictjson.IsNull, "boolean": strictjson.IsTrue | strictjson.IsFalse, "string": strictjson.IsString,
+	"number": strictjson.IsNumber, "integer": strictjson.IsNumber, "array": strictjson.IsArray, "object": strictjson.IsObject,
+}
