@@ -7,6 +7,8 @@ FUZZTIME ?= 3s
 # Everything that CI runs.
 test: lint
 	go test -race -shuffle=on -count=1 ./...
+	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
+	go test -count=1 -run TestADamagedPage ./persist # which the race detector ends
 	$(MAKE) fuzz FUZZTIME=1s
 
 # Every fuzz target there is, each for FUZZTIME: make fuzz FUZZTIME=10m

@@ -103,12 +103,9 @@ func (a *actor) load(ctx context.Context) error {
 		return err
 	}
 	stored.State = a.agent.State // the one in force
-	a.agent, a.state = stored, &state{}
-	for e, err := range a.rt.store.Read(ctx, a.agent.ID, 0) {
-		if err != nil {
-			return fmt.Errorf("read journal of agent %s: %w", a.agent.ID, err)
-		}
-		a.state.apply(e)
+	a.agent = stored
+	if a.state, err = a.rt.fold(ctx, stored.ID); err != nil {
+		return err
 	}
 	redo := maps.Clone(a.state.started)
 	a.rt.mu.Lock()

@@ -185,6 +185,11 @@ func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.Messag
 	if !again {
 		return nil, nil
 	}
+	return rt.sentIn(ctx, c)
+}
+
+// sentIn reads from the caller's journal what a call did send.
+func (rt *Runtime) sentIn(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
 	id := letterID(c.ID, 0)
 	for e, err := range rt.store.Read(ctx, c.By.Agent, 0) {
 		if err != nil {

@@ -19,7 +19,7 @@ type recorder struct {
 
 // Started implements gate.Recorder. The commit refuses a superseded decision.
 func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
-	b := &journal.Batch{}
+	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
 	if r.answer != nil {
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
 	}

@@ -50,8 +50,9 @@ func (rt *Runtime) rests(a *actor) bool {
 // left is called when an agent's goroutine ends. A task none of whose agents
 // is at work has come to its end.
 func (rt *Runtime) left(a *actor) {
+	id := a.agent.ID // what is remembered belongs to whoever is woken next
 	rt.mu.Lock()
-	delete(rt.active, a.agent.ID)
+	delete(rt.active, id)
 	if a.cancel != nil {
 		a.cancel(nil)
 	}
@@ -61,7 +62,7 @@ func (rt *Runtime) left(a *actor) {
 	late := a.again // mail came between the last look and now
 	rt.mu.Unlock()
 	if late {
-		rt.wake(a.agent.ID)
+		rt.wake(id)
 	}
 	rt.release(a.task)
 }

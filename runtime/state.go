@@ -1,6 +1,9 @@
 package runtime
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -26,6 +29,18 @@ type state struct {
 	started map[identity.CallID]tool.Effect // those of them whose intent is on record
 	news    bool                            // there is something the model has not seen
 	last    journal.Body                    // ModelAnswered or Failed, what came last
+}
+
+// fold reads what an agent's journal comes to.
+func (rt *Runtime) fold(ctx context.Context, id identity.AgentID) (*state, error) {
+	s := &state{}
+	for e, err := range rt.store.Read(ctx, id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read journal of agent %s: %w", id, err)
+		}
+		s.apply(e)
+	}
+	return s, nil
 }
 
 // step is what an agent does next.

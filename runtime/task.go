@@ -57,11 +57,10 @@ func (rt *Runtime) opening(b *journal.Batch, task org.Task, agent org.Agent) {
 		ID: identity.Derive(string(task.ID), "first"), From: "user", To: string(agent.ID),
 		Task: task.ID, Payload: textPayload(task.Text), CreatedAt: task.CreatedAt,
 	}
-	about := journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent)}
-	for _, body := range []journal.Body{started, rt.spawned(agent), journal.MessageSent{Message: first}} {
-		about.Body = body
-		b.Events = append(b.Events, about)
+	about := func(body journal.Body) journal.Event {
+		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}
 	}
+	b.Events = append(b.Events, about(started), about(rt.spawned(agent)), about(journal.MessageSent{Message: first}))
 	b.Post = append(b.Post, journal.Message{Message: first})
 }
 
@@ -247,12 +246,9 @@ func (rt *Runtime) lastWord(ctx context.Context, id identity.AgentID) (journal.B
 	if known != nil {
 		return known.state.last, nil
 	}
-	s := &state{}
-	for e, err := range rt.store.Read(ctx, id, 0) {
-		if err != nil {
-			return nil, err
-		}
-		s.apply(e)
+	s, err := rt.fold(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 	return s.last, nil
 }

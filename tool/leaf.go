@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// leaf makes the Rules of a schema that sets assertive fields only. Of kinds
+// leaf makes the Rules of a schema that sets asserting fields only. Of kinds
 // that are not allowed there are none.
 type leaf struct {
 	*jsonschema.Schema

@@ -247,16 +247,7 @@ func exactly(members map[string]any) rule {
 func changed(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			next := maps.Clone(v)
-			next[name] = changed(v[name])
-			if len(name)%2 == 0 { // the value stays, the name does not
-				delete(next, name)
-				next[name+"x"] = v[name]
-			}
-			return next
-		}
-		return map[string]any{"x": nil}
+		return changedMember(v)
 	case []any:
 		if len(v) == 0 {
 			return []any{nil}
@@ -270,6 +261,20 @@ func changed(v any) any {
 		return !v
 	}
 	return false
+}
+
+// changedMember gives an object whose first member has another value or name.
+func changedMember(v map[string]any) map[string]any {
+	if len(v) == 0 {
+		return map[string]any{"x": nil}
+	}
+	next, name := maps.Clone(v), slices.Min(slices.Collect(maps.Keys(v)))
+	next[name] = changed(v[name])
+	if len(name)%2 == 0 { // the value stays, the name does not
+		delete(next, name)
+		next[name+"x"] = v[name]
+	}
+	return next
 }
 
 // near gives a number that differs in the last digit before the exponent.

@@ -18,7 +18,7 @@ type index struct {
 
 const (
 	mostSlots = 64
-	mostSeeds = 64 // before names that will not part go to the map
+	mostSeeds = 16 // before names that will not part go to the map
 )
 
 // add gives a name that is not there the next place.
@@ -55,8 +55,8 @@ func (x *index) lookup(name []byte) int {
 	return -1
 }
 
-// arrange looks for a seed that gives every name a slot of its own. Half as
-// many slots as pairs of names make a few attempts enough.
+// arrange looks for a seed that gives every name a slot of its own. There are
+// twice as many slots as pairs of names, so that most seeds do.
 func (x *index) arrange() {
 	x.slots = nil
 	n := len(x.names)

@@ -37,30 +37,6 @@ var Unbounded = Span{0, math.MaxInt}
 
 func (s Span) holds(n int) bool { return s.Min <= n && n <= s.Max }
 
-// Texts are rules of strings.
-type Texts struct {
-	Length Span   // in code points
-	Match  Finder // finds something; nil for every text, as below
-	Among  *Words
-}
-
-// Finder looks for a pattern. A *regexp.Regexp is one.
-type Finder interface{ Match(text []byte) bool }
-
-// Words is a set of texts.
-type Words struct{ index }
-
-// NewWords makes a set.
-func NewWords(words []string) *Words {
-	w := new(Words)
-	for _, word := range words {
-		if w.find([]byte(word)) < 0 {
-			w.add(word)
-		}
-	}
-	return w
-}
-
 // Arrays are rules of arrays.
 type Arrays struct {
 	Count  Span
