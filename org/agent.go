@@ -226,6 +226,22 @@ func (o *Org) Agents(task identity.TaskID) []Agent {
 	return list
 }
 
+// Tree lists an agent and everything below it, children before parents; nobody
+// when there is no such agent.
+func (o *Org) Tree(id identity.AgentID) []identity.AgentID {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return nil
+	}
+	var list []identity.AgentID
+	for _, d := range m.descend(nil) {
+		list = append(list, d.id)
+	}
+	return list
+}
+
 // Entry gives the ancestor of an agent, or itself, that stands directly below
 // root, or that its task started with: the one whose workspace it shares.
 func (o *Org) Entry(id identity.AgentID) (identity.AgentID, bool) {

@@ -188,8 +188,8 @@ func TestAMessageWhileACallRunsIsTakenAtTheNextStepBoundary(t *testing.T) {
 	h.tell(t, agent, `"two"`)
 	close(run)
 	h.until(t, func(e journal.Event) bool {
-		_, ok := e.Body.(journal.ModelAnswered)
-		return ok && e.Agent == agent && len(seen) > 0
+		b, ok := e.Body.(journal.ModelAnswered)
+		return ok && e.Agent == agent && b.Answer.Finish == model.End
 	})
 	close(free)
 	h.wait(t, id)

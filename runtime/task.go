@@ -286,7 +286,7 @@ func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.Raw
 		if now, ok := rt.org.Task(task.ID); !ok || now.Status != org.Running {
 			return nil
 		}
-		if err := rt.clear(b, task.ID); err != nil { // what may fail comes before memory changes
+		if err := rt.clear(b, task); err != nil { // what may fail comes before memory changes
 			return err
 		}
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
@@ -319,20 +319,11 @@ func (rt *Runtime) passDamaged(err error, what string) error {
 }
 
 // clear drops the unread and the delayed mail of a task that ends.
-func (rt *Runtime) clear(b *journal.Batch, id identity.TaskID) error {
-	ctx := rt.lasting
-	runnable, err := rt.runnable(ctx)
-	if err != nil {
-		return err
-	}
-	for _, agent := range runnable {
-		if a, ok := rt.org.Agent(agent); ok && a.Task == id {
-			b.Drop = append(b.Drop, agent)
-		}
-	}
-	delayed, err := rt.delayed(ctx)
+func (rt *Runtime) clear(b *journal.Batch, task *org.Task) error {
+	b.Drop = append(b.Drop, rt.org.Tree(task.Top)...)
+	delayed, err := rt.delayed(rt.lasting)
 	for _, m := range delayed {
-		if m.Task == id {
+		if m.Task == task.ID {
 			b.Arrived = append(b.Arrived, m)
 			b.Drop = append(b.Drop, identity.AgentID(m.To))
 		}
@@ -350,15 +341,20 @@ func (rt *Runtime) topRole(task *org.Task) string {
 func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if run := rt.tasks[id]; run != nil {
-		run.ended = true
-		run.record = nil
-		if ended != nil && ended.Status != org.Running {
-			run.record = ended
-		}
-		run.stopTimer()
-		close(run.done)
-		delete(rt.tasks, id)
+	run := rt.tasks[id]
+	if run == nil {
+		return
+	}
+	run.ended = true
+	run.record = nil
+	if ended != nil && ended.Status != org.Running {
+		run.record = ended
+	}
+	run.stopTimer()
+	close(run.done)
+	delete(rt.tasks, id)
+	if run.live == 0 { // none of its agents is at work
+		return
 	}
 	for _, a := range rt.active {
 		if a.task == id && a.cancel != nil {

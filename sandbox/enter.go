@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"runtime"
 )
 
 // The names, as argv[0], under which this binary is started again.
@@ -21,7 +22,7 @@ func Enter(programs map[string]Program) *Launcher {
 	case asProgram:
 		fatal(perform(programs))
 	}
-	return &Launcher{entered: true}
+	return &Launcher{entered: true, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
 }
 
 // perform runs the program named by the first argument.

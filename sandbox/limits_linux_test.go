@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,6 +109,30 @@ func TestNothingOutlivesAJob(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestOnlySoManyJobsRunAtOnce(t *testing.T) {
+	walled(t)
+	j := shell(t.TempDir(), "mine=$(mktemp -d at-work-XXXXXX); ls -d at-work-* | wc -l >> counts; sleep 0.1; rmdir $mine")
+	var all sync.WaitGroup
+	for range 30 {
+		all.Go(func() {
+			if _, err := launcher.Run(t.Context(), j); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	places := max(4, 2*runtime.NumCPU())
+	counts := strings.Fields(read(t, filepath.Join(j.Workspace, "counts")))
+	if len(counts) != 30 {
+		t.Errorf("%d jobs ran, want 30", len(counts))
+	}
+	for _, count := range counts {
+		if n, err := strconv.Atoi(count); err != nil || n > places {
+			t.Errorf("%s jobs at once, want at most %d", count, places)
+		}
 	}
 }
 

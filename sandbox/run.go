@@ -13,7 +13,15 @@ import (
 // is not found or runs out of time is an Outcome; the error is about the
 // sandbox: *Unavailable when the system cannot give it, else what is wrong
 // with the job. When ctx ends the job is ended and the error is ctx's cause.
+//
+// Only so many jobs run at once, twice as many as there are processors: what
+// one may use up, all together must not. The others wait; their time has not
+// begun.
 func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
+	if err := l.enter(ctx); err != nil {
+		return Outcome{}, err
+	}
+	defer l.leave()
 	j.Limits = j.Limits.orDefault()
 	limited, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTime)
 	defer cancel()
@@ -31,6 +39,21 @@ func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
 	}
 	return out, out.exit(err)
 }
+
+// enter waits for a place to run in.
+func (l *Launcher) enter(ctx context.Context) error {
+	if l == nil || !l.entered {
+		return errNotEntered()
+	}
+	select {
+	case l.running <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *Launcher) leave() { <-l.running }
 
 // errTime is the cause of a context that a job's own limit ended.
 var errTime = errors.New("the time of the job is over")

@@ -46,6 +46,7 @@ const (
 // become a job. It is safe for concurrent use.
 type Launcher struct {
 	entered bool
+	running chan struct{} // holds a token for each job of Run; more wait
 	jobs    atomic.Uint64 // started so far: numbers their control groups
 	swept   sync.Once     // control groups of processes that were killed are removed
 }

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -47,7 +48,8 @@ const maxIdle = 4
 
 // Pool runs scripts in workers. It is safe for concurrent use.
 type Pool struct {
-	start func() (Conn, error)
+	start   func() (Conn, error)
+	running chan struct{} // holds a token for each script that runs; more wait
 
 	mu       sync.Mutex // guards what follows
 	idle     []*worker  // by last use, oldest first; one that is fresh has no owner
@@ -56,11 +58,21 @@ type Pool struct {
 
 // New makes a Pool that starts its workers with start. They end with who
 // started them.
-func New(start func() (Conn, error)) *Pool { return &Pool{start: start} }
+func New(start func() (Conn, error)) *Pool {
+	return &Pool{start: start, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
+}
 
 // Run runs a script. Errors are those of js.Run and of start; a script that
-// cannot be stopped is ended with its process.
+// cannot be stopped is ended with its process. Only so many run at once, twice
+// as many as there are processors; the others wait, and their time has not
+// begun.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
+	select {
+	case p.running <- struct{}{}:
+		defer func() { <-p.running }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if r.Time <= 0 {
 		r.Time = js.DefaultTime
 	}
