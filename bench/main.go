@@ -6,17 +6,25 @@
 // machine moves all of them alike. It is a module of its own: what it compares
 // with never enters rolecall's go.mod.
 //
-//	go run . [-rounds 15] [gate|scale|visible] …
+// What waits for a disk or another process is measured on the wall (durable,
+// sandbox, script), what is about memory once (idle, start).
+//
+//	go run . [-rounds 15] [-profile file] [gate|scale|visible|args|task|spawn|message|durable|sandbox|script|idle|start] …
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/pprof"
 	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/sandbox"
 )
 
 // candidate is one way to do the work; run does it n times.
@@ -32,61 +40,127 @@ type comparison struct {
 	candidates []candidate
 }
 
-// comparisons lists what can be measured.
-var comparisons = []struct {
+// subject is something that can be measured.
+type subject struct {
 	name string
 	make func() (comparison, error)
-}{
+}
+
+// computing lists what is measured in CPU time.
+var computing = []subject{
 	{"gate", gateComparison},
 	{"scale", scaleComparison},
 	{"visible", visibleComparison},
+	{"args", flatArgs.comparison},
+	{"args", nestedArgs.comparison},
+	{"args", indentedArgs.comparison},
+	{"args", textArgs.comparison},
+	{"args", unicodeArgs.comparison},
+	{"args", numbersArgs.comparison},
+	{"task", taskComparison},
+	{"spawn", spawnComparison},
+	{"message", messageComparison},
+}
+
+// waiting lists what is measured on the wall: who waits uses no CPU.
+var waiting = []subject{
+	{"durable", durableComparison},
+	{"sandbox", sandboxComparison},
+	{"script", scriptComparison},
 }
 
 func main() {
+	launcher = sandbox.Enter(builtin.Programs())
+	agents = flag.Int("agents", 100_000, "how many agents idle makes")
 	rounds := flag.Int("rounds", 15, "how often each candidate runs")
+	profile := flag.String("profile", "", "a file for a CPU profile of all candidates")
 	flag.Parse()
-	for _, c := range comparisons {
-		if flag.NArg() > 0 && !slices.Contains(flag.Args(), c.name) {
+	if *profile != "" {
+		stop, err := profiled(*profile)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		defer stop()
+	}
+	all(computing, cpu, *rounds)
+	all(waiting, wall, *rounds)
+	for _, s := range sizes {
+		if wanted(s.name) {
+			w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+			fmt.Println()
+			s.show(w)
+			w.Flush()
+		}
+	}
+}
+
+// wanted says whether a subject was asked for.
+func wanted(name string) bool { return flag.NArg() == 0 || slices.Contains(flag.Args(), name) }
+
+// all measures the subjects that were asked for.
+func all(subjects []subject, clock func() time.Duration, rounds int) {
+	for _, s := range subjects {
+		if !wanted(s.name) {
 			continue
 		}
-		if err := measure(c.make, *rounds); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", c.name+":", err)
+		if err := measure(s.make, clock, rounds); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", s.name+":", err)
 			os.Exit(1)
 		}
 	}
 }
 
-func measure(build func() (comparison, error), rounds int) error {
+// profiled writes a profile until stop is called.
+func profiled(name string) (stop func(), err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
+}
+
+func measure(build func() (comparison, error), clock func() time.Duration, rounds int) error {
 	c, err := build()
 	if err != nil {
 		return err
 	}
 	times := make([][]float64, len(c.candidates))
+	allocated := make([]uint64, len(c.candidates))
 	for round := range rounds + 1 {
 		for i, cand := range c.candidates {
-			before := cpu()
+			objects := mallocs()
+			before := clock()
 			cand.run(cand.n)
 			if round > 0 { // the first warms up
-				times[i] = append(times[i], float64(cpu()-before)/float64(cand.n))
+				times[i] = append(times[i], float64(clock()-before)/float64(cand.n))
+				allocated[i] = (mallocs() - objects) / uint64(cand.n)
 			}
 		}
 	}
-	return report(c, times)
+	return report(c, times, allocated)
 }
 
-func report(c comparison, times [][]float64) error {
+func report(c comparison, times [][]float64, allocated []uint64) error {
 	fmt.Printf("\n%s\n", c.title)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "candidate\tmin ns\tmedian ns\tratio to floor (min, median)")
+	fmt.Fprintln(w, "candidate\tmin ns\tmedian ns\tratio to floor (min, median)\tallocations")
 	floor := times[0]
 	slices.Sort(floor)
 	for i, cand := range c.candidates {
 		t := times[i]
 		slices.Sort(t)
 		mid := len(t) / 2
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.2f\t%.2f\n", cand.name, t[0], t[mid], t[0]/floor[0], t[mid]/floor[mid])
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.2f\t%.2f\t%d\n", cand.name, t[0], t[mid], t[0]/floor[0], t[mid]/floor[mid], allocated[i])
 	}
 	return w.Flush()
+}
+
+// mallocs counts the objects allocated so far.
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
 }
 
 // cpu gives the CPU time of the process so far.
@@ -97,3 +171,11 @@ func cpu() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// wall gives the time since the process began.
+func wall() time.Duration { return time.Since(began) }
+
+var began = time.Now()
+
+// agents is how many agents idle makes.
+var agents *int

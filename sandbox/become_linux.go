@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ type wall struct {
 // take away.
 func walls() []wall {
 	return []wall{
+		{letGo, "close_range (Linux 5.11 or later)"},
 		{loopback, "a network namespace with a loopback"},
 		{newRoot, "a root of its own in a mount namespace (Linux 5.12 or later)"},
 		{boundProcesses, "a bound on the number of processes"},
@@ -101,8 +103,11 @@ func (s *spec) find(name string) (string, error) {
 		}
 	}
 	found, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrDot) {
+	switch {
+	case errors.Is(err, exec.ErrDot):
 		return found, nil
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fmt.Errorf("%w, which is %s", err, os.Getenv("PATH"))
 	}
 	return found, err
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,20 +16,31 @@ func complete(j Job) (*spec, error) {
 	if (len(j.Argv) == 0) == (j.Program == "") {
 		return nil, errTwoOrNone
 	}
-	for _, dir := range j.Readable {
-		if !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("start a job: the readable directory %q is not absolute", dir)
-		}
+	if err := readable(j); err != nil {
+		return nil, err
 	}
 	s := &spec{Job: j}
 	var err error
 	if s.Binary, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("start a job: find this binary: %w", err)
 	}
-	if s.Job.Env = append(environment(j), j.Env...); j.Workspace != "" {
+	if s.Job.Env = overlay(environment(j), j.Env); j.Workspace != "" {
 		s.Number, err = numberOf(j.Workspace)
 	}
 	return s, err
+}
+
+// readable checks what a job may read beside the system.
+func readable(j Job) error {
+	for _, dir := range j.Readable {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("start a job: the readable directory %q is not absolute", dir)
+		}
+		if _, err := os.Stat(dir); err != nil && !j.Open {
+			return &Unavailable{Missing: fmt.Sprintf("the readable directory %q", dir), cause: err}
+		}
+	}
+	return nil
 }
 
 func numberOf(path string) (fileID, error) {
@@ -48,11 +60,28 @@ func environment(j Job) []string {
 	return []string{"PATH=" + visiblePath(j.Readable), "HOME=" + Scratch, "TMPDIR=" + Scratch, "LANG=C.UTF-8", "TERM=dumb"}
 }
 
-// visiblePath gives the parts of our PATH that exist inside, and the usual ones.
+// overlay gives every variable once; the later value holds. Programs disagree
+// about which of two they take.
+func overlay(env, further []string) []string {
+	all := slices.Concat(env, further)
+	value := make(map[string]string, len(all))
+	for _, pair := range all {
+		name, _, _ := strings.Cut(pair, "=")
+		value[name] = pair
+	}
+	return slices.Sorted(maps.Values(value))
+}
+
+// visiblePath gives the parts of our PATH that exist inside, the programs of
+// toolchains that can be read, and the usual ones.
 func visiblePath(readable []string) string {
 	visible := append([]string{"/usr", "/bin", "/sbin"}, readable...)
+	candidates := filepath.SplitList(os.Getenv("PATH"))
+	for _, dir := range readable {
+		candidates = append(candidates, filepath.Join(dir, "bin"))
+	}
 	var dirs []string
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin") {
+	for _, dir := range append(candidates, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin") {
 		if within(filepath.Clean(dir), visible) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}

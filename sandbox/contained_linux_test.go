@@ -23,6 +23,11 @@ func TestContained(t *testing.T) {
 	canary := filepath.Join(outside, "canary")
 	write(t, canary, "untouched")
 	t.Setenv("ROLECALL_CANARY", "secret")
+	inherited, err := syscall.Open(canary, syscall.O_RDONLY, 0) // as a shell or an init system leaves one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
 	// Each script prints ESCAPED when it got what it must not get.
 	tests := []struct{ name, script string }{
 		{"a file of the host", "cat $CANARY && echo ESCAPED"},
@@ -47,6 +52,8 @@ func TestContained(t *testing.T) {
 		{"mounting", "mount -t tmpfs x /workspace && echo ESCAPED; mount -o remount,rw / && echo ESCAPED"},
 		{"settings of the kernel", "echo 1 > /proc/sys/kernel/panic && echo ESCAPED; echo x > /proc/sysrq-trigger && echo ESCAPED"},
 		{"becoming somebody else", "su nobody -s /bin/sh -c true && echo ESCAPED; setpriv --reuid 1 true && echo ESCAPED"},
+		{"descriptors this process was started with", "readlink /proc/self/fd/* | grep -F $CANARY && echo ESCAPED"},
+		{"private keys", "for d in /etc/ssl/private /etc/pki/tls/private; do ls $d && echo ESCAPED; done; true"},
 		{"set-user-id programs", "cp /usr/bin/id mine && chmod u+s mine; grep ' /workspace ' /proc/self/mounts | grep -q nosuid || echo ESCAPED"},
 		{"control groups", "ls /sys/fs/cgroup && echo ESCAPED"},
 		{"a name for this host", "hostname evil && echo ESCAPED; test $(cat /proc/sys/kernel/hostname) = sandbox || echo ESCAPED"},

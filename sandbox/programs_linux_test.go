@@ -57,6 +57,12 @@ func tryCalls(_ io.Reader, out io.Writer) error {
 		{"open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT, [3]uintptr{}},
 		{"sethostname", unix.SYS_SETHOSTNAME, [3]uintptr{}},
 		{"chroot", unix.SYS_CHROOT, [3]uintptr{}},
+		{"a set-user-id mode", unix.SYS_FCHMOD, [3]uintptr{0, 0o4755}},
+		{"a set-group-id mode", unix.SYS_FCHMOD, [3]uintptr{0, 0o2755}},
+		{"a set-user-id mode by name", unix.SYS_FCHMODAT, [3]uintptr{0, 0, 0o4755}},
+		{"a set-user-id mode by name and flags", unix.SYS_FCHMODAT2, [3]uintptr{0, 0, 0o4755}},
+		{"making a set-user-id file", unix.SYS_MKNODAT, [3]uintptr{0, 0, unix.S_IFREG | 0o4755}},
+		{"taking room without writing", unix.SYS_FALLOCATE, [3]uintptr{0, 0, 0}},
 		{"putting input into a terminal", unix.SYS_IOCTL, [3]uintptr{0, unix.TIOCSTI}},
 		{"a packet socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
 		{"a vsock socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
@@ -65,7 +71,7 @@ func tryCalls(_ io.Reader, out io.Writer) error {
 	}
 	for _, c := range calls {
 		_, _, errno := syscall.RawSyscall(c.number, c.args[0], c.args[1], c.args[2])
-		if errno != unix.EPERM && errno != unix.EAFNOSUPPORT {
+		if errno != unix.EPERM && errno != unix.EAFNOSUPPORT && errno != unix.EOPNOTSUPP {
 			fmt.Fprintf(out, "%s: %v\n", c.name, errno)
 		}
 	}
@@ -73,6 +79,15 @@ func tryCalls(_ io.Reader, out io.Writer) error {
 	all := [2]unix.CapUserData{{Effective: 1 << unix.CAP_SYS_ADMIN, Permitted: 1 << unix.CAP_SYS_ADMIN}}
 	if _, _, errno := syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&all[0])), 0); errno == 0 {
 		fmt.Fprintln(out, "capset: succeeded")
+	}
+	if _, err := os.OpenFile(sandbox.Scratch+"/special", os.O_CREATE|os.O_RDWR, os.ModeSetuid|0o755); err == nil {
+		fmt.Fprintln(out, "creating a set-user-id file: succeeded")
+	}
+	if err := os.WriteFile(sandbox.Scratch+"/plain", nil, 0o755); err != nil {
+		fmt.Fprintln(out, "what every program does:", err)
+	}
+	if _, err := syscall.Open(sandbox.Scratch+"/plain", syscall.O_RDONLY, 0o4755); err != nil {
+		fmt.Fprintln(out, "opening a file, with a mode that does not count:", err)
 	}
 	return nil
 }

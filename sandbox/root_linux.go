@@ -17,12 +17,14 @@ const insideBinary = "/run/rolecall"
 // such. A link among them is made again as a link.
 var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// systemFiles are what programs look for outside of these.
+// systemFiles are what programs look for outside of these. Private keys lie
+// beside certificates; a job started by root would be their owner.
 var systemFiles = []string{
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/debian_version", "/etc/fonts", "/etc/host.conf",
 	"/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-	"/etc/localtime", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/pki",
-	"/etc/protocols", "/etc/python3", "/etc/services", "/etc/ssl", "/etc/timezone",
+	"/etc/localtime", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release",
+	"/etc/pki/ca-trust/extracted", "/etc/pki/java", "/etc/pki/tls/cert.pem", "/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf",
+	"/etc/protocols", "/etc/python3", "/etc/services", "/etc/ssl/cert.pem", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone",
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 }
 

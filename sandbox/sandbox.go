@@ -20,8 +20,8 @@
 //  4. resource limits
 //  5. Landlock: only /workspace and /tmp can be written
 //  6. no capability, no way to gain one
-//  7. seccomp: no system call that makes namespaces, mounts, or reaches
-//     rarely trodden parts of the kernel
+//  7. seccomp: no system call that makes namespaces, mounts, or programs with
+//     their owner's rights, or reaches rarely trodden parts of the kernel
 //
 // If one of these cannot be had the job is not started and the error says
 // which. When a job's first process ends, all of its processes are gone.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,7 @@ func TestAJobWorksInItsWorkspace(t *testing.T) {
 
 func TestHowAJobEnds(t *testing.T) {
 	walled(t)
+	t.Setenv("PATH", "/usr/bin:/root/bin")
 	tests := []struct {
 		name   string
 		argv   []string
@@ -91,7 +93,7 @@ func TestHowAJobEnds(t *testing.T) {
 		{"by itself", []string{"true"}, 0, ""},
 		{"with a code", []string{"sh", "-c", "exit 7"}, 7, ""},
 		{"by a signal of a child", []string{"sh", "-c", "sh -c 'kill -9 $$'; exit $?"}, 137, "Killed\n"},
-		{"before it began: there is no such program", []string{"no-such-program"}, 127, "exec: \"no-such-program\": executable file not found in $PATH\n"},
+		{"before it began: there is no such program", []string{"no-such-program"}, 127, "exec: \"no-such-program\": executable file not found in $PATH, which is /usr/bin:/usr/local/bin:/bin:/usr/sbin:/sbin\n"},
 		{"before it began: a directory", []string{"/usr"}, 126, "exec: \"/usr\": is a directory\n"},
 		{"before it began: a text that is no program", []string{"/etc/passwd"}, 126, "exec: \"/etc/passwd\": permission denied\n"},
 	}
@@ -115,6 +117,7 @@ func TestAJobThatMakesNoSense(t *testing.T) {
 		{"two things to run", sandbox.Job{Argv: []string{"ls"}, Program: "echo"}, "exactly one of Argv and Program"},
 		{"a workspace that is not there", sandbox.Job{Argv: []string{"ls"}, Workspace: "/no/such/place"}, "/no/such/place"},
 		{"a readable directory with no place", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"lib"}}, `"lib" is not absolute`},
+		{"a readable directory that is not there", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/no/such/place"}}, `the readable directory "/no/such/place"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -147,6 +150,39 @@ func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
 	}
 	if got := out.Stderr; got.Omitted != 3000000+4-1000 || !strings.HasSuffix(got.String(), "\x00last") || !strings.Contains(got.String(), "[2999004 bytes left out]") {
 		t.Errorf("stderr: %d bytes left out, want %d", got.Omitted, 3000000+4-1000)
+	}
+}
+
+func TestTheProgramsOfAReadableToolchainAreFound(t *testing.T) {
+	walled(t)
+	tools := t.TempDir()
+	if err := os.Mkdir(filepath.Join(tools, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tools, "bin", "tool"), []byte("#!/bin/sh\necho at work\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(t, sandbox.Job{Argv: []string{"tool"}, Readable: []string{tools}}); out.Stdout.String() != "at work\n" {
+		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
+	}
+}
+
+func TestAVariableIsThereOnce(t *testing.T) {
+	for name, open := range map[string]bool{"inside walls": false, "open": true} {
+		t.Run(name, func(t *testing.T) {
+			if !open {
+				walled(t)
+			}
+			out := run(t, sandbox.Job{Open: open, Argv: []string{"cat", "/proc/self/environ"}, Env: []string{"HOME=/nowhere", "OWN=1", "OWN=2"}})
+			got := strings.Split(out.Stdout.String(), "\x00")
+			for _, want := range []string{"HOME=/nowhere", "OWN=2"} {
+				variable, _, _ := strings.Cut(want, "=")
+				same := slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.HasPrefix(s, variable+"=") })
+				if !slices.Equal(same, []string{want}) {
+					t.Errorf("got %q, want %q", same, want)
+				}
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"unsafe"
 
@@ -23,6 +24,7 @@ const (
 	atArch   = 4
 	atArg0   = 16 // the low half, on the little-endian machines we know
 	atArg1   = 24
+	atArg2   = 32
 )
 
 // architectures are the machines whose numbers of calls the list is for.
@@ -51,6 +53,24 @@ const newNamespace = namespaces | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 // families are the kinds of socket there may be; others, as vsock, are not
 // bounded by a network namespace.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// special are the modes that lend a program its owner's rights. The workspace
+// is the host's too, where they would count.
+const special = unix.S_ISUID | unix.S_ISGID
+
+// modes are the calls that give a file a mode, and where they have it.
+var modes = map[uint32]uint32{unix.SYS_FCHMOD: atArg1, unix.SYS_FCHMODAT: atArg2, unix.SYS_FCHMODAT2: atArg2, unix.SYS_MKNODAT: atArg2}
+
+// creating are the flags of open with which its mode counts.
+const creating = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+
+// oldCalls are the numbers of calls that only amd64 has.
+const (
+	oldOpen  = 2
+	oldCreat = 85
+	oldChmod = 90
+	oldMknod = 133
+)
 
 // terminalTricks are the ioctls that put words into a terminal's mouth.
 var terminalTricks = []uint32{unix.TIOCSTI, tioclinux}
@@ -91,9 +111,39 @@ func rules(arch uint32) []bpf.Instruction {
 	list = append(list, on(unix.SYS_CLONE3, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // its flags are out of sight; callers fall back to clone
 	list = append(list, on(unix.SYS_CLONE,
 		load(atArg0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespace, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow})...)
+	list = append(list, on(unix.SYS_OPENAT2, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // likewise its mode
+	list = append(list, onModes(arch)...)
+	list = append(list, on(unix.SYS_FALLOCATE, // takes room faster than anybody can look; callers fall back to writing
+		load(atArg1), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.FALLOC_FL_PUNCH_HOLE, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EOPNOTSUPP)}, bpf.RetConstant{Val: allow})...)
 	list = append(list, on(unix.SYS_SOCKET, oneOf(atArg0, families, allow, refuse(unix.EAFNOSUPPORT))...)...)
 	list = append(list, on(unix.SYS_IOCTL, oneOf(atArg1, terminalTricks, refuse(unix.EPERM), allow)...)...)
 	return append(list, bpf.RetConstant{Val: allow})
+}
+
+// onModes refuses special modes to all calls that give a file one.
+func onModes(arch uint32) (list []bpf.Instruction) {
+	of := maps.Clone(modes)
+	opens := map[uint32]uint32{unix.SYS_OPENAT: atArg2}
+	if arch == unix.AUDIT_ARCH_X86_64 {
+		of[oldCreat], of[oldChmod], of[oldMknod] = atArg1, atArg1, atArg1
+		opens[oldOpen] = atArg1
+	}
+	for number, mode := range of {
+		list = append(list, on(number, plain(mode)...)...)
+	}
+	for number, flags := range opens {
+		list = append(list, on(number, append([]bpf.Instruction{
+			load(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creating, SkipTrue: 1}, bpf.RetConstant{Val: allow}}, plain(flags+argument)...)...)...)
+	}
+	return list
+}
+
+// argument is how far arguments are apart.
+const argument = atArg1 - atArg0
+
+// plain allows modes that are not special.
+func plain(mode uint32) []bpf.Instruction {
+	return []bpf.Instruction{load(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: special, SkipFalse: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow}}
 }
 
 // x32 is where the numbers of a second set of calls begin on amd64.

@@ -152,12 +152,13 @@ func (h *house) revive(ctx context.Context, cfg *config.Config) error {
 	return h.rt.Configure(s)
 }
 
-// furnish loads modules and makes models.
+// furnish loads modules, makes models, and says how programs run and what
+// requests may reach.
 func (h *house) furnish(ctx context.Context, cfg *config.Config, loaded error) error {
 	faults := h.loadModules(ctx, cfg)
 	faults = append(faults, h.groupFaults(cfg)...)
 	faults = append(faults, h.makeModels(cfg)...)
-	h.network = networkPolicy(cfg.Network)
+	h.command, h.network = cfg.Command, networkPolicy(cfg.Network)
 	return config.Join(loaded, faults...)
 }
 

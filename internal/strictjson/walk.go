@@ -39,18 +39,20 @@ func (w *walker) document(s *Shape, object bool) int {
 
 // value reads the value that begins at i, and holds it against s.
 func (w *walker) value(i int, s *Shape) int {
-	switch w.peek(i) {
-	case '{':
-		return w.object(i, s)
-	case '[':
-		return w.array(i, s)
-	case '"':
+	switch b := w.peek(i); {
+	case isDigit(b):
+		return w.number(i, s)
+	case b == '"':
 		return w.string(i, s)
-	case 't':
+	case b == '{':
+		return w.object(i, s)
+	case b == '[':
+		return w.array(i, s)
+	case b == 't':
 		return w.literal(i, "true", s, IsTrue)
-	case 'f':
+	case b == 'f':
 		return w.literal(i, "false", s, IsFalse)
-	case 'n':
+	case b == 'n':
 		return w.literal(i, "null", s, IsNull)
 	}
 	return w.number(i, s)
