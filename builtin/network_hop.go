@@ -65,7 +65,7 @@ const maxTarget = 8192
 func (h hop) to(u *url.URL, p NetworkPolicy) (hop, error) {
 	switch {
 	case u.Scheme != "https" && !(u.Scheme == "http" && p.AllowHTTP):
-		return h, errcode.New(errcode.OnlyHTTPS, "http_request: only https is allowed, not %.20q", u.Scheme)
+		return h, errcode.New(errcode.OnlyHTTPS, "http_request: only https is allowed, not %.20q; the operator can allow http with allowHTTP in kind: network", u.Scheme)
 	case u.Opaque != "" || u.Host == "":
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url names no host; write https://host/path")
 	case len(u.RequestURI()) > maxTarget:

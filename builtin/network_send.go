@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -127,10 +128,10 @@ func explain(caller, timed context.Context, limit time.Duration, h hop, err erro
 	switch {
 	case caller.Err() != nil:
 		return fail(errcode.RequestAborted, "the call was ended before the answer was complete%s", outcome(h.method))
-	case timed.Err() != nil || errors.Is(err, context.DeadlineExceeded): // the dialer's clock may be ahead
+	case timed.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded): // the dialer's clock may be ahead
 		return fail(errcode.RequestTimeout, "the answer of %s was not complete after %d ms%s", h.host, limit.Milliseconds(), outcome(h.method))
 	case errors.Is(err, errNotPublic):
-		return fail(errcode.AddressBlocked, "%s leads to an address that is not public, and the operator does not allow it", h.host)
+		return fail(errcode.AddressBlocked, "%s leads to an address that is not public; the operator can list it in privateAddresses of kind: network", h.host)
 	case errors.Is(err, errHeadTooLong):
 		return fail(errcode.ResultTooLarge, "the headers of the answer are over the limit of %d bytes%s", maxHead, outcome(h.method))
 	case unknown:

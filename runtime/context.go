@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
@@ -165,11 +164,4 @@ func estimate[T ~string | ~[]byte](text T) int {
 		}
 	}
 	return (ascii+bytesPerToken-1)/bytesPerToken + other
-}
-
-// Print implements builtin.Console.
-func (rt *Runtime) Print(_ context.Context, id identity.AgentID, text string) error {
-	agent, _ := rt.org.Agent(id)
-	_, err := fmt.Fprintf(rt.config.Console, "%s: %s\n", rt.roleName(agent), printable(text))
-	return err
 }

@@ -30,13 +30,22 @@ func complete(j Job) (*spec, error) {
 	return s, err
 }
 
+// ownPlaces are what a sandbox makes for itself.
+var ownPlaces = []string{"/", "/proc", "/dev", "/etc", "/run", Scratch, Workspace}
+
 // readable checks what a job may read beside the system.
 func readable(j Job) error {
 	for _, dir := range j.Readable {
 		if !filepath.IsAbs(dir) {
 			return fmt.Errorf("start a job: the readable directory %q is not absolute", dir)
 		}
-		if _, err := os.Stat(dir); err != nil && !j.Open {
+		if j.Open {
+			continue
+		}
+		if slices.Contains(ownPlaces, filepath.Clean(dir)) {
+			return &Unavailable{Missing: fmt.Sprintf("a place for the readable directory %q: a sandbox has its own; list what is below it", dir)}
+		}
+		if _, err := os.Stat(dir); err != nil {
 			return &Unavailable{Missing: fmt.Sprintf("the readable directory %q", dir), cause: err}
 		}
 	}

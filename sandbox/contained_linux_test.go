@@ -53,6 +53,7 @@ func TestContained(t *testing.T) {
 		{"settings of the kernel", "echo 1 > /proc/sys/kernel/panic && echo ESCAPED; echo x > /proc/sysrq-trigger && echo ESCAPED"},
 		{"becoming somebody else", "su nobody -s /bin/sh -c true && echo ESCAPED; setpriv --reuid 1 true && echo ESCAPED"},
 		{"descriptors this process was started with", "readlink /proc/self/fd/* | grep -F $CANARY && echo ESCAPED"},
+		{"the host's own /dev/null", "readlink /proc/self/fd/0 /proc/self/fd/1 /proc/$$/fd/2 | grep -v '^pipe:' && echo ESCAPED"},
 		{"private keys", "for d in /etc/ssl/private /etc/pki/tls/private; do ls $d && echo ESCAPED; done; true"},
 		{"set-user-id programs", "cp /usr/bin/id mine && chmod u+s mine; grep ' /workspace ' /proc/self/mounts | grep -q nosuid || echo ESCAPED"},
 		{"control groups", "ls /sys/fs/cgroup && echo ESCAPED"},
@@ -76,6 +77,14 @@ func TestSystemCallsAreRefused(t *testing.T) {
 	walled(t)
 	if out := run(t, sandbox.Job{Program: "syscalls"}); out.Stdout.String() != "" || out.ExitCode != 0 {
 		t.Errorf("not refused:\n%s%s", out.Stdout, out.Stderr)
+	}
+	p, err := launcher.Start(sandbox.Job{Program: "syscalls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if said, err := io.ReadAll(p); len(said) != 0 || err != nil {
+		t.Errorf("not refused to a process that is talked with: %s, %v", said, err)
 	}
 }
 

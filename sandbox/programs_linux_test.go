@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -57,17 +58,22 @@ func tryCalls(_ io.Reader, out io.Writer) error {
 		{"open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT, [3]uintptr{}},
 		{"sethostname", unix.SYS_SETHOSTNAME, [3]uintptr{}},
 		{"chroot", unix.SYS_CHROOT, [3]uintptr{}},
-		{"a set-user-id mode", unix.SYS_FCHMOD, [3]uintptr{0, 0o4755}},
-		{"a set-group-id mode", unix.SYS_FCHMOD, [3]uintptr{0, 0o2755}},
+		{"a set-user-id mode", unix.SYS_FCHMOD, [3]uintptr{^uintptr(0), 0o4755}},
+		{"a set-group-id mode", unix.SYS_FCHMOD, [3]uintptr{^uintptr(0), 0o2755}},
 		{"a set-user-id mode by name", unix.SYS_FCHMODAT, [3]uintptr{0, 0, 0o4755}},
 		{"a set-user-id mode by name and flags", unix.SYS_FCHMODAT2, [3]uintptr{0, 0, 0o4755}},
 		{"making a set-user-id file", unix.SYS_MKNODAT, [3]uintptr{0, 0, unix.S_IFREG | 0o4755}},
-		{"taking room without writing", unix.SYS_FALLOCATE, [3]uintptr{0, 0, 0}},
+		{"taking room without writing", unix.SYS_FALLOCATE, [3]uintptr{^uintptr(0), 0, 0}},
 		{"putting input into a terminal", unix.SYS_IOCTL, [3]uintptr{0, unix.TIOCSTI}},
 		{"a packet socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
 		{"a vsock socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
 		{"a crypto socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET}},
 		{"a raw socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}},
+	}
+	for fd := range 3 {
+		if at, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd)); err == nil && !strings.HasPrefix(at, "pipe:") {
+			fmt.Fprintln(out, "a descriptor of the host:", at)
+		}
 	}
 	for _, c := range calls {
 		_, _, errno := syscall.RawSyscall(c.number, c.args[0], c.args[1], c.args[2])

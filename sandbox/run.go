@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 // Run runs a job to its end and keeps what it writes. A program that fails,
@@ -26,7 +27,7 @@ func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTime)
 	defer cancel()
 	stdout, stderr := newRecorder(j.Limits.Output), newRecorder(j.Limits.Output)
-	p, err := l.start(limited, j, nil, stdout, stderr)
+	p, err := l.start(limited, j, strings.NewReader(""), stdout, stderr)
 	if err == nil {
 		err = p.wait()
 	}
@@ -108,7 +109,7 @@ func (l *Launcher) Start(j Job) (*Process, error) {
 		return nil, errors.Join(fmt.Errorf("start a job: %w", err), stdin.Close(), ours.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p, err := l.start(ctx, j, stdin, stdout, nil)
+	p, err := l.start(ctx, j, stdin, stdout, io.Discard)
 	_, _ = stdin.Close(), stdout.Close() // the job has its own
 	process := &Process{Writer: ours, Reader: theirs, files: []*os.File{ours, theirs}, p: p, cancel: cancel}
 	if err != nil {

@@ -117,6 +117,7 @@ func TestAJobThatMakesNoSense(t *testing.T) {
 		{"two things to run", sandbox.Job{Argv: []string{"ls"}, Program: "echo"}, "exactly one of Argv and Program"},
 		{"a workspace that is not there", sandbox.Job{Argv: []string{"ls"}, Workspace: "/no/such/place"}, "/no/such/place"},
 		{"a readable directory with no place", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"lib"}}, `"lib" is not absolute`},
+		{"a readable directory in a place of the sandbox's own", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/etc/"}}, `a place for the readable directory "/etc/"`},
 		{"a readable directory that is not there", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/no/such/place"}}, `the readable directory "/no/such/place"`},
 	}
 	for _, tt := range tests {

@@ -26,7 +26,9 @@ type process struct {
 	outOfMemory bool  // read after done
 }
 
-// start starts a job and returns when the program itself runs.
+// start starts a job and returns when the program itself runs. None of the
+// three is nil: in place of it the job had /dev/null as it is outside, and root
+// could change its mode for everybody.
 func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*process, error) {
 	if l == nil || !l.entered {
 		return nil, errNotEntered()

@@ -30,11 +30,36 @@ func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 		return steps
 	}
 	known[s] = endless
-	steps := 1
+	steps := weight(s)
 	for _, next := range append(beside(s), below(s)...) {
 		steps = min(steps+expansion(next, known), endless)
 	}
 	known[s] = steps
+	return steps
+}
+
+// weight is how many steps one look at a value with s takes: the validator
+// goes through lists from end to end, and names what it misses.
+func weight(s *jsonschema.Schema) int {
+	steps := 1 + len(s.Required)
+	if s.Enum != nil {
+		steps += len(s.Enum.Values)
+	}
+	for _, names := range s.DependentRequired {
+		steps += len(names)
+	}
+	for _, d := range s.Dependencies {
+		names, _ := d.([]string)
+		steps += len(names)
+	}
+	return steps
+}
+
+// weights sums the weights of schemas that apply to one place.
+func weights(all []*jsonschema.Schema) (steps int) {
+	for _, s := range all {
+		steps += weight(s)
+	}
 	return steps
 }
 
@@ -66,7 +91,7 @@ func (m meter) steps(s *jsonschema.Schema, v any) int {
 		return known // 0 for a reference back to itself, which the validator refuses
 	}
 	m[at] = 0
-	sum := 1
+	sum := weight(s)
 	for _, next := range beside(s) {
 		sum = min(sum+m.steps(next, v), endless)
 	}
@@ -79,6 +104,9 @@ func (m meter) inside(s *jsonschema.Schema, v any) (sum int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
+			if sum = min(sum+len(s.PatternProperties), endless); sum == endless {
+				return sum // to look for the patterns takes as long
+			}
 			for _, next := range append(valuesOf(s, name), s.UnevaluatedProperties) {
 				sum = min(sum+m.steps(next, value), endless)
 			}

@@ -21,7 +21,7 @@ const MaxSchema = 256 << 10
 type Schema struct {
 	shape     *strictjson.Shape
 	rules     *jsonschema.Schema
-	most      int // schemas that apply to one value, if shape has all that rules say; else 0
+	most      int // steps that one value takes, if shape has all that rules say; else 0
 	expansion int // schemas below rules, see affordable
 }
 

@@ -253,11 +253,21 @@ func TestValidateIsBounded(t *testing.T) {
 	nested := func(n int) string {
 		return `{"where":` + strings.Repeat(`{"op":"or","of":[`, n) + `{"op":"is"}` + strings.Repeat(`]}`, n) + `}`
 	}
+	words := func(n int, word string) string { // "w0","w1" …
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(word, i))
+		}
+		return strings.Join(list, ",")
+	}
 	const tooMany = "arguments take too many steps"
 	tests := []struct{ name, input, args, want string }{
 		{"a filter of six levels", filter, nested(6), ""},
 		{"a filter of thirty levels", filter, nested(30), tooMany},
 		{"alternatives that double forty times", `{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{` + doubling.String() + `"d40":{"type":"null"}}}`, `{"a":1}`, tooMany},
+		{"long lists of required names", object(`"a":{"items":{"required":[` + words(5000, `"w%d"`) + `]}}`), `{"a":[` + words(2000, `{"n":%d}`) + `]}`, tooMany},
+		{"long lists of values", object(`"a":{"items":{"enum":[` + words(5000, `"w%d"`) + `]}}`), `{"a":[` + words(2000, `"v%d"`) + `]}`, tooMany},
+		{"many names for many patterns", `{"type":"object","patternProperties":{` + words(500, `"^([ab]*a){%d}x":{}`) + `}}`, `{` + words(10000, `"aaaaaaaaaaaaaaaa%d":1`) + `}`, tooMany},
 		{"a reference to itself", object(`"a":{"$ref":"#/properties/a"}`), `{"a":[1]}`, "a: does not satisfy"},
 		{"long text", `{"type":"object","properties":{"a":{"type":"string"},"next":{"$ref":"#"}}}`, `{"a":"` + strings.Repeat("a", 4<<20) + `"}`, ""},
 		{"many problems", object(`"a":{"items":{"minimum":0.1}}`), `{"a":[` + strings.Repeat("1e-399,", 1<<14) + `1]}`, "a[0]: want at least 0.1, got 1e-399; a[1]: "},

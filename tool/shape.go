@@ -19,7 +19,7 @@ const maxWork = 1 << 18
 // whichever way it gets there: properties, items, references, alternatives.
 //
 // Where the schema can be said in Rules, the Shape has them, and most is how
-// many schemas apply to one place at the most. Else most is 0: Rules that say
+// many steps one place takes at the most. Else most is 0: Rules that say
 // a part of a schema are of no use.
 func shapeOf(rules *jsonschema.Schema) (shape *strictjson.Shape, most int, err error) {
 	b := shaper{shapes: map[string]*strictjson.Shape{}}
@@ -39,7 +39,7 @@ type shaper struct {
 	shapes map[string]*strictjson.Shape // by the locations of the set
 	work   int                          // schemas looked at; past maxWork nothing more is
 
-	most    int  // schemas of one place
+	most    int  // steps that the schemas of one place take
 	unruled bool // a place has no Rules
 }
 
@@ -61,7 +61,7 @@ func (b *shaper) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
 	b.shapes[id] = s // before going down: schemas may contain themselves
 	b.fill(s, all)
 	b.rule(s, only)
-	b.most = max(b.most, len(all))
+	b.most = max(b.most, weights(all))
 	return s
 }
 

@@ -40,6 +40,11 @@ func newArtifactListCommand(c *common) *cobra.Command {
 }
 
 func artifactListFunc(ctx context.Context, out io.Writer, client *gateway.Client, task string, asJSON bool) error {
+	if task != "" {
+		if _, err := client.Task(ctx, task); err != nil {
+			return err
+		}
+	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
 	return printList(out, asJSON, client.Artifacts(ctx, identity.TaskID(task)), head, func(a runtime.Artifact) []string {
 		return []string{a.ID, cut(clean(a.Type), maxCell), strconv.Itoa(a.Size), moment(a.CreatedAt), string(a.Task), string(a.By)}

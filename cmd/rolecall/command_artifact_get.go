@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -34,7 +35,8 @@ func newArtifactGetCommand(c *common) *cobra.Command {
 		Long: `Write the content of one artifact: a text as it is, bytes as they are,
 anything else as JSON. On a terminal nothing is written that could act on it;
 into a file or a pipe every byte is. In a directory the file is named after
-the artifact's title or type. No file is overwritten without --force.
+the artifact's title or type, and its name is printed. No file is overwritten
+without --force.
 
 With --all every artifact of a task is written into a directory, which is made
 when it is absent; the names of the files are printed.`,
@@ -92,8 +94,7 @@ func artifactGetFunc(ctx context.Context, out io.Writer, client *gateway.Client,
 	case o.output == "" || o.output == "-":
 		return printContent(out, content)
 	case err == nil && info.IsDir():
-		_, err := newExport(o).write(a, content)
-		return err
+		return newExport(o).show(out, a, content)
 	}
 	return writeContent(func(flag int) (*os.File, error) { return os.OpenFile(o.output, flag, 0o666) }, o.output, content, o.force)
 }
@@ -135,11 +136,7 @@ func artifactGetAllFunc(ctx context.Context, out io.Writer, client *gateway.Clie
 		if err != nil {
 			return err
 		}
-		name, err := to.write(a, content)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(out, clean(name)); err != nil {
+		if err := to.show(out, a, content); err != nil {
 			return err
 		}
 	}
@@ -157,6 +154,15 @@ func newExport(o *artifactGetOptions) *export {
 	return &export{o.output, o.force, map[string]bool{}}
 }
 
+// show writes one artifact and says under which name.
+func (e *export) show(out io.Writer, a runtime.Artifact, content []byte) error {
+	name, err := e.write(a, content)
+	if err == nil {
+		_, err = fmt.Fprintln(out, clean(name))
+	}
+	return err
+}
+
 // write writes one artifact and gives its file's name. The name is what an
 // agent made of it: the directory is opened so that none leads out of it.
 func (e *export) write(a runtime.Artifact, content []byte) (string, error) {
@@ -170,7 +176,7 @@ func (e *export) write(a runtime.Artifact, content []byte) (string, error) {
 		name = fileName(a, content, a.ID)
 	}
 	e.taken[strings.ToLower(name)] = true
-	return name, writeContent(func(flag int) (*os.File, error) { return root.OpenFile(name, flag, 0o666) }, name, content, e.force)
+	return name, writeContent(func(flag int) (*os.File, error) { return root.OpenFile(name, flag, 0o666) }, filepath.Join(e.dir, name), content, e.force)
 }
 
 // writeContent writes a file, over one that is there only with force.

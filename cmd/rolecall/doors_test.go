@@ -38,7 +38,7 @@ func events(s string) []journal.Event {
 		journal.AgentSpawned{Parent: "p", Tools: []string{"read_file"}},
 		journal.ToolCall{Tool: s, Args: raw, Decision: journal.Denied, Code: errcode.UnknownTool, Reason: "there is no tool " + s},
 		journal.ToolCall{Tool: s, Args: raw},
-		journal.ToolError{Tool: s, Code: errcode.ToolExecutionFailed, Result: raw},
+		journal.ToolError{Call: "2", Tool: s, Code: errcode.ToolExecutionFailed, Result: raw},
 		journal.MessageSent{Message: model.Message{From: string(agent), To: "user", Payload: raw}, Due: s},
 		journal.MessageSent{Message: model.Message{From: "user", To: s, Payload: raw}},
 		journal.StateTransition{From: s, To: s},
@@ -59,8 +59,8 @@ func TestNothingThatIsShownActsOnATerminal(t *testing.T) {
 	for _, s := range hostile() {
 		var lines, tree, ndjson strings.Builder
 		views := map[*strings.Builder]view{
-			&lines:  &lineView{screen: newScreen(&lines), names: map[string]string{}},
-			&tree:   &treeView{lines: &lineView{screen: &screen{out: &tree, width: 80}, names: map[string]string{}}},
+			&lines:  newLineView(newScreen(&lines), false),
+			&tree:   &treeView{lines: newLineView(&screen{out: &tree, width: 80}, false)},
 			&ndjson: jsonView{&ndjson},
 		}
 		for _, e := range events(s) {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 )
 
@@ -15,7 +16,12 @@ import (
 type lineView struct {
 	screen *screen
 	colour bool
-	names  map[string]string // agents by id, as shown
+	names  map[string]string        // agents by id, as shown
+	denied map[identity.CallID]bool // calls whose error is shown already
+}
+
+func newLineView(s *screen, colour bool) *lineView {
+	return &lineView{screen: s, colour: colour, names: map[string]string{}, denied: map[identity.CallID]bool{}}
 }
 
 func (v *lineView) event(e journal.Event) error {
@@ -38,6 +44,7 @@ func (v *lineView) line(e journal.Event) string {
 		return fmt.Sprintf("- %s  %s", who, clean(b.Reason))
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
+			v.denied[b.Call] = true
 			return v.paint(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, clean(b.Tool), refusal(b.Code), b.Code, clean(b.Reason)))
 		}
 		return fmt.Sprintf("  %s  %s %s", who, clean(b.Tool), brief(b.Args, 60))
@@ -63,8 +70,8 @@ func refusal(code errcode.Code) string {
 
 // failure words a call that failed; denials were worded with the call.
 func (v *lineView) failure(who string, b journal.ToolError) string {
-	switch b.Code {
-	case errcode.ToolNotAvailable, errcode.UnknownTool, errcode.InvalidArguments, errcode.ToolInterrupted:
+	if v.denied[b.Call] {
+		delete(v.denied, b.Call)
 		return ""
 	}
 	return v.paint(red, fmt.Sprintf("! %s  %s  %s", who, clean(b.Tool), brief(b.Result, 100)))

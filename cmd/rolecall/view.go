@@ -18,13 +18,11 @@ func newView(c *common, s *screen) view {
 	if c.json {
 		return jsonView{c.out}
 	}
-	lines := &lineView{screen: s, names: map[string]string{}}
 	if s.width == 0 {
-		return lines
+		return newLineView(s, false)
 	}
 	_, plain := c.env("NO_COLOR")
-	lines.colour = !plain
-	return &treeView{lines: lines}
+	return &treeView{lines: newLineView(s, !plain)}
 }
 
 // jsonView prints one event a line.

@@ -94,10 +94,7 @@ func TestWhatNoEngineStopsIsEnded(t *testing.T) {
 }
 
 // fake is a worker that says what its test wants.
-type fake struct {
-	net.Conn
-	served chan string // the code of each script it was asked to run
-}
+type fake struct{ net.Conn }
 
 func (f fake) Close() { f.Conn.Close() }
 
