@@ -175,5 +175,5 @@ func unavailable(err error) error {
 		return err
 	}
 	return errcode.Wrap(errcode.ToolUnavailable, err,
-		"programs cannot be isolated on this system: missing is %s. Tell whoever gave you the task: the operator can mend that, or configure kind: command with sandbox: none. read_file, write_file and list_files work without", missing.Missing)
+		"programs cannot be isolated on this system: missing is %s. Tell whoever gave you the task: the operator can mend that, or configure kind: command with sandbox: none. read_file, write_file and list_files work without", missing.Lack())
 }

@@ -27,10 +27,10 @@ func walls() []wall {
 		{loopback, "a network namespace with a loopback"},
 		{newRoot, "a root of its own in a mount namespace (Linux 5.12 or later)"},
 		{boundProcesses, "a bound on the number of processes"},
-		{limit, "resource limits"},
 		{restrict, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
 		{disempower, "a process without capabilities"},
 		{filter, "seccomp filters"},
+		{limit, "resource limits"}, // last: the others want memory
 	}
 }
 

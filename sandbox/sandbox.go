@@ -17,11 +17,11 @@
 //  2. control groups for processes and memory, where there are any to be had
 //  3. a root of its own: system directories read-only, a scratch /tmp, and the
 //     workspace at /workspace; nothing else of the host exists
-//  4. resource limits
-//  5. Landlock: only /workspace and /tmp can be written
-//  6. no capability, no way to gain one
-//  7. seccomp: no system call that makes namespaces, mounts, or programs with
+//  4. Landlock: only /workspace and /tmp can be written
+//  5. no capability, no way to gain one
+//  6. seccomp: no system call that makes namespaces, mounts, or programs with
 //     their owner's rights, or reaches rarely trodden parts of the kernel
+//  7. resource limits
 //
 // If one of these cannot be had the job is not started and the error says
 // which. When a job's first process ends, all of its processes are gone.
@@ -129,11 +129,14 @@ type Unavailable struct {
 }
 
 // Error says what is missing and, if known, what the system said.
-func (e *Unavailable) Error() string {
+func (e *Unavailable) Error() string { return "no sandbox: " + e.Lack() }
+
+// Lack is Error without its first words.
+func (e *Unavailable) Lack() string {
 	if e.cause == nil {
-		return "no sandbox: " + e.Missing
+		return e.Missing
 	}
-	return "no sandbox: " + e.Missing + ": " + e.cause.Error()
+	return e.Missing + ": " + e.cause.Error()
 }
 
 // Unwrap gives what the system said.

@@ -20,6 +20,7 @@ import (
 type process struct {
 	cmd         *exec.Cmd
 	open        bool
+	memory      int64 // its limit
 	group       *group
 	done        chan struct{}
 	err         error // how it ended; read after done
@@ -44,7 +45,7 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 			return nil, fmt.Errorf("start a job: %w", err)
 		}
 	}
-	p := &process{cmd: command(ctx, j.Open), open: j.Open, done: make(chan struct{})}
+	p := &process{cmd: command(ctx, j.Open), open: j.Open, memory: j.Limits.Memory, done: make(chan struct{})}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
 	p.cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
 	if !j.Open {
@@ -57,11 +58,19 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	closeAll(pipes[0], pipes[3]) // the job has its own
 	s.Pids = p.group.add(p.cmd.Process.Pid)
 	if err := brief(s, pipes[1], pipes[2]); err != nil {
-		_ = p.cmd.Process.Kill() // it may have ended already
-		_ = p.wait()
-		return nil, err
+		return nil, p.giveUp(err)
 	}
 	return p, nil
+}
+
+// giveUp ends a process that did not become its job.
+func (p *process) giveUp(why error) error {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	_ = p.wait()
+	if p.outOfMemory {
+		return &Unavailable{Missing: fmt.Sprintf("memory: a limit of %d bytes is too little to start a program in", p.memory)}
+	}
+	return why
 }
 
 func closeAll(list ...*os.File) {

@@ -64,6 +64,9 @@ func openHouse(ctx context.Context, c *common, p purpose) (*gateway.Client, func
 	if p == founds || known && (p == changes || len(c.files) == 0) {
 		return settleIn(ctx, c)
 	}
+	if !known && len(c.files) == 0 {
+		fmt.Fprintf(c.err, "there is no organization in %s yet; --data DIR looks elsewhere\n", c.data)
+	}
 	dir, err := os.MkdirTemp("", "rolecall-look-")
 	if err != nil {
 		return nil, nil, err

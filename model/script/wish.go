@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -84,8 +85,11 @@ func canonical(args json.RawMessage) string {
 	if json.Unmarshal(args, &value) != nil {
 		return string(args)
 	}
-	text, _ := json.Marshal(value) // it was JSON a moment ago
-	return string(text)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // people read it
+	_ = encoder.Encode(value)    // it was JSON a moment ago
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // String gives the wish as its author would write it.

@@ -43,17 +43,23 @@ type Request struct {
 	Time  time.Duration // what it may take; 0 is js.DefaultTime
 }
 
-// maxIdle is how many workers wait for their owners' next scripts.
-const maxIdle = 4
+// maxIdle is how many workers wait for their owners' next scripts, idleFor how
+// long: a pool that nobody uses any more keeps no process.
+const (
+	maxIdle = 4
+	idleFor = time.Minute
+)
 
 // Pool runs scripts in workers. It is safe for concurrent use.
 type Pool struct {
 	start   func() (Conn, error)
 	running chan struct{} // holds a token for each script that runs; more wait
 
-	mu       sync.Mutex // guards what follows
-	idle     []*worker  // by last use, oldest first; one that is fresh has no owner
-	starting bool       // a fresh one is on its way
+	mu       sync.Mutex     // guards what follows
+	idle     []*worker      // by last use, oldest first; one that is fresh has no owner
+	starting bool           // a fresh one is on its way
+	closed   bool           // nothing is kept any more
+	begun    sync.WaitGroup // for the fresh one
 }
 
 // New makes a Pool that starts its workers with start. They end with who
@@ -117,6 +123,7 @@ func (p *Pool) waiting(owner string) *worker {
 	}
 	w := p.idle[i]
 	p.idle = slices.Delete(p.idle, i, i+1)
+	w.expiry.Stop() // one that expires just now is not found, and lives
 	return w
 }
 
@@ -124,11 +131,11 @@ func (p *Pool) waiting(owner string) *worker {
 func (p *Pool) prepare() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.starting || slices.ContainsFunc(p.idle, (*worker).fresh) {
+	if p.closed || p.starting || slices.ContainsFunc(p.idle, (*worker).fresh) {
 		return
 	}
 	p.starting = true
-	go func() {
+	p.begun.Go(func() {
 		conn, err := p.start()
 		p.mu.Lock()
 		p.starting = false
@@ -136,31 +143,55 @@ func (p *Pool) prepare() {
 		if err == nil { // else the next Run meets the same error, and says it
 			p.keep(newWorker(conn))
 		}
-	}()
+	})
 }
 
-// keep lets a worker wait for its owner's next script.
+// keep lets a worker wait for its owner's next script, for a while.
 func (p *Pool) keep(w *worker) {
 	p.mu.Lock()
-	p.idle = append(p.idle, w)
-	var oldest *worker
+	drop := w
+	if !p.closed {
+		drop = nil
+		w.expiry = time.AfterFunc(idleFor, func() { p.expire(w) })
+		p.idle = append(p.idle, w)
+	}
 	if len(p.idle) > maxIdle {
-		oldest = p.idle[0]
+		drop = p.idle[0]
+		drop.expiry.Stop()
 		p.idle = slices.Delete(p.idle, 0, 1)
 	}
 	p.mu.Unlock()
-	if oldest != nil {
-		oldest.conn.Close()
+	if drop != nil {
+		drop.conn.Close()
 	}
 }
 
-// Close ends the workers that wait.
+// expire ends a worker that has waited long enough, if it still waits.
+func (p *Pool) expire(w *worker) {
+	p.mu.Lock()
+	i := slices.Index(p.idle, w)
+	if i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+	}
+	p.mu.Unlock()
+	if i >= 0 {
+		w.conn.Close()
+	}
+}
+
+// Close ends the workers that wait; those at work end with their scripts. It
+// may be called twice.
 func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.begun.Wait()
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
 	p.mu.Unlock()
 	for _, w := range idle {
+		w.expiry.Stop()
 		w.conn.Close()
 	}
 }
@@ -173,6 +204,7 @@ type worker struct {
 	encode *json.Encoder
 	owner  string
 	asked  uint64
+	expiry *time.Timer // of one that waits
 }
 
 func newWorker(conn Conn) *worker {
