@@ -410,13 +410,13 @@ func TestNoSpoiltRecordAddsARight(t *testing.T) {
 	furnishRecords(t, store)
 	before := sights(t, store, nil)
 	n, less := 0, 0
-	for _, key := range slices.Sorted(maps.Keys(store.records)) {
-		for name, value := range spoilt(store.records[key]) {
+	for _, r := range everyRecord(t, store) {
+		for name, value := range spoilt(r.Value) {
 			n++
-			after := sights(t, store, map[string][]byte{key: value})
+			after := sights(t, store, &journal.Record{Kind: r.Kind, Key: r.Key, Value: value})
 			for agent, tools := range after {
 				if more := without(tools, before[agent]); len(more) > 0 {
-					t.Errorf("%q %s: agent %s may now call %v", key, name, agent, more)
+					t.Errorf("%s %s %s: agent %s may now call %v", r.Kind, r.Key, name, agent, more)
 				}
 			}
 			if count(after) < count(before) {
@@ -486,12 +486,32 @@ func reopened(t *testing.T, store journal.Store) *runtime.Runtime {
 	return rt
 }
 
-// sights lists what every agent may call when records are other ones.
-func sights(t *testing.T, store *memory, others map[string][]byte) map[identity.AgentID][]string {
+// everyRecord lists the organization's records.
+func everyRecord(t *testing.T, store *memory) []journal.Record {
 	t.Helper()
-	spoilt := newMemory()
-	spoilt.records = maps.Clone(store.records)
-	maps.Copy(spoilt.records, others)
+	var list []journal.Record
+	for _, kind := range []org.Kind{org.KindRole, org.KindAgent, org.KindTask, org.KindMeta} {
+		for r, err := range store.Records(t.Context(), string(kind), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// sights lists what every agent may call, when one record is another; one
+// without a value is gone.
+func sights(t *testing.T, store *memory, other *journal.Record) map[identity.AgentID][]string {
+	t.Helper()
+	put, spoilt := everyRecord(t, store), newMemory()
+	if other != nil {
+		put = append(put, *other)
+	}
+	if _, err := spoilt.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
+		t.Fatal(err)
+	}
 	rt := reopened(t, spoilt)
 	defer rt.Close()
 	all := map[identity.AgentID][]string{"nobody": nil}

@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -271,7 +272,7 @@ func TestARecordOfRootIsNotRoot(t *testing.T) {
 		`{"id":"root","name":"boss","createdBy":"root","createdByRole":"root","status":"active","toolGroups":["*"],"grant":["*"]}`,
 		`{"id":"root","name":"root","createdBy":"root","createdByRole":"root","status":"deleted","toolGroups":[],"grant":[]}`,
 	} {
-		after := sights(t, store, map[string][]byte{"role\x00root": []byte(record)})
+		after := sights(t, store, &journal.Record{Kind: string(org.KindRole), Key: "root", Value: []byte(record)})
 		for agent, tools := range after {
 			if !slices.Equal(tools, before[agent]) {
 				t.Errorf("%s: agent %s may call %v, before %v", record, agent, tools, before[agent])

@@ -23,7 +23,7 @@ func TestLimitsOfAJob(t *testing.T) {
 		limits       sandbox.Limits
 		check        func(dir string, o sandbox.Outcome) bool
 	}{
-		{"memory of one process", "head -c 200000000 /dev/zero | tail | wc -c", sandbox.Limits{Memory: 128 << 20},
+		{"memory of one process", "head -c 200000000 /dev/zero | tail | wc -c", sandbox.Limits{Memory: 64 << 20},
 			func(_ string, o sandbox.Outcome) bool { return o.Stdout.String() != "200000000\n" }},
 		{"the size of a file", "head -c 3000000 /dev/zero > big; true", sandbox.Limits{FileSize: 1 << 20},
 			func(dir string, o sandbox.Outcome) bool { return size(filepath.Join(dir, "big")) == 1<<20 }},
