@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -93,7 +94,6 @@ type commandOutput struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
 	ExitCode    int    `json:"exitCode"`
-	Signal      string `json:"signal,omitempty"`
 	OutOfMemory bool   `json:"outOfMemory,omitempty"`
 }
 
@@ -109,6 +109,9 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	defer ws.Root.Close()
 	j := h.job(in.TimeoutMs)
 	j.Argv, j.Workspace, j.ReadOnly = argv, ws.Root.Name(), ws.ReadOnly
+	if j.Same, err = ws.Root.Stat("."); err != nil {
+		return commandOutput{}, fmt.Errorf("look at the workspace: %w", err)
+	}
 	roomy, done := inRoom(ctx, ws, &j.Limits)
 	defer done()
 	out, err := h.launcher.Run(roomy, j)
@@ -120,7 +123,7 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	case out.TimedOut:
 		return commandOutput{}, timedOut(out, j.Limits.Time)
 	}
-	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.Signal, out.OutOfMemory}, nil
+	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.OutOfMemory}, nil
 }
 
 // argv gives the program and its arguments, or says what is wrong with them.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/sandbox"
 )
 
@@ -35,20 +36,39 @@ func inRoom(ctx context.Context, ws *Workspace, l *sandbox.Limits) (_ context.Co
 }
 
 // watchRoom returns when there is no room left, or ctx ends. The more there is
-// to look at, the less often it looks.
+// to look at, the less often it looks at the workspace; at the disk it looks
+// each time, since files without a name stand in no folder.
 func watchRoom(ctx context.Context, ws *Workspace) error {
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
-	for {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	least := leastRoom(diskRoom(ws.Root.Name()))
+	for next := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-timer.C:
+		case <-ticker.C:
+		}
+		if free, ok := diskRoom(ws.Root.Name()); ok && free < least {
+			return refused(errcode.QuotaExceeded, "the program took too much of the disk: %d bytes are free of the %d it has to leave; write less at a time", free, least)
 		}
 		began := time.Now()
+		if began.Before(next) {
+			continue
+		}
 		if _, err := ws.CheckRoom(ctx); err != nil {
 			return err
 		}
-		timer.Reset(max(lookEvery, 10*time.Since(began)))
+		next = time.Now().Add(10 * time.Since(began))
 	}
 }
+
+// leastRoom is what a program has to leave free of a disk: half of what was
+// free when it began, but no more than reserve.
+func leastRoom(free uint64, known bool) uint64 {
+	if !known {
+		return 0
+	}
+	return min(free/2, reserve)
+}
+
+const reserve = 4 << 30

@@ -20,6 +20,13 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 	if err := errors.Join(ctx.Err(), rt.mayServe(spec.Workspace)); err != nil {
 		return "", err
 	}
+	if spec.Workspace != "" { // what its name leads to now is the task's, whatever it leads to later
+		dir, err := resolved(spec.Workspace)
+		if err != nil {
+			return "", err
+		}
+		spec.Workspace = dir
+	}
 	if err := rt.advance(); err != nil {
 		return "", err
 	}

@@ -35,18 +35,46 @@ func (rt *Runtime) Workspace(_ context.Context, id identity.AgentID) (*builtin.W
 			return nil, unbound(id)
 		}
 		dir = filepath.Join(rt.config.Workspaces, string(task.ID), string(entry))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			dir, err = resolved(dir)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("make the workspace of agent %s: %w", id, err)
 		}
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := openAt(dir)
 	if err != nil {
-		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of agent %q cannot be opened", id)
-	}
-	if dir, err = resolved(dir); err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of agent %q cannot be opened: it is gone, or something else is in its place", id)
 	}
 	return &builtin.Workspace{Root: root, ReadOnly: task.ReadOnly, Space: rt.spaces.Of(dir, rt.quota())}, nil
+}
+
+// openAt opens the directory that is at a resolved name, and none that a link
+// leads to: agents of a workspace around this one may have put it there.
+func openAt(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	name, err := resolved(dir)
+	if err == nil && name != dir {
+		err = fmt.Errorf("it leads to %s", name)
+	}
+	var opened, there os.FileInfo
+	if err == nil {
+		opened, err = root.Stat(".")
+	}
+	if err == nil {
+		there, err = os.Lstat(dir)
+	}
+	if err == nil && !os.SameFile(opened, there) {
+		err = errors.New("it was replaced meanwhile")
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
 }
 
 // resolved gives the one name of a directory.

@@ -105,3 +105,35 @@ func TestMayIsTheGatesAnswer(t *testing.T) {
 		t.Error("the dead may")
 	}
 }
+
+// A task's workspace may lie in that of another task, whose agents can put a
+// link in its place.
+func TestALinkInThePlaceOfAWorkspaceLeadsNowhere(t *testing.T) {
+	outer, outside := t.TempDir(), t.TempDir()
+	inner := filepath.Join(outer, "inner")
+	secret := filepath.Join(outside, "secret")
+	for _, err := range []error{os.Mkdir(inner, 0o755), os.WriteFile(secret, []byte("secret"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := plan{model: brain(func(r model.Request) model.Answer {
+		if r.Self.Role != "reader" {
+			return manage(r, "reader", "workspace")
+		}
+		if answers(r) == 0 {
+			if err := os.Rename(inner, inner+"2"); err != nil {
+				t.Error(err)
+			}
+			if err := os.Symlink(outside, inner); err != nil {
+				t.Error(err)
+			}
+			return do("read_file", obj{"path": "secret"})
+		}
+		return model.Answer{Finish: model.End, Value: results(r)[0].Content}
+	})}.open(t)
+	task := h.run(t, org.TaskSpec{Workspace: inner})
+	if got := string(task.Result); strings.Contains(got, `"secret"`) || !strings.Contains(got, string(errcode.ToolUnavailable)) {
+		t.Errorf("got %s", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,7 +75,7 @@ func enter(from, to *os.File) report {
 	return s.exec(to)
 }
 
-// exec becomes the program.
+// exec runs the program: an open job becomes it, a walled one looks after it.
 func (s *spec) exec(to *os.File) report {
 	path, argv := insideBinary, []string{asProgram, s.Program}
 	if s.Open {
@@ -90,8 +91,42 @@ func (s *spec) exec(to *os.File) report {
 	if _, err := to.WriteString(ready); err != nil {
 		return report{Cause: err.Error()}
 	}
-	err := unix.Exec(path, argv, s.Env)
+	become := s.lookAfter
+	if s.Open {
+		become = func(path string, argv []string, _ *os.File) error { return unix.Exec(path, argv, s.Env) }
+	}
+	err := become(path, argv, to)
 	return report{Cause: argv[0] + ": " + err.Error(), Exit: exitNotFound(err)}
+}
+
+// lookAfter starts the program below this process, which stays the first of
+// its namespace: when the starter ends, the kernel ends this process, and with
+// it all others. The program itself could not be trusted to keep that so. It
+// returns only if the program does not start.
+func (s *spec) lookAfter(path string, argv []string, to *os.File) error {
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
+	if err != nil {
+		return err
+	}
+	if raced { // see limit
+		bound := unix.Rlimit{Cur: uint64(s.Limits.Memory), Max: uint64(s.Limits.Memory)}
+		if s.Program == "" && unix.Prlimit(pid, unix.RLIMIT_DATA, &bound, nil) != nil {
+			os.Exit(1)
+		}
+	}
+	_ = to.Close() // the starter goes on
+	for {
+		var status unix.WaitStatus
+		ended, err := unix.Wait4(-1, &status, 0, nil) // whoever has lost its parent is ours
+		switch {
+		case ended == pid && status.Signaled():
+			os.Exit(128 + int(status.Signal()))
+		case ended == pid && status.Exited():
+			os.Exit(status.ExitStatus())
+		case err != nil && err != unix.EINTR:
+			os.Exit(1)
+		}
+	}
 }
 
 // find looks a program up as a shell would.

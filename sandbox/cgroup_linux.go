@@ -39,14 +39,15 @@ func (l *Launcher) newGroup(limits Limits) *group {
 // groupName begins the names of our groups; the process's id and a number follow.
 const groupName = "rolecall-"
 
-// sweep removes the groups of processes that were killed and could not.
+// sweep removes the groups of processes that were killed and could not, among
+// them who had our own number before us.
 func sweep(found []home) {
 	for _, home := range found {
 		for _, parent := range home.parents {
 			left, _ := filepath.Glob(filepath.Join(parent, groupName+"*-*")) // the pattern is well-formed
 			for _, dir := range left {
 				pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupName), "-")
-				if _, err := os.Stat("/proc/" + pid); err != nil {
+				if _, err := os.Stat("/proc/" + pid); err != nil || pid == strconv.Itoa(os.Getpid()) {
 					_ = os.Remove(dir) // refused while a process is in it
 				}
 			}

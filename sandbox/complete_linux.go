@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // complete checks a job and fills in what its process has to know.
@@ -25,7 +24,7 @@ func complete(j Job) (*spec, error) {
 		return nil, fmt.Errorf("start a job: find this binary: %w", err)
 	}
 	if s.Job.Env = overlay(environment(j), j.Env); j.Workspace != "" {
-		s.Number, err = numberOf(j.Workspace)
+		s.Number, err = numberOf(j)
 	}
 	return s, err
 }
@@ -52,12 +51,20 @@ func readable(j Job) error {
 	return nil
 }
 
-func numberOf(path string) (fileID, error) {
-	var info unix.Stat_t
-	if err := unix.Stat(path, &info); err != nil {
-		return fileID{}, fmt.Errorf("look at %s: %w", path, err)
+// numberOf says which directory the workspace has to be.
+func numberOf(j Job) (fileID, error) {
+	info := j.Same
+	if info == nil {
+		var err error
+		if info, err = os.Stat(j.Workspace); err != nil {
+			return fileID{}, fmt.Errorf("start a job: look at its workspace: %w", err)
+		}
 	}
-	return fileID{uint64(info.Dev), info.Ino}, nil
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}, fmt.Errorf("start a job: nobody knows which directory %s is", j.Workspace)
+	}
+	return fileID{uint64(stat.Dev), stat.Ino}, nil
 }
 
 // environment is what a job knows beside what it is given: nothing of this

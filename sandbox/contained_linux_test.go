@@ -57,6 +57,7 @@ func TestContained(t *testing.T) {
 		{"private keys", "for d in /etc/ssl/private /etc/pki/tls/private; do ls $d && echo ESCAPED; done; true"},
 		{"set-user-id programs", "cp /usr/bin/id mine && chmod u+s mine; grep ' /workspace ' /proc/self/mounts | grep -q nosuid || echo ESCAPED"},
 		{"control groups", "ls /sys/fs/cgroup && echo ESCAPED"},
+		{"the process that looks after it", "cat /proc/1/environ /proc/1/maps /proc/1/mem 2>/dev/null | grep -q . && echo ESCAPED; ls -l /proc/1/fd 2>/dev/null | grep -q pipe && echo ESCAPED; kill -KILL 1; kill -STOP 1; test -d /proc/1 || echo ESCAPED"},
 		{"a name for this host", "hostname evil && echo ESCAPED; test $(cat /proc/sys/kernel/hostname) = sandbox || echo ESCAPED"},
 	}
 	for _, tt := range tests {

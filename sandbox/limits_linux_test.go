@@ -138,34 +138,41 @@ func TestOnlySoManyJobsRunAtOnce(t *testing.T) {
 
 // TestNoJobOutlivesItsStarter kills a process that has started a job.
 func TestNoJobOutlivesItsStarter(t *testing.T) {
-	dir := os.Getenv("ROLECALL_STARTER")
-	if dir != "" {
-		_, err := launcher.Run(t.Context(), shell(dir, lingering+"wait"))
+	if dir := os.Getenv("ROLECALL_STARTER"); dir != "" {
+		j := shell(dir, lingering+"wait")
+		if os.Getenv("ROLECALL_STARTS") == "unleashed" {
+			j = sandbox.Job{Program: "unleashed", Workspace: dir}
+		}
+		_, err := launcher.Run(t.Context(), j)
 		t.Fatal("the job ended by itself: ", err)
 	}
 	walled(t)
-	dir = t.TempDir()
-	path := fifo(t, dir)
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestNoJobOutlivesItsStarter$")
-	cmd.Env = append(os.Environ(), "ROLECALL_STARTER="+dir)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	up := make([]byte, 3)
-	if _, err := reader.Read(up); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	if n, _ := reader.Read(up); n != 0 {
-		t.Errorf("got %q", up[:n])
+	for _, job := range []string{"lingering", "unleashed"} {
+		t.Run(job, func(t *testing.T) {
+			dir := t.TempDir()
+			path := fifo(t, dir)
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNoJobOutlivesItsStarter$")
+			cmd.Env = append(os.Environ(), "ROLECALL_STARTER="+dir, "ROLECALL_STARTS="+job)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			reader, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
+			up := make([]byte, 3)
+			if _, err := reader.Read(up); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // it was killed
+			if n, _ := reader.Read(up); n != 0 {
+				t.Errorf("got %q", up[:n])
+			}
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // programs is what this binary can be inside.
-var programs = map[string]sandbox.Program{"echo": echo, "syscalls": tryCalls, "dial": dial, "loopback": loopback}
+var programs = map[string]sandbox.Program{"echo": echo, "syscalls": tryCalls, "dial": dial, "loopback": loopback, "unleashed": unleashed}
 
 // echo gives back each line it gets.
 func echo(in io.Reader, out io.Writer) error {
@@ -128,4 +128,20 @@ func loopback(_ io.Reader, out io.Writer) error {
 	_, writeErr := os.Create("/left")
 	fmt.Fprintln(out, "reached itself, and could not write:", writeErr != nil)
 	return errors.Join(conn.Close(), l.Close())
+}
+
+// unleashed gives up the signal that ends it with its parent, in every way it
+// may be given up, and stays.
+func unleashed(io.Reader, io.Writer) error {
+	alive, err := os.OpenFile("/workspace/alive", os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if _, err := alive.WriteString("up\n"); err != nil {
+		return err
+	}
+	return unix.Pause()
 }

@@ -63,7 +63,7 @@ var errTime = errors.New("the time of the job is over")
 // comes back.
 func (o *Outcome) exit(err error) error {
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		o.ExitCode, o.Signal = exitOf(e.ProcessState)
+		o.ExitCode = exitOf(e.ProcessState)
 		return nil
 	}
 	if e, ok := errors.AsType[*notFound](err); ok {

@@ -30,6 +30,7 @@ package sandbox
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -61,10 +62,11 @@ type Job struct {
 	Argv    []string // the program, found in the PATH, and its arguments
 	Program string   // a program given to Enter
 
-	Workspace string   // the host's directory that is /workspace; "" is none
-	ReadOnly  bool     // the workspace cannot be written
-	Readable  []string // further absolute directories of the host, read-only at their place
-	Env       []string // further variables, as NAME=value
+	Workspace string      // the host's directory that is /workspace; "" is none
+	Same      fs.FileInfo `json:"-"` // which directory that is; nil is the one that is there at the start
+	ReadOnly  bool        // the workspace cannot be written
+	Readable  []string    // further absolute directories of the host, read-only at their place
+	Env       []string    // further variables, as NAME=value
 
 	Limits Limits
 
@@ -115,10 +117,9 @@ func or[N int | int64 | time.Duration](n, fallback N) N {
 // Outcome is how a job ended.
 type Outcome struct {
 	Stdout, Stderr Output
-	ExitCode       int    // 128 + the signal's number when a signal ended it
-	Signal         string // as "killed"; "" when it ended by itself
-	TimedOut       bool   // it was ended because its time was over
-	OutOfMemory    bool   // a process of it was ended because memory was over, as far as is known
+	ExitCode       int  // 128 + the signal's number when a signal ended it
+	TimedOut       bool // it was ended because its time was over
+	OutOfMemory    bool // a process of it was ended because memory was over, as far as is known
 }
 
 // Unavailable says that this system cannot run a job inside walls. Missing

@@ -187,6 +187,23 @@ func TestAVariableIsThereOnce(t *testing.T) {
 	}
 }
 
+func TestAWorkspaceThatIsAnotherIsRefused(t *testing.T) {
+	walled(t)
+	dir, other := t.TempDir(), t.TempDir()
+	same, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := shell(dir, "pwd")
+	if j.Same = same; run(t, j).Stdout.String() != "/workspace\n" {
+		t.Error("its own workspace is refused")
+	}
+	j.Workspace = other
+	if _, err := launcher.Run(t.Context(), j); err == nil || !strings.Contains(err.Error(), "was replaced") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReadableDirectories(t *testing.T) {
 	walled(t)
 	tools, dir := t.TempDir(), t.TempDir()

@@ -149,12 +149,11 @@ func identity(id int) []syscall.SysProcIDMap {
 }
 
 // exitOf gives what a shell would say of how a process ended.
-func exitOf(state *os.ProcessState) (code int, signal string) {
-	status, ok := state.Sys().(unix.WaitStatus)
-	if ok && status.Signaled() {
-		return 128 + int(status.Signal()), status.Signal().String()
+func exitOf(state *os.ProcessState) int {
+	if status, ok := state.Sys().(unix.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
 	}
-	return state.ExitCode(), ""
+	return state.ExitCode()
 }
 
 // cannotClone says why the kernel refused namespaces.

@@ -62,6 +62,6 @@ func (p *process) wait() error {
 	return err
 }
 
-func exitOf(state *os.ProcessState) (code int, signal string) { return state.ExitCode(), "" }
+func exitOf(state *os.ProcessState) int { return state.ExitCode() }
 
 func become() error { return errors.New("there are no walls for " + runtime.GOOS) }

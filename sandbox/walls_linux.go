@@ -75,7 +75,7 @@ func limit(s *spec) error {
 	if s.Open {
 		delete(limits, unix.RLIMIT_NPROC) // it would count all the user's processes
 	}
-	if s.Program == "" || !raced {
+	if !raced { // the race detector reserves far more in this process; the program's is set when it has started
 		limits[unix.RLIMIT_DATA] = uint64(s.Limits.Memory)
 	}
 	for resource, value := range limits {
@@ -114,8 +114,12 @@ func restrict(s *spec) error {
 	return landlock.V7.BestEffort().RestrictScoped()
 }
 
-// disempower gives up every capability, for good.
+// disempower gives up every capability, for good, and closes this process to
+// the eyes of the program, which is the same user.
 func disempower(*spec) error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("close the first process to others: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("refuse new privileges: %w", err)
 	}

@@ -54,6 +54,7 @@ const (
 type Pool struct {
 	start   func() (Conn, error)
 	running chan struct{} // holds a token for each script that runs; more wait
+	turns   turns         // of owners: one script at a time
 
 	mu       sync.Mutex     // guards what follows
 	idle     []*worker      // by last use, oldest first; one that is fresh has no owner
@@ -69,10 +70,16 @@ func New(start func() (Conn, error)) *Pool {
 }
 
 // Run runs a script. Errors are those of js.Run and of start; a script that
-// cannot be stopped is ended with its process. Only so many run at once, twice
-// as many as there are processors; the others wait, and their time has not
-// begun.
+// cannot be stopped is ended with its process. Of one owner one runs at a
+// time, so that nobody keeps others waiting with many, and of all only so many,
+// twice as many as there are processors; the others wait, and their time has
+// not begun.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
+	done, err := p.turns.wait(ctx, r.Owner)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	select {
 	case p.running <- struct{}{}:
 		defer func() { <-p.running }()

@@ -164,6 +164,26 @@ func TestOwnersNeverShareAWorker(t *testing.T) {
 	}
 }
 
+func TestNobodyKeepsOthersWaitingWithManyScripts(t *testing.T) {
+	p := pool(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var hogs sync.WaitGroup
+	for range 50 {
+		hogs.Go(func() {
+			if _, err := p.Run(ctx, worker.Request{Owner: "hog", Code: "for (;;);", Time: time.Hour}); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	for range 3 {
+		if got, err := p.Run(t.Context(), worker.Request{Owner: "me", Code: "return 1"}); string(got) != "1" {
+			t.Errorf("got %s, %v", got, err)
+		}
+	}
+	cancel()
+	hogs.Wait()
+}
+
 func TestABrokenWorkerIsNotBelieved(t *testing.T) {
 	tests := []struct{ name, answer string }{
 		{"nothing but noise", "noise"},

@@ -1,0 +1,15 @@
+//go:build linux || darwin || freebsd
+
+package builtin
+
+import "syscall"
+
+// diskRoom is how many bytes are free where a directory is; ok is false when
+// nobody knows.
+func diskRoom(dir string) (free uint64, ok bool) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return 0, false
+	}
+	return uint64(fs.Bavail) * uint64(fs.Bsize), true
+}
