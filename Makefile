@@ -7,6 +7,7 @@ FUZZTIME ?= 3s
 # Everything that CI runs.
 test: lint
 	go test -race -shuffle=on -count=1 ./...
+	go test -count=1 ./sandbox
 	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
 	go test -count=1 -run TestADamagedPage ./persist # which the race detector ends
 	$(MAKE) fuzz FUZZTIME=1s

@@ -91,11 +91,12 @@ func (s *spec) exec(to *os.File) report {
 	if _, err := to.WriteString(ready); err != nil {
 		return report{Cause: err.Error()}
 	}
-	become := s.lookAfter
+	var err error
 	if s.Open {
-		become = func(path string, argv []string, _ *os.File) error { return unix.Exec(path, argv, s.Env) }
+		err = unix.Exec(path, argv, s.Env)
+	} else {
+		err = s.lookAfter(path, argv, to)
 	}
-	err := become(path, argv, to)
 	return report{Cause: argv[0] + ": " + err.Error(), Exit: exitNotFound(err)}
 }
 
@@ -104,27 +105,28 @@ func (s *spec) exec(to *os.File) report {
 // it all others. The program itself could not be trusted to keep that so. It
 // returns only if the program does not start.
 func (s *spec) lookAfter(path string, argv []string, to *os.File) error {
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
+	program, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		return err
 	}
-	if raced { // see limit
-		bound := unix.Rlimit{Cur: uint64(s.Limits.Memory), Max: uint64(s.Limits.Memory)}
-		if s.Program == "" && unix.Prlimit(pid, unix.RLIMIT_DATA, &bound, nil) != nil {
-			os.Exit(1)
-		}
-	}
 	_ = to.Close() // the starter goes on
+	os.Exit(reap(program))
+	return nil
+}
+
+// reap waits for all that end, since those that have lost their parent are
+// ours, and gives the program's exit code.
+func reap(program int) int {
 	for {
 		var status unix.WaitStatus
-		ended, err := unix.Wait4(-1, &status, 0, nil) // whoever has lost its parent is ours
+		ended, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
-		case ended == pid && status.Signaled():
-			os.Exit(128 + int(status.Signal()))
-		case ended == pid && status.Exited():
-			os.Exit(status.ExitStatus())
+		case ended == program && status.Signaled():
+			return 128 + int(status.Signal())
+		case ended == program && status.Exited():
+			return status.ExitStatus()
 		case err != nil && err != unix.EINTR:
-			os.Exit(1)
+			return 1
 		}
 	}
 }

@@ -70,6 +70,9 @@ func numberOf(j Job) (fileID, error) {
 // environment is what a job knows beside what it is given: nothing of this
 // process's own, but where programs are.
 func environment(j Job) []string {
+	if j.Program != "" && !j.Open {
+		return ownEnvironment
+	}
 	if j.Open {
 		return openEnvironment()
 	}

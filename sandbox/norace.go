@@ -3,3 +3,5 @@
 package sandbox
 
 const raced = false
+
+var ownEnvironment = []string{}

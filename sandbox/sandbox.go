@@ -10,21 +10,22 @@
 //		out, err := launcher.Run(ctx, sandbox.Job{Argv: []string{"ls"}, Workspace: dir})
 //
 // A job is this same binary, started again in namespaces of its own; Enter
-// notices, builds the walls and becomes the job's program:
+// notices, builds the walls around itself and starts the program inside:
 //
 //  1. user, mount, pid, network, ipc and uts namespaces: no other process, no
 //     network but an empty loopback
 //  2. control groups for processes and memory, where there are any to be had
 //  3. a root of its own: system directories read-only, a scratch /tmp, and the
 //     workspace at /workspace; nothing else of the host exists
-//  4. Landlock: only /workspace and /tmp can be written
-//  5. no capability, no way to gain one
-//  6. seccomp: no system call that makes namespaces, mounts, or programs with
-//     their owner's rights, or reaches rarely trodden parts of the kernel
-//  7. resource limits
+//  4. resource limits
+//  5. Landlock: only /workspace and /tmp can be written
+//  6. no capability, no way to gain one
+//  7. seccomp: no system call that makes namespaces, mounts, or reaches
+//     rarely trodden parts of the kernel
 //
 // If one of these cannot be had the job is not started and the error says
-// which. When a job's first process ends, all of its processes are gone.
+// which. The first process of a job stays ours: the kernel ends it with the
+// process that started the job, and with it all others.
 package sandbox
 
 import (

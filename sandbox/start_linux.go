@@ -126,7 +126,7 @@ func (p *process) wait() error {
 func command(ctx context.Context, open bool) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{asWalls}
-	cmd.Env = []string{}
+	cmd.Env = ownEnvironment
 	cmd.WaitDelay = 200 * time.Millisecond // for who holds the pipes of an open job
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	if open {

@@ -75,7 +75,7 @@ func limit(s *spec) error {
 	if s.Open {
 		delete(limits, unix.RLIMIT_NPROC) // it would count all the user's processes
 	}
-	if !raced { // the race detector reserves far more in this process; the program's is set when it has started
+	if !raced {
 		limits[unix.RLIMIT_DATA] = uint64(s.Limits.Memory)
 	}
 	for resource, value := range limits {
