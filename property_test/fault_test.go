@@ -368,12 +368,15 @@ func TestNoFaultOfTheStoreLetsACallThrough(t *testing.T) {
 	}
 	failed, acted := map[string]int{}, 0
 	for _, f := range whole.store.faults() {
-		d := newDrill(staff, f)
-		if err := d.run(); err != nil {
-			t.Errorf("%+v: %v", f, err)
-		}
-		if acted += d.acted; d.store.failed {
-			failed[f.operation]++
+		for range 10 { // how often the store is asked depends on who comes first
+			d := newDrill(staff, f)
+			if err := d.run(); err != nil {
+				t.Errorf("%+v: %v", f, err)
+			}
+			if acted += d.acted; d.store.failed {
+				failed[f.operation]++
+				break
+			}
 		}
 	}
 	t.Logf("%d calls act without a fault, %d with one of %v", whole.acted, acted, failed)
