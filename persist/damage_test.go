@@ -19,6 +19,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/persist/persisttest"
 )
@@ -34,9 +35,9 @@ func specimen(t testing.TB, n int) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	s := persisttest.OpenIn(t, dir)
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", n, "checkpoint")})
-	commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 4, "checkpoint")})
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "tail"), Post: []journal.Message{message("b", "hello"), delayed("b", "later", at)},
+	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", n, "checkpoint")})
+	journaltest.Commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 4, "checkpoint")})
+	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "tail"), Post: []journal.Message{message("b", "hello"), delayed("b", "later", at)},
 		Put: []journal.Record{{Kind: "k", Key: "x", Value: []byte(`"value"`)}}})
 	persisttest.Close(t, s)
 	return compacted(t, filepath.Join(dir, persist.FileName))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/persist"
 )
 
@@ -54,7 +55,7 @@ func TestAFailedCommitStopsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "kept")})
+	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "kept")})
 	breakFile(t, dir)
 	batch := func() *journal.Batch { return &journal.Batch{Stream: "a", Events: events("a", 1, "lost")} }
 	_, err = s.Commit(t.Context(), batch())
@@ -71,7 +72,7 @@ func TestAFailedCommitStopsTheStore(t *testing.T) {
 			t.Errorf("commit %d: got %v, want ErrClosed", i, err)
 		}
 	}
-	if got := summaries(collect(t, s.Read(t.Context(), "a", 0))); len(got) != 2 || s.Seq() != 2 {
+	if got := summaries(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); len(got) != 2 || s.Seq() != 2 {
 		t.Errorf("got %v up to %d, want what was kept", got, s.Seq())
 	}
 	if err := s.Close(); err != nil && !errors.Is(err, syscall.EBADF) {
@@ -85,7 +86,7 @@ func TestAFailedCommitStopsTheStore(t *testing.T) {
 	if err := s.Check(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if seq := commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "again")}); seq != 3 {
+	if seq := journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "again")}); seq != 3 {
 		t.Errorf("got %d, want 3", seq)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/persist/persisttest"
 )
@@ -17,7 +18,7 @@ func TestMessagesComeBackAsTheyWereSent(t *testing.T) {
 	var want []journal.Message
 	for i, payload := range []string{`""`, `null`, `{"a":[1,{"b":"é\u0000"}]}`, `"<&>"`} {
 		m := journal.Message{Message: model.Message{ID: fmt.Sprint(i), From: "user", To: "a", Task: "t", Payload: []byte(payload), CreatedAt: at}}
-		commit(t, s, &journal.Batch{Post: []journal.Message{m}})
+		journaltest.Commit(t, s, &journal.Batch{Post: []journal.Message{m}})
 		m.Seq = uint64(i + 1)
 		want = append(want, m)
 	}

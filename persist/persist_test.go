@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,27 +75,6 @@ func delayed(to identity.AgentID, text string, due time.Time) journal.Message {
 	m := message(to, text)
 	m.Due = due
 	return m
-}
-
-func commit(t testing.TB, s *persist.Store, b *journal.Batch) uint64 {
-	t.Helper()
-	seq, err := s.Commit(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return seq
-}
-
-func collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
-	t.Helper()
-	var list []V
-	for v, err := range seq {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, v)
-	}
-	return list
 }
 
 // summaries lists what events say.
@@ -245,7 +223,7 @@ func TestWhatCannotBeWrittenFailsAlone(t *testing.T) {
 			if value, err := s.Record(t.Context(), "k", "with it"); value != nil || err != nil {
 				t.Errorf("a part of the batch was kept: %s, %v", value, err)
 			}
-			if got := len(collect(t, s.Read(t.Context(), "a", 0))); got != 10 {
+			if got := len(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); got != 10 {
 				t.Errorf("got %d events of others, want 10", got)
 			}
 		})
@@ -277,14 +255,14 @@ func TestManyWriters(t *testing.T) {
 	for range 2 { // as it is, then opened again
 		for w := range writers {
 			id := identity.AgentID(fmt.Sprintf("w%02d", w))
-			got := summaries(collect(t, s.Read(t.Context(), id, 0)))
+			got := summaries(journaltest.Collect(t, s.Read(t.Context(), id, 0)))
 			for i := range each {
 				if len(got) != 2*each || got[2*i] != fmt.Sprint(i) || got[2*i+1] != fmt.Sprint(i) {
 					t.Fatalf("%s: got %v", id, got)
 				}
 			}
 		}
-		if got := len(collect(t, s.Follow(t.Context(), 0, false))); got != 2*writers*each {
+		if got := len(journaltest.Collect(t, s.Follow(t.Context(), 0, false))); got != 2*writers*each {
 			t.Errorf("got %d events, want %d", got, 2*writers*each)
 		}
 		box, err := s.Inbox(t.Context(), "box")
@@ -341,13 +319,13 @@ func TestClose(t *testing.T) {
 		}
 		wait.Wait()
 		s = persisttest.OpenIn(t, dir)
-		if got := len(collect(t, s.Read(t.Context(), "a", 0))); got != kept {
+		if got := len(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); got != kept {
 			t.Errorf("got %d events, %d were promised", got, kept)
 		}
 	})
 	t.Run("ends whoever follows", func(t *testing.T) {
 		s := persisttest.Open(t)
-		commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
+		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
 		seen, ended := make(chan journal.Event), make(chan error)
 		go func() {
 			for e, err := range s.Follow(context.Background(), 0, true) {
@@ -405,7 +383,7 @@ func everyMethod(s *persist.Store, ctx context.Context) map[string]error {
 func TestContexts(t *testing.T) {
 	t.Run("one that has ended is refused by every method", func(t *testing.T) {
 		s := persisttest.Open(t)
-		commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
+		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for name, err := range everyMethod(s, ctx) {
@@ -427,7 +405,7 @@ func TestContexts(t *testing.T) {
 	})
 	t.Run("one that ends stops whoever follows", func(t *testing.T) {
 		s := persisttest.Open(t)
-		commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 3, "x")})
+		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 3, "x")})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0

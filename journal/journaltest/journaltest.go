@@ -56,8 +56,8 @@ func prepare(t *testing.T, s journal.Store) {
 			b.Put = append(b.Put, journal.Record{Kind: "k", Key: "x", Value: []byte("v")})
 			return nil
 		}}
-		commit(t, s, b)
-		if got := summaries(collect(t, s.Read(t.Context(), "a", 0))); ran != 1 || !slices.Equal(got, []string{"added"}) {
+		Commit(t, s, b)
+		if got := summaries(Collect(t, s.Read(t.Context(), "a", 0))); ran != 1 || !slices.Equal(got, []string{"added"}) {
 			t.Errorf("ran %d times, got %v", ran, got)
 		}
 	})
@@ -75,7 +75,7 @@ func prepare(t *testing.T, s journal.Store) {
 			})
 		}
 		wait.Wait()
-		got := collect(t, s.Read(t.Context(), "b", 0))
+		got := Collect(t, s.Read(t.Context(), "b", 0))
 		for _, e := range got {
 			var n int
 			if _, err := fmt.Sscan(e.Body.(journal.ContextCompressed).Summary, &n); err != nil || n%3 == 0 {
@@ -89,12 +89,12 @@ func prepare(t *testing.T, s journal.Store) {
 }
 
 func follow(t *testing.T, s journal.Store) {
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
+	Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
 	next, stop := iter.Pull2(s.Follow(t.Context(), 1, true))
 	defer stop()
 	for i, want := range []string{"before", "during", "after"} {
 		if i == 1 {
-			commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 1, "during")})
+			Commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 1, "during")})
 		}
 		if i == 2 {
 			go s.Commit(context.Background(), &journal.Batch{Stream: "c", Events: events("c", 1, "after")})
@@ -107,7 +107,7 @@ func follow(t *testing.T, s journal.Store) {
 }
 
 func stopEarly(t *testing.T, s journal.Store) {
-	commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 600, "x"), Put: []journal.Record{{Kind: "k", Key: "a", Value: []byte("1")}, {Kind: "k", Key: "b", Value: []byte("2")}}})
+	Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 600, "x"), Put: []journal.Record{{Kind: "k", Key: "a", Value: []byte("1")}, {Kind: "k", Key: "b", Value: []byte("2")}}})
 	n := 0
 	for range s.Read(t.Context(), "a", 590) {
 		n++
@@ -128,7 +128,7 @@ func stopEarly(t *testing.T, s journal.Store) {
 	if n != 4 {
 		t.Errorf("got %d", n)
 	}
-	if got := len(collect(t, s.Read(t.Context(), "a", 590))); got != 10 {
+	if got := len(Collect(t, s.Read(t.Context(), "a", 590))); got != 10 {
 		t.Errorf("got %d events after 590, want 10", got)
 	}
 }
@@ -139,10 +139,10 @@ func recordsOf(t *testing.T, s journal.Store) {
 		put = append(put, journal.Record{Kind: "k", Key: fmt.Sprintf("%03d/x", i), Value: []byte(fmt.Sprint(i))})
 	}
 	put = append(put, journal.Record{Kind: "k2", Key: "000/x", Value: []byte("other kind")}, journal.Record{Kind: "k", Key: "é\x00\xff", Value: []byte{}})
-	commit(t, s, &journal.Batch{Put: put})
+	Commit(t, s, &journal.Batch{Put: put})
 	t.Run("are listed by kind and prefix, sorted", func(t *testing.T) {
 		for prefix, want := range map[string]int{"": 701, "0": 100, "00": 10, "699/x": 1, "700": 0, "é": 1} {
-			list := collect(t, s.Records(t.Context(), "k", prefix))
+			list := Collect(t, s.Records(t.Context(), "k", prefix))
 			if len(list) != want || !slices.IsSortedFunc(list, func(a, b journal.Record) int { return strings.Compare(a.Key, b.Key) }) {
 				t.Errorf("%q: got %d, want %d sorted", prefix, len(list), want)
 			}
@@ -156,16 +156,16 @@ func recordsOf(t *testing.T, s journal.Store) {
 	t.Run("are listed without their values in the same order", func(t *testing.T) {
 		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
 			var want []journal.Entry
-			for _, r := range collect(t, s.Records(t.Context(), "k", prefix)) {
+			for _, r := range Collect(t, s.Records(t.Context(), "k", prefix)) {
 				want = append(want, journal.Entry{Key: r.Key, Size: len(r.Value)})
 			}
-			if diff := cmp.Diff(collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
+			if diff := cmp.Diff(Collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
 				t.Errorf("%q, got before want:\n%s", prefix, diff)
 			}
 		}
 	})
 	t.Run("are replaced and removed whole", func(t *testing.T) {
-		commit(t, s, &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "000/x", Value: []byte("new")}, {Kind: "k", Key: "001/x"}, {Kind: "k", Key: "nowhere"}}})
+		Commit(t, s, &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "000/x", Value: []byte("new")}, {Kind: "k", Key: "001/x"}, {Kind: "k", Key: "nowhere"}}})
 		for key, want := range map[string]string{"000/x": "new", "001/x": "", "002/x": "2", "nowhere": ""} {
 			value, err := s.Record(t.Context(), "k", key)
 			if err != nil || string(value) != want || (value == nil) != (want == "") {
@@ -182,10 +182,10 @@ func recordsOf(t *testing.T, s journal.Store) {
 
 func numbers(t *testing.T, s journal.Store) {
 	b := &journal.Batch{Stream: "a", Events: events("a", 3, "x")}
-	if seq := commit(t, s, b); seq != 3 || s.Seq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
+	if seq := Commit(t, s, b); seq != 3 || s.Seq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
 		t.Errorf("got %d, %d and %+v", seq, s.Seq(), b.Events)
 	}
-	empty := commit(t, s, &journal.Batch{})
+	empty := Commit(t, s, &journal.Batch{})
 	if diff := cmp.Diff(empty, uint64(3)); diff != "" {
 		t.Errorf("an empty batch, got before want:\n%s", diff)
 	}
@@ -194,7 +194,7 @@ func numbers(t *testing.T, s journal.Store) {
 // Delayed messages of one due time stay in the order they were sent in.
 func delayedOrder(t *testing.T, s journal.Store) {
 	for i, due := range []int{5, 1, 5, 3, 1, 5} {
-		commit(t, s, &journal.Batch{Post: []journal.Message{delayed("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
+		Commit(t, s, &journal.Batch{Post: []journal.Message{delayed("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
 	}
 	list, err := s.Delayed(t.Context())
 	var got []string
@@ -207,7 +207,7 @@ func delayedOrder(t *testing.T, s journal.Store) {
 	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
 		t.Errorf("got %v, %v runnable, want nobody", runnable, err)
 	}
-	commit(t, s, &journal.Batch{Arrived: list[:2], Stream: "b", Idle: true})
+	Commit(t, s, &journal.Batch{Arrived: list[:2], Stream: "b", Idle: true})
 	inbox, err := s.Inbox(t.Context(), "a")
 	if err != nil || len(inbox) != 2 || inbox[0].ID != "1" || inbox[1].ID != "4" || !inbox[0].Due.IsZero() {
 		t.Errorf("got %+v, %v", inbox, err)
@@ -238,7 +238,8 @@ func delayed(to identity.AgentID, text string, due time.Time) journal.Message {
 	return m
 }
 
-func commit(t testing.TB, s journal.Store, b *journal.Batch) uint64 {
+// Commit commits a batch and gives its sequence number; an error ends the test.
+func Commit(t testing.TB, s journal.Store, b *journal.Batch) uint64 {
 	t.Helper()
 	seq, err := s.Commit(t.Context(), b)
 	if err != nil {
@@ -247,7 +248,8 @@ func commit(t testing.TB, s journal.Store, b *journal.Batch) uint64 {
 	return seq
 }
 
-func collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
+// Collect gives all of a sequence; an error in it ends the test.
+func Collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
 	t.Helper()
 	var list []V
 	for v, err := range seq {

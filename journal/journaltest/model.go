@@ -131,9 +131,9 @@ func sameAsModel(t *testing.T, s journal.Store, n *naive, r *rand.Rand) {
 			}
 			return list
 		}
-		same("log", collect(t, s.Follow(t.Context(), from, false)), later("", true))
+		same("log", Collect(t, s.Follow(t.Context(), from, false)), later("", true))
 		for _, id := range append(agents, journal.Org, "nobody") {
-			same("stream "+string(id), collect(t, s.Read(t.Context(), id, from)), later(id, false))
+			same("stream "+string(id), Collect(t, s.Read(t.Context(), id, from)), later(id, false))
 		}
 	}
 	for _, id := range append(agents, "nobody") {
@@ -156,7 +156,7 @@ func sameAsModel(t *testing.T, s journal.Store, n *naive, r *rand.Rand) {
 	same("runnable", runnable, slices.Sorted(maps.Keys(n.runnable)))
 	records := map[string]string{}
 	for _, kind := range []string{"k", "k1"} {
-		for _, record := range collect(t, s.Records(t.Context(), kind, "")) {
+		for _, record := range Collect(t, s.Records(t.Context(), kind, "")) {
 			records[record.Kind+" "+record.Key] = string(record.Value)
 			value, err := s.Record(t.Context(), kind, record.Key)
 			if err != nil || string(value) != string(record.Value) {
@@ -179,7 +179,7 @@ func againstModel(t *testing.T, open Open) {
 			for step := range 900 { // 1,350 events
 				b := n.batch(r, step)
 				n.apply(b)
-				if got := commit(t, s, b); got != n.seq {
+				if got := Commit(t, s, b); got != n.seq {
 					t.Fatalf("step %d: got seq %d, want %d", step, got, n.seq)
 				}
 				if r.IntN(100) == 0 {
