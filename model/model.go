@@ -10,6 +10,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"time"
 
@@ -23,10 +24,29 @@ type Model interface {
 	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 }
 
-// Delta is a piece of an answer.
+// Delta is a piece of an answer. All but Answer is to be shown, never stored.
 type Delta struct {
-	Text   string  // text to show, never stored
+	Text   string  // text as it comes
+	Tool   string  // the name of a call that begins
+	Args   string  // arguments of that call as they come
+	Again  bool    // the answer is begun anew: what came so far is void
 	Answer *Answer // set in the last Delta only
+}
+
+// Language is a language model: it has a window, and is asked for text in
+// words. Other models (a script, a person) are never told what to do.
+type Language interface {
+	Model
+	Window() int // tokens that a request and its answer may have
+}
+
+// Window gives the window of a language model, and says whether m is one.
+func Window(m Model) (tokens int, ok bool) {
+	l, ok := m.(Language)
+	if !ok {
+		return 0, false
+	}
+	return l.Window(), l.Window() > 0
 }
 
 // Request is everything a model may know.
@@ -37,6 +57,16 @@ type Request struct {
 	Tools    []string // names visible now, in order; do not change
 	ToolJSON []byte   // the same tools, serialised for the wire; do not change
 	Compact  *Compact // set when earlier items are to be sent as a summary
+
+	// Image finds an image that a message or result names as an artifact, as
+	// far as the agent may read it. Nil finds none.
+	Image func(ref string) (Image, error)
+}
+
+// Image is a picture in a conversation.
+type Image struct {
+	MediaType string // such as image/png
+	Data      []byte
 }
 
 // Self says who thinks.
@@ -100,11 +130,26 @@ type Answer struct {
 	Read   int             `json:"read"`          // messages of the conversation taken in so far
 	Log    []string        `json:"log,omitempty"` // what the brain wrote to its console
 	Usage  Usage           `json:"usage,omitzero"`
+	Stop   Stop            `json:"stop,omitempty"` // set when something ended the answer before its time
+
+	// Reasoning is what a provider wants back with the conversation, in its own
+	// form; Provider says whose. Nobody else reads it.
+	Reasoning json.RawMessage `json:"reasoning,omitempty"`
+	Provider  string          `json:"provider,omitempty"`
 
 	// As recorded: what the step that gave this answer saw.
 	Tools []string `json:"tools,omitzero"` // nil when the same as with the answer before
 	State string   `json:"state,omitempty"`
 }
+
+// Stop says what ended an answer before its time.
+type Stop string
+
+// The ways an answer is ended.
+const (
+	Refusal Stop = "refusal" // the model, or its provider's filter, refused; Text says so
+	Length  Stop = "length"  // the answer is as long as it may be
+)
 
 // Call is a tool call a model proposes.
 type Call struct {
@@ -116,6 +161,36 @@ type Call struct {
 
 // Usage counts tokens of one answer; zero means not reported.
 type Usage struct {
-	Input  int `json:"input,omitempty"`
-	Output int `json:"output,omitempty"`
+	Input  int   `json:"input,omitempty"`  // all that was sent, what was cached too
+	Cached int   `json:"cached,omitempty"` // of Input, what the provider had already
+	Output int   `json:"output,omitempty"` // reasoning too
+	Cost   Money `json:"costNano,omitempty"`
+}
+
+// Money is an amount in billionths of the currency prices are written in.
+type Money int64
+
+// Prices are what a million tokens cost. The zero Prices cost nothing.
+type Prices struct {
+	Input, Cached, Output Money
+}
+
+// Cost gives what a usage costs. What was cached costs as input when it has no
+// price of its own.
+func (p Prices) Cost(u Usage) Money {
+	const million = 1_000_000
+	cached := p.Cached
+	if cached == 0 {
+		cached = p.Input
+	}
+	return (Money(max(0, u.Input-u.Cached))*p.Input + Money(u.Cached)*cached + Money(u.Output)*p.Output) / million
+}
+
+// String gives an amount with six decimals.
+func (m Money) String() string {
+	sign := ""
+	if m < 0 {
+		sign, m = "-", -m
+	}
+	return fmt.Sprintf("%s%d.%06d", sign, m/1e9, m%1e9/1e3)
 }
