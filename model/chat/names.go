@@ -1,0 +1,149 @@
+package chat
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+
+	"github.com/tidwall/gjson"
+)
+
+// offeredPrefix begins the offered names that stand for others.
+const offeredPrefix = "x__"
+
+// Offered gives the name a tool has at a provider: its own when every provider
+// takes it (a letter or _, then letters, digits, _ and -, at most 64), else
+// one made from its digest. No two names are offered as one.
+func Offered(name string) string {
+	if fits(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return offeredPrefix + readable(name) + "_" + hex.EncodeToString(sum[:16])
+}
+
+func fits(name string) bool {
+	if name == "" || len(name) > 64 || len(name) >= len(offeredPrefix) && name[:len(offeredPrefix)] == offeredPrefix {
+		return false
+	}
+	for i := range len(name) {
+		if !plain(name[i], i) {
+			return false
+		}
+	}
+	return true
+}
+
+// plain says whether every provider takes a byte at a place of a name.
+func plain(c byte, at int) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
+		return true
+	case c >= '0' && c <= '9', c == '-':
+		return at > 0
+	}
+	return false
+}
+
+// readable gives the beginning of a name, so that people know it again.
+func readable(name string) string {
+	const most = 28
+	text := []byte(name[:min(len(name), most)])
+	for i, c := range text {
+		if !plain(c, 1) {
+			text[i] = '_'
+		}
+	}
+	return string(text)
+}
+
+// Tools is a list of tools as one provider reads it.
+type Tools struct {
+	Wire []byte            // do not change
+	real map[string]string // names by those offered, where they differ
+}
+
+// Real gives the name of the tool offered as name. A name that was not
+// offered stays what it is, which the gate knows or refuses.
+func (t *Tools) Real(name string) string {
+	if real, ok := t.real[name]; ok {
+		return real
+	}
+	return name
+}
+
+// Toolbox keeps lists of tools in a provider's form. Its zero value with an
+// Encode is ready; safe for concurrent use.
+type Toolbox struct {
+	// Encode gives the wire form of one tool, a JSON value; nil is that of
+	// tool.Wire. parameters is a JSON schema.
+	Encode func(name, description string, parameters []byte) []byte
+
+	mu    sync.Mutex
+	lists map[*byte]*Tools // by the ready bytes of a View, which never change
+}
+
+// maxLists bounds what a Toolbox keeps; past it, it begins anew.
+const maxLists = 256
+
+// Of gives the tools that wire holds in the form of tool.Wire; nil when it
+// holds none. Each list is converted once.
+func (b *Toolbox) Of(wire []byte) *Tools {
+	if len(wire) <= len("[]") {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := &wire[0]
+	if t, ok := b.lists[key]; ok {
+		return t
+	}
+	if b.lists == nil || len(b.lists) >= maxLists {
+		b.lists = map[*byte]*Tools{}
+	}
+	t := b.convert(wire)
+	b.lists[key] = t
+	return t
+}
+
+func (b *Toolbox) convert(wire []byte) *Tools {
+	t := &Tools{real: map[string]string{}}
+	var out bytes.Buffer
+	gjson.ParseBytes(wire).ForEach(func(_, entry gjson.Result) bool {
+		f := entry.Get("function")
+		name := f.Get("name").Str
+		offered := Offered(name)
+		if offered != name {
+			t.real[offered] = name
+		}
+		separate(&out)
+		out.Write(b.encoded(offered, f))
+		return true
+	})
+	out.WriteByte(']')
+	t.Wire = out.Bytes()
+	if b.Encode == nil && len(t.real) == 0 {
+		t.Wire = wire
+	}
+	return t
+}
+
+func (b *Toolbox) encoded(offered string, f gjson.Result) []byte {
+	description, parameters := f.Get("description").Str, []byte(f.Get("parameters").Raw)
+	if b.Encode != nil {
+		return b.Encode(offered, description, parameters)
+	}
+	doc := gjson.AppendJSONString([]byte(`{"type":"function","function":{"name":`), offered)
+	doc = gjson.AppendJSONString(append(doc, `,"description":`...), description)
+	doc = append(append(doc, `,"parameters":`...), parameters...)
+	return append(doc, `}}`...)
+}
+
+func separate(list *bytes.Buffer) {
+	if list.Len() == 0 {
+		list.WriteByte('[')
+		return
+	}
+	list.WriteByte(',')
+}

@@ -1,0 +1,219 @@
+// Package steady keeps a model usable under trouble: it asks again what may
+// succeed later, lets no more requests run at once than the provider takes,
+// in the order they came, and turns to another model when one fails.
+//
+// What it repeats is the request, never an effect: an answer is acted upon
+// once, when the runtime has recorded it.
+package steady
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+)
+
+// Config bounds a Model. Zero fields are the defaults.
+type Config struct {
+	Name        string
+	Concurrency int           // requests at once; 16
+	Tries       int           // of one request; 6
+	Pause       time.Duration // before the second try, doubled with each; 1 second
+	Longest     time.Duration // the longest pause, also one the provider asks for; 2 minutes
+	Prices      model.Prices
+	Log         *slog.Logger // nil discards
+}
+
+// Model is a model.Model around another. An agent that waits for its pause
+// holds no place. Safe for concurrent use.
+type Model struct {
+	inner  model.Model
+	config Config
+	places *semaphore.Weighted // first come, first served
+}
+
+// New makes a Model around inner.
+func New(inner model.Model, config Config) *Model {
+	def(&config.Concurrency, 16)
+	def(&config.Tries, 6)
+	def(&config.Pause, time.Second)
+	def(&config.Longest, 2*time.Minute)
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Model{inner, config, semaphore.NewWeighted(int64(config.Concurrency))}
+}
+
+func def[T comparable](to *T, value T) {
+	var zero T
+	if *to == zero {
+		*to = value
+	}
+}
+
+// Window implements model.Language; 0 when the model inside is none.
+func (m *Model) Window() int {
+	tokens, _ := model.Window(m.inner)
+	return tokens
+}
+
+// Generate implements model.Model. A try that failed after it had yielded text
+// is followed by a Delta that says Again.
+//
+// Errors: ctx's, or that of the last try.
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for try := 1; ; try++ {
+			a := attempt{yield: yield}
+			err := m.try(ctx, r, &a)
+			if a.over {
+				return
+			}
+			wait, again := m.again(ctx, try, err)
+			if !again {
+				yield(model.Delta{}, err)
+				return
+			}
+			m.config.Log.Warn("the model is asked again", "model", m.config.Name, "agent", r.Self.ID, "try", try, "after", wait, "error", err)
+			if a.shown && !yield(model.Delta{Again: true}, nil) {
+				return
+			}
+			if err := pause(ctx, wait); err != nil {
+				yield(model.Delta{}, err)
+				return
+			}
+		}
+	}
+}
+
+// attempt passes on what one try yields.
+type attempt struct {
+	yield func(model.Delta, error) bool
+	shown bool // something was passed on
+	over  bool // the answer was, or nobody listens
+}
+
+// try asks once, when there is a place.
+func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
+	if err := m.places.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
+	}
+	defer m.places.Release(1)
+	for delta, err := range m.inner.Generate(ctx, r) {
+		if err != nil {
+			return err
+		}
+		if answer := delta.Answer; answer != nil {
+			if err := m.whole(answer); err != nil {
+				return err
+			}
+			answer.Usage.Cost = m.config.Prices.Cost(answer.Usage)
+			a.over = true
+		}
+		a.shown = a.shown || delta.Answer == nil
+		if !a.yield(delta, nil) {
+			a.over = true
+		}
+		if a.over {
+			return nil
+		}
+	}
+	return model.Passing(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
+}
+
+// whole refuses an answer that says nothing: it would end the turn.
+func (m *Model) whole(a *model.Answer) error {
+	if a.Finish != model.End || a.Text != "" || a.Value != nil {
+		return nil
+	}
+	if a.Stop == model.Length {
+		return model.Lasting(errcode.LLMCallFailed, nil, "model %q used up the length of its answer before it said anything; raise its maxTokens", m.config.Name)
+	}
+	return model.Passing(errcode.LLMCallFailed, nil, "model %q gave an empty answer", m.config.Name)
+}
+
+// again says whether to ask again after a failure, and when.
+func (m *Model) again(ctx context.Context, try int, err error) (time.Duration, bool) {
+	t, ok := errors.AsType[*model.Trouble](err)
+	if !ok || !t.Again || try >= m.config.Tries || ctx.Err() != nil || t.After > m.config.Longest {
+		return 0, false
+	}
+	most := min(m.config.Pause<<(try-1), m.config.Longest)
+	return t.After + most/2 + rand.N(most/2+1), true
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Chain is a model.Model that asks the first of its models, and the next when
+// one fails for good. It has the smallest window of them, so that what fits
+// one fits all.
+type Chain struct {
+	models []model.Model
+	log    *slog.Logger
+}
+
+// NewChain makes a Chain of at least one model.
+func NewChain(log *slog.Logger, models ...model.Model) (*Chain, error) {
+	if len(models) == 0 {
+		return nil, fmt.Errorf("steady: a Chain of no model")
+	}
+	return &Chain{models, log}, nil
+}
+
+// Window implements model.Language.
+func (c *Chain) Window() int {
+	least := 0
+	for _, m := range c.models {
+		if tokens, ok := model.Window(m); ok && (least == 0 || tokens < least) {
+			least = tokens
+		}
+	}
+	return least
+}
+
+// Generate implements model.Model. A conversation that is too long for one
+// model is not tried with the next: it is to be compressed.
+func (c *Chain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for i, m := range c.models {
+			shown, failure := false, error(nil)
+			for delta, err := range m.Generate(ctx, r) {
+				if failure = err; err != nil {
+					break
+				}
+				shown = shown || delta.Answer == nil
+				if !yield(delta, nil) {
+					return
+				}
+			}
+			if failure == nil {
+				return
+			}
+			if i == len(c.models)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
+				yield(model.Delta{}, failure)
+				return
+			}
+			c.log.Warn("the next model is asked", "agent", r.Self.ID, "error", failure)
+			if shown && !yield(model.Delta{Again: true}, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package transport owns how a request gets to a provider's HTTP endpoint and
+// its answer back: what its failures mean, and when to stop waiting.
+//
+// One Post is one attempt; package steady repeats. A key is sent in a header
+// and stands in no error: what a provider answers is searched for it.
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+)
+
+// Config says where a provider is and how long it may take. Zero times are
+// the defaults.
+type Config struct {
+	Name   string            // of the model, for messages
+	URL    string            // without a slash at its end
+	Header map[string]string // sent with every request
+	Key    string            // the secret in Header, which no message may hold
+	Begin  time.Duration     // until the answer begins; 5 minutes
+	Idle   time.Duration     // between two pieces of an answer; 1 minute
+	Client *http.Client      // nil is one of its own, which follows no redirect
+}
+
+// Endpoint sends requests to a provider. Safe for concurrent use.
+type Endpoint struct {
+	config Config
+	header http.Header
+}
+
+// New makes an Endpoint.
+func New(config Config) *Endpoint {
+	if config.Begin == 0 {
+		config.Begin = 5 * time.Minute
+	}
+	if config.Idle == 0 {
+		config.Idle = time.Minute
+	}
+	if config.Client == nil {
+		config.Client = newClient()
+	}
+	e := &Endpoint{config, http.Header{"Content-Type": {"application/json"}}}
+	for name, value := range config.Header {
+		e.header.Set(name, value)
+	}
+	return e
+}
+
+// newClient keeps as many connections as agents may ask at once, and follows
+// no redirect: it would carry the key elsewhere.
+func newClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 256
+	t.DisableCompression = true // pieces come as they are made
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// What ends an attempt before its answer.
+var (
+	errBegin = errors.New("the answer did not begin in time")
+	errIdle  = errors.New("the answer stopped coming")
+	errDone  = errors.New("read to its end")
+)
+
+// Post sends the parts of one JSON document to a path and gives the body of a
+// good answer, which the caller closes. It ends when ctx does, when the answer
+// does not begin or stops coming.
+//
+// Errors: ctx's, or a *model.Trouble.
+func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var begun atomic.Bool
+	watch := time.AfterFunc(e.config.Begin, func() {
+		if begun.Load() {
+			cancel(errIdle)
+		}
+		cancel(errBegin)
+	})
+	stop := func() {
+		watch.Stop()
+		cancel(errDone)
+	}
+	r, err := e.request(ctx, path, parts)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	answer, err := e.config.Client.Do(r)
+	if err != nil {
+		defer stop()
+		return nil, e.broken(ctx, err)
+	}
+	body := &body{e, answer.Body, ctx, watch, stop}
+	begun.Store(true)
+	if answer.StatusCode/100 == 2 {
+		watch.Reset(e.config.Idle)
+		return body, nil
+	}
+	defer body.Close()
+	return nil, e.refused(ctx, answer, body)
+}
+
+func (e *Endpoint) request(ctx context.Context, path string, parts [][]byte) (*http.Request, error) {
+	open := func() (io.ReadCloser, error) {
+		readers := make([]io.Reader, len(parts))
+		for i, p := range parts {
+			readers[i] = bytes.NewReader(p)
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	content, _ := open()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL+path, content)
+	if err != nil {
+		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its baseURL is no address", e.config.Name)
+	}
+	r.Header, r.GetBody = e.header, open
+	for _, p := range parts {
+		r.ContentLength += int64(len(p))
+	}
+	return r, nil
+}
+
+// broken words an attempt that got no answer, or not all of it.
+func (e *Endpoint) broken(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case cause == errBegin:
+		return e.passing("did not begin to answer within %v", e.config.Begin)
+	case cause == errIdle:
+		return e.passing("stopped in the middle of an answer: nothing came for %v", e.config.Idle)
+	case cause != nil && cause != errDone:
+		return cause
+	}
+	return e.passing("cannot be reached: %s", e.clean(reason(err)))
+}
+
+// passing is a trouble that may pass.
+func (e *Endpoint) passing(format string, args ...any) *model.Trouble {
+	return model.Passing(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{e.config.Name}, args...)...)
+}
+
+// reason gives the last cause of a network error: it names no URL.
+func reason(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op + " " + op.Err.Error()
+	}
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err.Error()
+}
+
+// clean takes the key out of a text.
+func (e *Endpoint) clean(text string) string {
+	if e.config.Key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, e.config.Key, "***")
+}
+
+// body is an answer that may stop coming.
+type body struct {
+	endpoint *Endpoint
+	from     io.ReadCloser
+	ctx      context.Context
+	watch    *time.Timer
+	stop     func()
+}
+
+// Read implements io.Reader; its errors are those of Post.
+func (b *body) Read(p []byte) (int, error) {
+	b.watch.Reset(b.endpoint.config.Idle) // its function cancels ctx
+	n, err := b.from.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.endpoint.broken(b.ctx, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.stop()
+	return b.from.Close()
+}
