@@ -106,6 +106,8 @@ func testEnv(name string) (string, bool) {
 		"NAME":   "analyst",
 		"ROUNDS": "7",
 		"NUMBER": "42",
+		"HEAT":   "0.5",
+		"MY_KEY": "sk-canary",
 		"EMPTY":  "",
 		"YAML":   "x\nkind: model",
 		"NESTED": "${NAME}",

@@ -14,7 +14,15 @@ type Organization struct {
 	Model             string // of root, and of roles that name none; "" is the runtime's own
 	DefaultToolGroups Groups // of roles without toolGroups; not Set means all
 	Limits            OrganizationLimits
+	Budget            Budget
 	Pos               Pos
+}
+
+// Budget bounds what the models of one task may use up. A zero bound is not
+// set.
+type Budget struct {
+	Tokens int64
+	Cost   int64 // billionths of the currency of prices
 }
 
 // OrganizationLimits bounds what an agent may do in one go and what all may
@@ -31,6 +39,7 @@ const (
 	maxWorkspaceBytes = 1 << 50
 	maxWorkspaceFiles = 10_000_000
 	maxArtifactBytes  = 256 << 20 // it is in memory whole
+	maxBudget         = 1 << 50   // tokens
 )
 
 // Limits bounds what an agent may do in one go. A zero limit is not set.
@@ -45,8 +54,11 @@ func readOrganization(it item) {
 		field{"model", refer("model", &org.Model)},
 		field{"defaultToolGroups", groups(&org.DefaultToolGroups)},
 		field{"limits", organizationLimits(&org.Limits)},
+		field{"budget", mapping(
+			field{"tokens", upTo(&org.Budget.Tokens, maxBudget)},
+			field{"cost", price(&org.Budget.Cost)},
+		)},
 		later("profile"),
-		later("budget"),
 	)
 	to := &it.doc.config.Organization
 	if to.Pos != (Pos{}) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,11 +33,22 @@ func (s *source) excerpt(at Pos) string {
 	if at.Line < 1 || at.Column < 1 {
 		return ""
 	}
-	line := s.line(at.Line)
+	line := masked(s.line(at.Line))
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
 	return pointAt(line, at.Column-1)
+}
+
+// key finds a key that is written out, which no error may show.
+var key = regexp.MustCompile(`(apiKey["']?\s*:\s*)([^\s$][^,}]*)`)
+
+// masked hides keys in a line; the line stays as long as it is.
+func masked(line string) string {
+	return key.ReplaceAllStringFunc(line, func(found string) string {
+		head := key.FindStringSubmatch(found)[1]
+		return head + strings.Repeat("*", utf8.RuneCountInString(found)-utf8.RuneCountInString(head))
+	})
 }
 
 // line gives the n-th line, without its end.
