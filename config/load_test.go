@@ -74,7 +74,7 @@ func TestLoadReportsAll(t *testing.T) {
 	_, err := config.Load([]string{"a.yaml", "missing.yaml", "dir", "", "m.yaml"}, nil)
 	want := []string{
 		": no such file or directory",
-		"a.yaml:1:23: bogus: unknown field (known are grant, hosts, kind, limits, model, name, prompt, toolGroups)",
+		"a.yaml:1:23: bogus: unknown field (known are grant, hosts, kind, limits, model, name, pattern, prompt, server, toolGated, toolGroups)",
 		"dir: the directory holds no *.yaml or *.yml file",
 		`m.yaml:1:44: file: "dir": is not a regular file (a file is named relative to its document)`,
 		`m.yaml:3:44: file: "gone.js": no such file or directory (a file is named relative to its document)`,

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/hosts"
@@ -15,6 +17,10 @@ type Role struct {
 	Grant      Groups // what its agents may put into roles they make
 	Limits     Limits
 	Hosts      *hosts.Rule // what its agents' requests may reach; nil adds no bound
+	Pattern    string      // react, plan, or "" for react
+	ToolGated  bool        // its agents answer from their tools alone
+	Server     string      // a module; its agents are confined to the tools it brings; "" is no bound
+	ServerPos  Pos         // whether there is such a module the caller knows
 	Pos        Pos
 }
 
@@ -32,10 +38,33 @@ func readRole(it item) {
 		field{"grant", groups(&role.Grant)},
 		field{"limits", limitFields(&role.Limits)},
 		field{"hosts", hostRule(&role.Hosts)},
-		later("toolGated"),
-		later("server"),
+		field{"toolGated", truth(&role.ToolGated)},
+		field{"server", server(&role)},
 		later("approval"),
-		later("pattern"),
+		field{"pattern", oneOf(&role.Pattern, "react", "plan")},
 	)
 	it.doc.config.Roles = append(it.doc.config.Roles, role)
+}
+
+// server reads which module a role is confined to.
+func server(role *Role) func(value) {
+	return func(v value) {
+		if name, ok := v.filled(); ok {
+			role.Server, role.ServerPos = name, v.pos
+		}
+	}
+}
+
+// oneOf reads one of some words.
+func oneOf(to *string, words ...string) func(value) {
+	return func(v value) {
+		word, ok := v.filled()
+		switch {
+		case !ok:
+		case !slices.Contains(words, word):
+			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(word, words), listing("there are ", words)))
+		default:
+			*to = word
+		}
+	}
 }

@@ -110,6 +110,31 @@ func (s *Seat) Names() []string { return s.in(s.view()).Names() }
 // Wire gives Visible serialised by tool.Wire. Callers must not change it.
 func (s *Seat) Wire() []byte { return s.in(s.view()).Wire() }
 
+// After gives the Seat as it will be when a call of a tool it sees has
+// succeeded: in the state that the tool leads to.
+func (s *Seat) After(name string) *Seat {
+	next := &Seat{Principal: s.Principal, State: s.State, slot: s.slot, groups: s.groups}
+	for _, d := range s.Visible() {
+		if d.Name == name && d.State != "" {
+			next.State = d.State
+		}
+	}
+	return next
+}
+
+// Offer is what a principal sees at one moment.
+type Offer struct {
+	Names []string // of the tools, in order; do not change
+	Wire  []byte   // the same, serialised by tool.Wire; do not change
+	Gated bool     // it answers from these tools alone
+}
+
+// Offer gives what the principal sees now, all of it from one View.
+func (s *Seat) Offer() Offer {
+	shelf := s.in(s.view())
+	return Offer{shelf.Names(), shelf.Wire(), shelf.View().Gated()}
+}
+
 // view gives the View in force.
 func (s *Seat) view() *toolgroups.View {
 	if s.slot == nil {
@@ -160,11 +185,16 @@ func (d Decision) Code() errcode.Code {
 	switch {
 	case d.Allowed():
 		return ""
-	case d.handle == nil:
+	case d.handle == nil && !d.Gated():
 		return errcode.UnknownTool
 	}
 	return errcode.ToolNotAvailable
 }
+
+// Gated says whether the decision is about somebody who answers from tools
+// alone (seed 004). To such a one every denial is the same, whether the tool
+// is another's, nobody's, or not for this workflow state.
+func (d Decision) Gated() bool { return d.ruling != nil && d.ruling.Gated }
 
 // Group gives the group that owns the tool, "" when there is no such tool.
 func (d Decision) Group() toolgroups.GroupID {
@@ -179,6 +209,8 @@ func (d Decision) Reason() string {
 	switch {
 	case d.Allowed():
 		return "tool " + d.Tool + " is available through group " + string(d.Group())
+	case d.Gated():
+		return "Access denied. This agent is not authorized to use the " + d.Tool + " tool."
 	case d.handle == nil:
 		return "there is no tool " + d.Tool
 	case d.Rule() == toolgroups.WrongState:

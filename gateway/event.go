@@ -16,9 +16,14 @@ import (
 )
 
 // taskEvents streams the public events of a task, up to its result: one a
-// line, or as server-sent events. With follow it waits for those to come.
+// line, or as server-sent events. With follow it waits for those to come; with
+// deltas too it shows in between what models are saying.
 func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	follow, err := flag(r, "follow")
+	if err != nil {
+		return err
+	}
+	deltas, err := flag(r, "deltas")
 	if err != nil {
 		return err
 	}
@@ -37,7 +42,11 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if follow && !ended { // the peer learns that it is connected before the first event
 		s.open()
 	}
-	events := a.rt.Store().Follow(ctx, max(after, task.FirstSeq), follow && !ended)
+	after = max(after, task.FirstSeq)
+	events := a.rt.Store().Follow(ctx, after, follow && !ended)
+	if deltas && follow && !ended {
+		events = a.rt.Watch(ctx, task.ID, after)
+	}
 	if err := s.sendAll(task.ID, events); err != nil {
 		return a.cutOff(s, err)
 	}
@@ -142,7 +151,10 @@ func (s *stream) send(e journal.Event) error {
 	}
 	s.open()
 	form := "%[2]s\n"
-	if s.sse {
+	switch {
+	case s.sse && e.Seq == 0: // it is kept nowhere and cannot be gone back to
+		form = "data: %[2]s\n\n"
+	case s.sse:
 		form = "id: %[1]d\ndata: %[2]s\n\n"
 	}
 	if _, err := fmt.Fprintf(s.w, form, e.Seq, text); err != nil {

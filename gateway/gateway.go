@@ -6,10 +6,11 @@
 //	err = gateway.Serve(ctx, listener, handler)
 //
 // Whoever reaches the handler is the operator: the socket is open to its
-// owner alone. Every answer is JSON, every refusal {"error": {"code",
-// "message", "details"}} with the status that statuses in error.go gives the
-// code. Lists are {"items", "next"}, sorted and paged. The package decides no
-// permission (org, gate), runs no agent (runtime) and stores nothing.
+// owner alone. Every answer but that of /metrics is JSON, every refusal
+// {"error": {"code", "message", "details"}} with the status that statuses in
+// error.go gives the code. Lists are {"items", "next"}, sorted and paged. The
+// package decides no permission (org, gate), runs no agent (runtime) and
+// stores nothing.
 package gateway
 
 import (
@@ -30,6 +31,9 @@ type Config struct {
 	Runtime *runtime.Runtime
 	Log     *slog.Logger // nil discards
 	Version string       // shown by /healthz
+
+	Metrics http.Handler       // answers /metrics; nil says that there is none
+	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
 }
 
 // api answers requests about one runtime.
@@ -37,6 +41,8 @@ type api struct {
 	rt      *runtime.Runtime
 	log     *slog.Logger
 	version string
+	metrics http.Handler
+	refused func(errcode.Code)
 }
 
 // operator is who everybody that reaches the API is.
@@ -51,7 +57,10 @@ func New(config Config) (http.Handler, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &api{rt: config.Runtime, log: config.Log, version: config.Version}
+	if config.Refused == nil {
+		config.Refused = func(errcode.Code) {}
+	}
+	a := &api{rt: config.Runtime, log: config.Log, version: config.Version, metrics: config.Metrics, refused: config.Refused}
 	return a.guarded(a.mux()), nil
 }
 
@@ -73,6 +82,7 @@ func (a *api) routes() []route {
 	return []route{
 		{"GET", "/healthz", "", answer(a.health)},
 		{"GET", "/readyz", "", answer(a.ready)},
+		{"GET", "/metrics", "", a.showMetrics},
 
 		{"GET", "/api/v1/tasks", paged + "status", answer(a.listTasks)},
 		{"GET", "/api/v1/tasks/{id}", "", answer(a.showTask)},
@@ -144,6 +154,7 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 func (a *api) handle(serve endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := serve(w, r); err != nil {
+			a.refused(errcode.Of(err))
 			a.refuse(w, r, err)
 		}
 	})

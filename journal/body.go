@@ -58,6 +58,15 @@ type ModelAnswered struct {
 	Answer model.Answer `json:"answer"`
 }
 
+// ModelDelta: a piece of an answer that is coming. It is shown to who watches
+// at that moment and never stored.
+type ModelDelta struct {
+	Text  string `json:"text,omitempty"`
+	Tool  string `json:"tool,omitempty"`  // a call of this tool begins
+	Args  string `json:"args,omitempty"`  // a piece of that call's arguments
+	Again bool   `json:"again,omitempty"` // the answer is begun anew: what came so far is void
+}
+
 // ToolCall: a call was decided; if it was allowed, it has started.
 type ToolCall struct {
 	Call     identity.CallID `json:"call"`
@@ -130,6 +139,7 @@ type ContextCompressed struct {
 	Call    identity.CallID `json:"call,omitempty"` // that asked for it
 	Summary string          `json:"summary"`
 	Items   int             `json:"items"`
+	Usage   model.Usage     `json:"usage,omitzero"` // of the request for the summary, when the runtime made it
 }
 
 // Failed: an agent's turn ended in an error. Messages after the first Read
@@ -155,6 +165,7 @@ func (AgentTerminated) Type() Type   { return "agent_terminated" }
 func (MessageSent) Type() Type       { return "message" }
 func (MessageTaken) Type() Type      { return "message_taken" }
 func (ModelAnswered) Type() Type     { return "model_answered" }
+func (ModelDelta) Type() Type        { return "model_delta" }
 func (ToolCall) Type() Type          { return "tool_call" }
 func (ToolResult) Type() Type        { return "tool_result" }
 func (ToolError) Type() Type         { return "tool_error" }
@@ -172,6 +183,7 @@ func (AgentTerminated) body()   {}
 func (MessageSent) body()       {}
 func (MessageTaken) body()      {}
 func (ModelAnswered) body()     {}
+func (ModelDelta) body()        {}
 func (ToolCall) body()          {}
 func (ToolResult) body()        {}
 func (ToolError) body()         {}
@@ -201,7 +213,7 @@ func decodeBody(t Type, data []byte) (Body, error) {
 
 var decoders = []func(Type, []byte) (Body, error){
 	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
-	decoder[MessageTaken], decoder[ModelAnswered], decoder[ToolCall], decoder[ToolResult],
+	decoder[MessageTaken], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[Failed], decoder[Result],
 }

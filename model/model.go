@@ -118,7 +118,14 @@ const (
 	Continue Finish = "continue" // Text goes to the user; ask again at once
 	Wait     Finish = "wait"     // nothing to say: ask again when a message has come
 	End      Finish = "end"      // the turn is over; Text or Value is its outcome
+	Planned  Finish = "planned"  // of the runtime alone: Plan is what is to be done, or Fault why there is none; ask again
 )
+
+// Step is one step of a plan.
+type Step struct {
+	Tool string `json:"tool"`
+	Why  string `json:"why,omitempty"`
+}
 
 // Answer is what a model says at one step. Providers set all fields but
 // those of "As recorded", which the runtime fills in.
@@ -140,6 +147,8 @@ type Answer struct {
 	// As recorded: what the step that gave this answer saw.
 	Tools []string `json:"tools,omitzero"` // nil when the same as with the answer before
 	State string   `json:"state,omitempty"`
+	Plan  []Step   `json:"plan,omitempty"`  // of Finish Planned
+	Fault string   `json:"fault,omitempty"` // why the answer is no plan, or broke the one there was
 }
 
 // Stop says what ended an answer before its time.
@@ -165,6 +174,8 @@ type Usage struct {
 	Cached int   `json:"cached,omitempty"` // of Input, what the provider had already
 	Output int   `json:"output,omitempty"` // reasoning too
 	Cost   Money `json:"costNano,omitempty"`
+
+	Estimated bool `json:"estimated,omitempty"` // the provider counted nothing
 }
 
 // Money is an amount in billionths of the currency prices are written in.

@@ -54,8 +54,9 @@ type Validator interface {
 	Validate() error
 }
 
-// Owner is who owns the groups of the module of this name.
-func Owner(name string) toolgroups.Owner { return toolgroups.Owner("module:" + name) }
+// Owner is who owns the groups of the module of this name: the server that a
+// role is confined to by it.
+func Owner(name string) toolgroups.Owner { return toolgroups.Server(name) }
 
 // reservedNames would read like one who is no module.
 var reservedNames = [...]string{"builtin", "config", "operator", "root"}

@@ -21,8 +21,21 @@ type maker struct {
 // limit lets nothing through.
 type limit struct {
 	toolgroups.Binding
-	Hosts hosts.Rule
-	rule  string
+	Hosts  hosts.Rule
+	gated  bool // whom it bounds answers from tools alone
+	rule   string
+	server string // the words for what Only keeps away
+}
+
+// keeps says why a tool does not pass; "" when it does.
+func (l limit) keeps(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
+	switch {
+	case s.Reaches(l.Binding, h):
+		return ""
+	case l.Only != "" && h.Owner != l.Only:
+		return l.server
+	}
+	return l.rule
 }
 
 // maker says in whose name a principal gives.
@@ -85,8 +98,9 @@ func (o *Org) role(id identity.RoleID) (*Role, bool) {
 	return r, ok
 }
 
-// nothing is the ceiling of those whose maker, parent or task is gone or unknown.
-func nothing(why string) limit { return limit{rule: why} }
+// nothing is the ceiling of those whose role, maker, parent or task is not
+// known. It may have been gated, so it is.
+func nothing(why string) limit { return limit{gated: true, rule: why} }
 
 // ceiling lists what the makers of a role may grant, recursively: a role is
 // never worth more than its makers are now.
@@ -102,7 +116,7 @@ func ceiling(find lookup, r *Role) []limit {
 		}
 		seen[by] = true
 		maker, ok := find(identity.RoleID(by))
-		if !ok || maker.Status != Active {
+		if !ok {
 			return append(bounds, nothing("the role that made role "+r.Name+" is gone"))
 		}
 		bounds = append(bounds, maker.grant("what role "+maker.Name+", its maker, may grant"))

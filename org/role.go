@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -50,12 +52,24 @@ type Role struct {
 	Revision      uint64                                  `json:"revision"`
 	Limits        Limits                                  `json:"limits,omitzero"`
 	Hosts         *hosts.Rule                             `json:"hosts,omitempty"` // what its agents' requests may reach; nil, as in a record without it, adds no bound to those of its makers
+	Pattern       Pattern                                 `json:"pattern,omitempty"`
+	ToolGated     bool                                    `json:"toolGated,omitempty"`
+	Server        string                                  `json:"server,omitempty"` // confines its agents, and whom they make, to the tools this server brought
 }
 
 // Limits bound what an agent of a role may use up; zero is the default.
 type Limits struct {
 	Rounds int `json:"rounds,omitempty"` // model answers with calls in one turn
 }
+
+// Pattern is how an agent works. Any but Plan is to call tools as it goes.
+type Pattern string
+
+// The patterns of seed 000's agents.
+const (
+	React Pattern = "react"
+	Plan  Pattern = "plan" // first what to call, in order; then that
+)
 
 // ServiceID names a model; "" is the organization's default and null in JSON.
 type ServiceID string
@@ -69,7 +83,8 @@ func (s ServiceID) MarshalJSON() ([]byte, error) {
 }
 
 // RoleSpec asks for a role. Nil Use and Grant are left out: see CreateRole.
-// Nil Hosts bound nothing; in an update they stay, and hosts.Any clears them.
+// Nil Hosts, ToolGated and Server bound nothing; in an update they stay, and
+// hosts.Any, false and "" clear them.
 type RoleSpec struct {
 	Name   string
 	Prompt string
@@ -78,6 +93,10 @@ type RoleSpec struct {
 	Grant  *toolgroups.Set
 	Limits Limits
 	Hosts  *hosts.Rule
+
+	Pattern   Pattern // "" is React; in an update it stays
+	ToolGated *bool
+	Server    *string
 }
 
 // Role gives a role by id, deleted ones too.
@@ -150,8 +169,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 
 // UpdateRole changes what of spec is set and says who gains or loses which
 // tools. With dryRun nothing changes. Name and Prompt are changed when not
-// empty; the configuration leaves out Prompt, Model, Limits and Hosts to empty
-// them.
+// empty; the configuration leaves out Prompt, Model, Limits, Hosts, ToolGated
+// and Server to empty them.
 //
 // Errors: RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
 // Conflict for a role that the configuration makes.
@@ -205,7 +224,7 @@ func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, make
 
 // revise gives old changed by spec.
 func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
-	merged := RoleSpec{Name: old.Name, Prompt: old.Prompt, Model: string(old.Model), Use: &old.Use, Grant: &old.Grant, Limits: old.Limits, Hosts: old.Hosts}
+	merged := RoleSpec{Name: old.Name, Prompt: old.Prompt, Model: string(old.Model), Use: &old.Use, Grant: &old.Grant, Limits: old.Limits, Hosts: old.Hosts, Pattern: old.Pattern, ToolGated: &old.ToolGated, Server: &old.Server}
 	if spec.Name != "" {
 		merged.Name = spec.Name
 	}
@@ -227,8 +246,18 @@ func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
 	if spec.Hosts != nil {
 		merged.Hosts = spec.Hosts
 	}
+	if spec.Pattern != "" {
+		merged.Pattern = spec.Pattern
+	}
+	if spec.ToolGated != nil {
+		merged.ToolGated = spec.ToolGated
+	}
+	if spec.Server != nil {
+		merged.Server = spec.Server
+	}
 	if maker.name == ByConfig { // says all there is: what it leaves out is gone
 		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
+		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server
 	}
 	next, err := o.newRole(maker, old.ID, merged)
 	if err != nil {
@@ -292,6 +321,12 @@ func (o *Org) newRole(maker maker, id identity.RoleID, spec RoleSpec) (*Role, er
 	if err := CheckRoleName(spec.Name); err != nil {
 		return nil, err
 	}
+	if spec.Pattern != "" && spec.Pattern != React && spec.Pattern != Plan {
+		return nil, errcode.New(errcode.InvalidRole, "role %q: pattern %q is unknown; there are react and plan", spec.Name, spec.Pattern)
+	}
+	if err := checkServer(spec); err != nil {
+		return nil, err
+	}
 	use, grant := o.rights(maker, spec)
 	for _, id := range append(use.IDs(), grant.IDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
@@ -304,7 +339,7 @@ func (o *Org) newRole(maker maker, id identity.RoleID, spec RoleSpec) (*Role, er
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
 	return &Role{
-		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: bound(spec.Hosts),
+		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: bound(spec.Hosts), Pattern: spec.Pattern, ToolGated: given(spec.ToolGated), Server: given(spec.Server),
 		CreatedBy: maker.name, CreatedByRole: maker.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}, nil
@@ -333,22 +368,56 @@ func (o *Org) rights(maker maker, spec RoleSpec) (use, grant toolgroups.Set) {
 func (r *Role) same(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
+		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server &&
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
 }
 
 // Is says whether a role is what a complete specification asks for.
 func (r *Role) Is(s RoleSpec) bool {
 	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(hostsOf(s.Hosts)) &&
+		r.Pattern == s.Pattern && r.ToolGated == given(s.ToolGated) && r.Server == given(s.Server) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }
 
 // use is what a role's agents may use, as a limit.
-func (r *Role) use(rule string) limit {
-	return limit{toolgroups.Binding{Set: r.Use, Owners: r.GroupOwners}, r.hosts(), rule}
-}
+func (r *Role) use(rule string) limit { return r.limit(r.Use, rule) }
 
 // grant is what a role's agents may give, as a limit: nobody they make reaches
-// a host that they may not reach themselves.
-func (r *Role) grant(rule string) limit {
-	return limit{toolgroups.Binding{Set: r.Grant, Owners: r.GroupOwners}, r.hosts(), rule}
+// a host or a server that they may not reach themselves, or is free to answer
+// from elsewhere than tools when they are not.
+func (r *Role) grant(rule string) limit { return r.limit(r.Grant, rule) }
+
+// limit bounds by a set of a role's. A role that is no longer there lets
+// nothing through, and gates whom it gated.
+func (r *Role) limit(set toolgroups.Set, rule string) limit {
+	if r.Status != Active {
+		return limit{gated: r.ToolGated, rule: "role " + r.Name + " is gone"}
+	}
+	l := limit{
+		Binding: toolgroups.Binding{Set: set, Owners: r.GroupOwners},
+		Hosts:   r.hosts(), gated: r.ToolGated, rule: rule,
+	}
+	if r.Server != "" {
+		l.Only, l.server = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name
+	}
+	return l
+}
+
+// checkServer refuses a server that cannot be.
+func checkServer(spec RoleSpec) error {
+	if spec.Server == nil || *spec.Server == "" {
+		return nil
+	}
+	if err := tool.CheckName(*spec.Server); err != nil {
+		return errcode.New(errcode.InvalidRole, "role %q: server: %s", spec.Name, strings.TrimPrefix(err.Error(), "tool "))
+	}
+	return nil
+}
+
+// given gives what may have been left out.
+func given[T any](v *T) (value T) {
+	if v != nil {
+		value = *v
+	}
+	return value
 }

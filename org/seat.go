@@ -50,5 +50,5 @@ func (o *Org) AgentRule(id identity.AgentID, h *toolgroups.Handle) string {
 }
 
 func (o *Org) peek(id identity.RoleID, groups toolgroups.Set) *slot {
-	return &slot{role: id, root: id == RootRole, bounds: []limit{{o.bind(groups), hosts.Any(), "the groups asked for"}}}
+	return &slot{role: id, root: id == RootRole, bounds: []limit{{Binding: o.bind(groups), Hosts: hosts.Any(), rule: "the groups asked for"}}}
 }

@@ -96,7 +96,7 @@ func (s *slot) rights(find lookup) (use limit, limits []limit) {
 		}, rule: "root uses org_management alone"}, nil
 	}
 	role, ok := find(s.role)
-	if !ok || role.Status != Active {
+	if !ok {
 		return nothing("the role is gone"), nil
 	}
 	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.above(find)...)
@@ -111,7 +111,7 @@ func (s *slot) grants(find lookup) []limit {
 		return s.top(find)
 	}
 	role, ok := find(s.role)
-	if !ok || role.Status != Active {
+	if !ok {
 		return []limit{nothing("the role " + string(s.role) + " is gone")}
 	}
 	own := role.grant("what role " + role.Name + " may grant")
@@ -132,7 +132,7 @@ func (s *slot) top(find lookup) []limit {
 		return s.bounds
 	}
 	role, ok := find(s.caller)
-	if !ok || role.Status != Active {
+	if !ok {
 		return []limit{nothing("the role of the task's caller is gone")}
 	}
 	now := role.use("what the role " + role.Name + " of the task's caller may use")
@@ -141,11 +141,15 @@ func (s *slot) top(find lookup) []limit {
 
 func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
 	use, limits := s.rights(find)
-	bindings := make([]toolgroups.Binding, len(limits))
+	gated, bindings := use.gated, make([]toolgroups.Binding, len(limits))
 	for i, l := range limits {
-		bindings[i] = l.Binding
+		gated, bindings[i] = gated || l.gated, l.Binding
 	}
-	return snapshot.Compile(use.Binding, bindings...)
+	view := snapshot.Compile(use.Binding, bindings...)
+	if gated {
+		view.SetGated()
+	}
+	return view
 }
 
 // rule names the first rule that keeps a tool from a slot's agents; "" when
@@ -153,8 +157,8 @@ func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.V
 func (s *slot) rule(snapshot *toolgroups.Snapshot, find lookup, h *toolgroups.Handle) string {
 	use, limits := s.rights(find)
 	for _, l := range append([]limit{use}, limits...) {
-		if !snapshot.Reaches(l.Binding, h) {
-			return l.rule
+		if why := l.keeps(snapshot, h); why != "" {
+			return why
 		}
 	}
 	return ""

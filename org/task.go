@@ -82,14 +82,14 @@ func (t *Task) whole() bool {
 // bounds lists what limits the task; all groups are no limit.
 func (t *Task) bounds() []limit {
 	var list []limit
-	if !t.Ceiling.Set.IsAll() {
-		list = append(list, limit{t.Ceiling, hosts.Any(), "what the task's caller may use"})
+	if !t.Ceiling.IsAll() {
+		list = append(list, limit{Binding: t.Ceiling, Hosts: hosts.Any(), rule: "what the task's caller may use", server: "the server of the task's caller"})
 	}
-	if !t.Groups.Set.IsAll() {
-		list = append(list, limit{t.Groups, hosts.Any(), "the groups the task is narrowed to"})
+	if !t.Groups.IsAll() {
+		list = append(list, limit{Binding: t.Groups, Hosts: hosts.Any(), rule: "the groups the task is narrowed to"})
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, limit{toolgroups.Binding{Set: toolgroups.All()}, rule, "what the task's caller may reach"})
+		list = append(list, limit{Binding: toolgroups.Binding{Set: toolgroups.All()}, Hosts: rule, rule: "what the task's caller may reach"})
 	}
 	return list
 }
@@ -137,11 +137,23 @@ func (o *Org) bound(task *Task, s TaskSpec) error {
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), rules(m.grants)
 	for _, limit := range m.grants { // the caller's own binding may be to an owner that is gone
+		confine(&task.Ceiling, limit.Only)
 		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.Owner) bool {
 			return !limit.Set.IsAll() && limit.Owners[id] != owner
 		})
 	}
 	return nil
+}
+
+// confine bounds b to an owner's tools. Of two owners at once there are none.
+func confine(b *toolgroups.Binding, only toolgroups.Owner) {
+	switch {
+	case only == "" || b.Only == only:
+	case b.Only == "":
+		b.Only = only
+	default:
+		b.Set = toolgroups.Of()
+	}
 }
 
 func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {

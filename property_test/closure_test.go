@@ -1,6 +1,7 @@
 package property_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,11 +136,11 @@ var (
 	spoilTools = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}
 	oddIDs     = ids{"*", "unknown", "ALPHA", "alpha ", " alpha", "alpha/*", "lab/*", "lab", "", "alph\u0430", "org_management", "Org_Management", "artifact", "root", "alpha,beta", "[\"*\"]"}
 	spoils     = []spec{
-		{id: "alpha", owner: "mcp:a", tools: []toolSpec{{name: "t0"}, {name: "t1"}}},
-		{id: "Alpha", owner: "mcp:b", tools: []toolSpec{{name: "t2"}}},
-		{id: "beta", owner: "mcp:b", tools: []toolSpec{{name: "t3"}}},
-		{id: "gamma", owner: "mcp:a", tools: []toolSpec{{name: "t4"}}},
-		{id: "lab/one", owner: "mcp:b", tools: []toolSpec{{name: "t5"}}},
+		{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1"}}},
+		{id: "Alpha", owner: "module:b", tools: []toolSpec{{name: "t2"}}},
+		{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3"}}},
+		{id: "gamma", owner: "module:a", tools: []toolSpec{{name: "t4"}}},
+		{id: "lab/one", owner: "module:b", tools: []toolSpec{{name: "t5"}}},
 		{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t6"}}},
 		{id: "kit", owner: toolgroups.Config, refs: []string{"t0", "t3", "create_role"}},
 	}
@@ -293,6 +294,10 @@ func (s *scene) judgeDeeds(p *person, name string, out *gate.Admission, done []d
 	if code := out.Code(); may && (code == errcode.ToolNotAvailable || code == errcode.UnknownTool) {
 		return breached(sees, "agent %s of role %q called %s, which it may: %s", p.id, p.role, name, code)
 	}
+	if why := out.Result.JSON(); !may && s.law.gated(p) && out.Code() != errcode.InvalidArguments && !bytes.Contains(why, mustJSON(
+		"Access denied. This agent is not authorized to use the "+name+" tool.")) {
+		return breached(told, "tool-gated agent %s of role %q called %s and was told %s", p.id, p.role, name, why)
+	}
 	for _, d := range done {
 		home := s.groups.naive.home(name)
 		if !may || d.by != identity.ByAgent(p.id) || d.tool != name || home == nil || d.owner != home.owner {
@@ -355,7 +360,9 @@ func newPlot(t *tape, s *scene) (*plot, error) {
 	}
 	if s.gullible {
 		use := toolgroups.Of(append(someOf(t, 4, spoilIDs), toolgroups.OrgManagement)...)
-		weak, err := s.CreateRole(context.Background(), call(operator), org.RoleSpec{Name: s.name(), Use: &use})
+		spec := org.RoleSpec{Name: s.name(), Use: &use}
+		new(role).bound(t, &spec)
+		weak, err := s.CreateRole(context.Background(), call(operator), spec)
 		if err != nil {
 			return nil, err
 		}
@@ -546,7 +553,7 @@ func (p *plot) scheme(t *tape, who identity.AgentID) (name, args string) {
 	if may := slices.DeleteFunc(slices.Clone(spoilTools), func(name string) bool { return !p.law.may(p.law.agents[who], name) }); len(may) > 0 && t.chance(2) {
 		return oneOf(t, may), `{}`
 	}
-	return oneOf(t, append(slices.Clone(spoilTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "mcp:a__t0")), `{}`
+	return oneOf(t, append(slices.Clone(spoilTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")), `{}`
 }
 
 // roleArgs asks for a role, more often than not for one that may be had.
@@ -709,7 +716,9 @@ func (p *plot) meanwhile(t *tape) error {
 		return p.elsewhere(t)
 	case 9:
 		use, grant := toolgroups.Of(someOf(t, 4, spoilIDs)...), toolgroups.Of(someOf(t, 4, spoilIDs)...)
-		_, _ = p.CreateRole(context.Background(), call(operator), org.RoleSpec{Name: p.name(), Use: &use, Grant: &grant})
+		spec := org.RoleSpec{Name: p.name(), Use: &use, Grant: &grant}
+		new(role).bound(t, &spec)
+		_, _ = p.CreateRole(context.Background(), call(operator), spec)
 	}
 	p.learn()
 	return nil
@@ -737,7 +746,9 @@ func (p *plot) revise(t *tape) {
 			sets[i] = &set
 		}
 	}
-	_, _, _ = p.UpdateRole(operator, id, org.RoleSpec{Use: sets[0], Grant: sets[1]}, false)
+	spec := org.RoleSpec{Use: sets[0], Grant: sets[1]}
+	new(role).bound(t, &spec)
+	_, _, _ = p.UpdateRole(operator, id, spec, false)
 }
 
 // regroup has an owner bring or take away a group; now and then it is not its own.

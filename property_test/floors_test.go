@@ -25,7 +25,7 @@ var floors = map[string]int{
 	"tool": 1, "config": 1, "internal/js": 1,
 	"toolgroups": 2, "model": 2,
 	"org": 3, "journal": 3, "audit": 3,
-	"builtin": 4, "modules": 4, "persist": 4,
+	"builtin": 4, "modules": 4, "persist": 4, "metrics": 4,
 	"gate":         5,
 	"runtime":      6,
 	"gateway":      7,

@@ -53,11 +53,12 @@ func (s *staff) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]spec, er
 func newCourt(staff *staff) (*world, error) {
 	w := &world{desk: newDesk()}
 	w.oracle = newOracle(&w.desk.naive)
-	rt, err := newRuntime(newMemory(), w.desk.Manager, newBrain())
+	b := newBrain()
+	rt, err := newRuntime(newMemory(), w.desk.Manager, b)
 	if err != nil {
 		return nil, err
 	}
-	w.house = &house{Runtime: rt}
+	w.house = &house{Runtime: rt, brain: b}
 	if w.desk.naive.groups, err = staff.register(w.desk.Manager, rt); err != nil {
 		return w, err
 	}

@@ -39,10 +39,37 @@ type brain struct {
 	mu    sync.Mutex
 	tell  map[identity.AgentID][]model.Call // guarded by mu
 	heard map[identity.AgentID]chan []model.Result
+	first map[identity.AgentID]chan struct{} // closed when an agent is asked
+	times map[identity.AgentID]int           // that an agent was asked
 }
 
 func newBrain() *brain {
-	return &brain{tell: map[identity.AgentID][]model.Call{}, heard: map[identity.AgentID]chan []model.Result{}}
+	return &brain{
+		tell: map[identity.AgentID][]model.Call{}, heard: map[identity.AgentID]chan []model.Result{},
+		first: map[identity.AgentID]chan struct{}{}, times: map[identity.AgentID]int{},
+	}
+}
+
+// met gives what is closed when an agent is asked.
+func (b *brain) met(id identity.AgentID) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.firstOf(id)
+}
+
+// firstOf wants mu held.
+func (b *brain) firstOf(id identity.AgentID) chan struct{} {
+	if b.first[id] == nil {
+		b.first[id] = make(chan struct{})
+	}
+	return b.first[id]
+}
+
+// asked says how often an agent was asked.
+func (b *brain) asked(id identity.AgentID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.times[id]
 }
 
 // order has an agent make calls when it is next written to; the channel gets
@@ -74,6 +101,9 @@ func (b *brain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 func (b *brain) next(r model.Request) []model.Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.times[r.Self.ID]++; b.times[r.Self.ID] == 1 {
+		close(b.firstOf(r.Self.ID))
+	}
 	calls := b.tell[r.Self.ID]
 	delete(b.tell, r.Self.ID)
 	if heard := b.heard[r.Self.ID]; calls == nil && heard != nil {

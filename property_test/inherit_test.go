@@ -11,13 +11,13 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// usurp has another owner take the place of mcp:a: its group's id and a tool's name.
+// usurp has another owner take the place of module:a: its group's id and a tool's name.
 func (w *worker) usurp(t *testing.T) {
 	t.Helper()
-	if err := w.Unregister("mcp:a", "alpha"); err != nil {
+	if err := w.Unregister("module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Register("mcp:b", spec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
+	if _, err := w.Register("module:b", spec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,13 +70,13 @@ func TestAnUpdateOfThePromptLosesNoGrant(t *testing.T) {
 	w := newWorkerFor(t)
 	role, agent := w.intern(t, "alpha")
 	before := w.sees(agent)
-	if err := w.Unregister("mcp:a", "alpha"); err != nil {
+	if err := w.Unregister("module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.UpdateRole(operator, role, org.RoleSpec{Prompt: "other words"}, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Register("mcp:a", modules[0].group(nil)); err != nil {
+	if _, err := w.Register("module:a", modules[0].group(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.sees(agent); !slices.Equal(got, before) {
@@ -93,7 +93,7 @@ func TestAnotherOwnerInheritsNoReference(t *testing.T) {
 	_, agent := w.intern(t, "kit")
 	w.usurp(t)
 	if got := w.sees(agent); len(got) > 0 {
-		t.Errorf("the toolset was written for a tool of mcp:a; the agent sees %v of mcp:b", got)
+		t.Errorf("the toolset was written for a tool of module:a; the agent sees %v of module:b", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestATaskInheritsNothingForItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.sees(agent); len(got) > 0 {
-		t.Errorf("the caller's role was bound to mcp:a; the task's agent sees %v of mcp:b", got)
+		t.Errorf("the caller's role was bound to module:a; the task's agent sees %v of module:b", got)
 	}
 }
 

@@ -44,7 +44,7 @@ var revocations = []revocation{
 		_, err := w.DeleteRole(operator, w.manager, false)
 		return err
 	}, nil},
-	{"a group altogether", func(w *worker) error { return w.Unregister("mcp:a", "alpha") }, []string{"t3"}},
+	{"a group altogether", func(w *worker) error { return w.Unregister("module:a", "alpha") }, []string{"t3"}},
 }
 
 // endings are revocations after which there is no agent.

@@ -32,6 +32,8 @@ type charter struct {
 	name       string
 	use, grant gift
 	maker      identity.RoleID // "" when no role made it
+	server     string          // "" when it is confined to none
+	gated      bool
 	gone       bool
 }
 
@@ -144,7 +146,43 @@ func (l *law) may(p *person, tool string) bool {
 	if r == nil || r.gone {
 		return false
 	}
-	return l.reaches(r.use, tool) && l.allReach(append(l.above(p), l.makers(r)...), tool)
+	return l.reaches(r.use, tool) && l.allReach(append(l.above(p), l.makers(r)...), tool) && l.brought(p, tool)
+}
+
+// bounding lists every role that bounds a person: its own, its caller's, those
+// of whoever is above it, and the makers of each.
+func (l *law) bounding(p *person) []*charter {
+	roles := l.lineage(l.tasks[p.task].CallerRole)
+	for ; p != nil; p = p.parent {
+		roles = append(roles, l.lineage(p.role)...)
+	}
+	return roles
+}
+
+func (l *law) lineage(id identity.RoleID) []*charter {
+	var list []*charter
+	for r := l.roles[id]; r != nil; r = l.roles[r.maker] {
+		list = append(list, r)
+	}
+	return list
+}
+
+// brought: "`server: X` confines a role to tools whose owner is X", and so
+// whoever it makes, spawns or calls.
+func (l *law) brought(p *person, tool string) bool {
+	owner := l.groups.home(tool).owner
+	if only := l.tasks[p.task].Ceiling.Only; only != "" && only != owner {
+		return false
+	}
+	return !slices.ContainsFunc(l.bounding(p), func(r *charter) bool {
+		return r.server != "" && owner != toolgroups.Owner("module:"+r.server)
+	})
+}
+
+// gated says whether somebody answers from tools alone: "toolGated" bounds
+// whoever it makes or spawns. Root never does.
+func (l *law) gated(p *person) bool {
+	return !p.gone && !p.root && slices.ContainsFunc(l.bounding(p), func(r *charter) bool { return r.gated })
 }
 
 func (l *law) allReach(list []gift, tool string) bool {
@@ -189,6 +227,7 @@ const (
 	ended  = "ended"  // an agent was ended by who is not above it
 	wrote  = "wrote"  // a message went to who may not get it
 	sees   = "sees"   // an agent sees what it may not call, or not what it may
+	told   = "told"   // a tool-gated agent is told more than that a tool is not its own
 )
 
 // breach is something that the law forbids.
@@ -253,6 +292,8 @@ func (l *law) judgeRole(p *person, r org.Role) error {
 		return breached(forged, "role %s says that %s of role %q made it", r.ID, r.CreatedBy, r.CreatedByRole)
 	case l.named(r.Name) != nil:
 		return breached(forged, "a second role named %q", r.Name)
+	case made.server != "" || made.gated:
+		return breached(forged, "role %q is confined to %q, gated %v; agents say neither", r.Name, made.server, made.gated)
 	case !l.mayGive(p, made.use, made.grant):
 		return breached(gave, "role %q has use %s grant %s; all of %v must cover them", r.Name, r.Use, r.Grant, l.giving(p))
 	}
@@ -296,7 +337,7 @@ func (l *law) named(name string) *charter {
 }
 
 func charterOf(r org.Role) *charter {
-	c := &charter{id: r.ID, name: r.Name, use: giftOf(r.Use, r.GroupOwners), grant: giftOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active}
+	c := &charter{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: giftOf(r.Use, r.GroupOwners), grant: giftOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active}
 	if by := r.CreatedByRole; by != org.ByRoot && by != org.ByOperator {
 		c.maker = identity.RoleID(by)
 	}

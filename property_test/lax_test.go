@@ -34,6 +34,8 @@ const (
 	belowRule                    // an agent ends its own descendants alone
 	writeRule                    // an agent writes to whom it may
 	ownerRule                    // a group is meant as its owner's when it was written
+	serverRule                   // a role's server confines it and all it bounds
+	gateRule                     // a tool-gated role gates all it bounds
 )
 
 // lax is an organization with rules left out, under the real gate and the
@@ -155,9 +157,45 @@ func (x *lax) Seat(p identity.Principal) (*toolgroups.Slot, string) {
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, nil))
 	} else if r, ok := x.role(a.Role); ok {
-		slot.Publish(x.compile(x.bound(r.Use, r.GroupOwners), append(x.above(a), x.makers(r)...)))
+		view := x.compile(x.bound(r.Use, r.GroupOwners), slices.Concat(x.above(a), x.makers(r), x.servers(a)))
+		if x.gated(a) {
+			view.SetGated()
+		}
+		slot.Publish(view)
 	}
 	return slot, ""
+}
+
+// bounding lists every role that bounds an agent, with their makers.
+func (x *lax) bounding(a *org.Agent) []*org.Role {
+	roles := x.lineage(x.tasks[a.Task].CallerRole)
+	for ; a != nil; a = x.agents[a.Parent] {
+		roles = append(roles, x.lineage(a.Role)...)
+	}
+	return roles
+}
+
+func (x *lax) lineage(id identity.RoleID) []*org.Role {
+	var list []*org.Role
+	for r := x.roles[id]; r != nil; r = x.roles[identity.RoleID(r.CreatedByRole)] {
+		list = append(list, r)
+	}
+	return list
+}
+
+// servers lists what an agent is confined to.
+func (x *lax) servers(a *org.Agent) []toolgroups.Binding {
+	var list []toolgroups.Binding
+	for _, r := range x.bounding(a) {
+		if r.Server != "" && !x.without(serverRule) {
+			list = append(list, toolgroups.Binding{Set: toolgroups.All(), Only: toolgroups.Server(r.Server)})
+		}
+	}
+	return list
+}
+
+func (x *lax) gated(a *org.Agent) bool {
+	return !x.without(gateRule) && slices.ContainsFunc(x.bounding(a), func(r *org.Role) bool { return r.ToolGated })
 }
 
 func (x *lax) compile(use toolgroups.Binding, limits []toolgroups.Binding) *toolgroups.View {
@@ -206,6 +244,7 @@ func (x *lax) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (o
 		}
 	}
 	x.fill(r, spec, limits)
+	x.confine(r, spec)
 	same, _ := x.FindRole(ctx, c, spec.Name)
 	if err := org.CheckRoleName(spec.Name); err != nil || same != nil {
 		return org.Role{}, errors.Join(err, errRefused)
@@ -232,6 +271,16 @@ func (x *lax) fill(r *org.Role, spec org.RoleSpec, limits []toolgroups.Binding) 
 	}
 }
 
+// confine takes over what bounds a role beside its sets.
+func (x *lax) confine(r *org.Role, spec org.RoleSpec) {
+	if spec.Server != nil {
+		r.Server = *spec.Server
+	}
+	if spec.ToolGated != nil {
+		r.ToolGated = *spec.ToolGated
+	}
+}
+
 // write puts a role in force, bound to the owners there are.
 func (x *lax) write(r *org.Role) org.Role {
 	r.GroupOwners = x.groups.Snapshot().Bind(toolgroups.Of(append(r.Use.IDs(), r.Grant.IDs()...)...)).Owners
@@ -253,6 +302,7 @@ func (x *lax) UpdateRole(_ identity.Principal, id identity.RoleID, spec org.Role
 	if spec.Grant != nil {
 		next.Grant = *spec.Grant
 	}
+	x.confine(&next, spec)
 	return x.write(&next), nil, nil
 }
 
@@ -419,6 +469,9 @@ func TestClosureFindsEachRuleSwitchedOff(t *testing.T) {
 		{"an agent ends one that is not below it", belowRule, ended, false},
 		{"an agent writes to whom it may not", writeRule, wrote, false},
 		{"another owner inherits a grant", ownerRule, ran, false},
+		{"a role acts with another server's tool", serverRule, ran, false},
+		{"a task acts with another server's tool than its caller's", serverRule, ran, true},
+		{"a tool-gated agent learns which tools there are", gateRule, told, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

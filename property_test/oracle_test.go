@@ -25,8 +25,11 @@ type bound struct {
 
 type role struct {
 	use, grant bound
+	server     string          // "" when it is confined to none
+	gated      bool            // its agents answer from tools alone
 	maker      identity.RoleID // "" when root or the operator made it
 	gone       bool            // deleted, or its record is damaged
+	lost       bool            // its record is damaged
 }
 
 type agent struct {
@@ -36,6 +39,15 @@ type agent struct {
 	narrow bound // of the task, at the top
 	state  string
 	gone   bool
+	over   bool // its task is
+}
+
+// top gives the agent that the task of a stands on.
+func (a *agent) top() *agent {
+	for a.parent != nil {
+		a = a.parent
+	}
+	return a
 }
 
 func newOracle(r *registry) *oracle {
@@ -113,7 +125,44 @@ func (o *oracle) effective(a *agent) []string {
 	if r.gone {
 		return nil
 	}
-	return both(o.tools(r.use), o.ceiling(r), o.given(a))
+	return o.from(o.servers(a), both(o.tools(r.use), o.ceiling(r), o.given(a)))
+}
+
+// chain lists the roles that bound an agent: its own, those that made it, and
+// those of the agents above.
+func (o *oracle) chain(a *agent) []*role {
+	var list []*role
+	for ; a != nil; a = a.parent {
+		for id := a.role; id != ""; id = o.roles[id].maker {
+			list = append(list, o.roles[id])
+		}
+	}
+	return list
+}
+
+// servers lists the servers an agent is confined to.
+func (o *oracle) servers(a *agent) []string {
+	var list []string
+	for _, r := range o.chain(a) {
+		if r.server != "" {
+			list = append(list, r.server)
+		}
+	}
+	return list
+}
+
+// from lists those of some tools that every one of some servers brought.
+func (o *oracle) from(servers, names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		owner := o.registry.home(name).owner
+		return slices.ContainsFunc(servers, func(server string) bool { return owner != toolgroups.Owner("module:"+server) })
+	})
+}
+
+// gated says whether an agent answers from tools alone: it or who bounds it
+// does, or may have before its record was lost. Root never does.
+func (o *oracle) gated(a *agent) bool {
+	return a.role != "" && !a.gone && slices.ContainsFunc(o.chain(a), func(r *role) bool { return r.gated || r.lost })
 }
 
 // both lists what is in all lists, in the order of the first.

@@ -32,7 +32,7 @@ func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
 			}
 		}
 		for !t.done() {
-			attacker := oneOf(t, []toolgroups.Owner{"mcp:a", "mcp:b"})
+			attacker := oneOf(t, []toolgroups.Owner{"module:a", "module:b"})
 			before := propertyOf(d.Snapshot(), attacker)
 			if err := d.attack(t, attacker); err != nil {
 				return err
@@ -135,9 +135,9 @@ type arena struct {
 var prize = spec{id: "prize", tools: []toolSpec{{name: "t9"}}}
 
 // victim owns what nobody may touch.
-var victim = spec{id: "vault", owner: "mcp:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
+var victim = spec{id: "vault", owner: "module:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
 
-var attackers = []toolgroups.Owner{"mcp:a", "mcp:b"}
+var attackers = []toolgroups.Owner{"module:a", "module:b"}
 
 func newArena(t *testing.T) *arena {
 	t.Helper()
@@ -219,7 +219,7 @@ func TestWhoRunsWhileOwnersFight(t *testing.T) {
 		fight.Go(func() { a.fight(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10**casesFlag) })
 	}
 	acted := make([]map[string]int, 3)
-	for i, who := range []toolgroups.Owner{"mcp:a", "mcp:b", ""} {
+	for i, who := range []toolgroups.Owner{"module:a", "module:b", ""} {
 		acted[i] = map[string]int{}
 		calls.Go(func() { a.callAll(t, who, acted[i], over) })
 	}
@@ -281,11 +281,11 @@ func (a *arena) checkDeed(t *testing.T, d deed) {
 func TestACallUnderWayIsNotTakenOver(t *testing.T) {
 	a := newArena(t)
 	began, release := make(chan struct{}), make(chan struct{})
-	slow := spec{id: prize.id, owner: "mcp:a", tools: prize.tools}.doers(&a.deeds)
+	slow := spec{id: prize.id, owner: "module:a", tools: prize.tools}.doers(&a.deeds)
 	slow.Tools[0] = waiting{slow.Tools[0].(doer), began, release}
-	_, err := a.Register("mcp:a", slow)
+	_, err := a.Register("module:a", slow)
 	a.must(t, err)
-	who := identity.ByAgent(a.agents["mcp:a"])
+	who := identity.ByAgent(a.agents["module:a"])
 	ended := make(chan *gate.Admission, 1)
 	go func() {
 		out, err := knock(a.Runtime, who, "t9", `{}`)
@@ -297,8 +297,8 @@ func TestACallUnderWayIsNotTakenOver(t *testing.T) {
 	if _, err := await(began); err != nil {
 		t.Fatal(err)
 	}
-	a.must(t, a.Unregister("mcp:a", prize.id))
-	a.must(t, a.register("mcp:b", prize))
+	a.must(t, a.Unregister("module:a", prize.id))
+	a.must(t, a.register("module:b", prize))
 	next, err := knock(a.Runtime, who, "t9", `{}`)
 	if a.must(t, err); next.Allowed() {
 		t.Error("the next call was let through")
@@ -307,7 +307,7 @@ func TestACallUnderWayIsNotTakenOver(t *testing.T) {
 	if out, err := await(ended); err != nil || !out.Allowed() || out.Result.IsError {
 		t.Errorf("the call under way: %+v, %v", out, err)
 	}
-	want := []deed{{"t9", "mcp:a", who}}
+	want := []deed{{"t9", "module:a", who}}
 	if got := a.deeds.read(); !slices.Equal(got, want) {
 		t.Errorf("acted: %v, want %v", got, want)
 	}

@@ -16,7 +16,7 @@ import (
 var (
 	groupIDs  = []toolgroups.GroupID{"alpha", "beta", "gamma", "delta", "lab/one", "lab/two"}
 	toolNames = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"}
-	owners    = []toolgroups.Owner{"mcp:a", "mcp:b", toolgroups.Config}
+	owners    = []toolgroups.Owner{"module:a", "module:b", toolgroups.Config}
 	states    = []string{"", "draft", "final", toolgroups.Undefined}
 	offered   = [][]string{nil, nil, nil, {"*"}, {"draft"}, {"draft", "final"}, {toolgroups.Undefined}, {}}
 	junk      = []string{"", "nowhere", "T0", "t0 ", "*", "alpha", "t\u043e0"}

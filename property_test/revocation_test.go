@@ -161,7 +161,7 @@ func newSiege(t *testing.T) *siege {
 	t.Helper()
 	s := &siege{store: &chronicle{memory: newMemory()}, model: newEager(), groups: newDesk().Manager, acted: map[identity.CallID]int{}}
 	for id, name := range map[toolgroups.GroupID]string{"alpha": "t0", "beta": "t3"} {
-		if _, err := s.groups.Register("mcp:a", s.group(id, name)); err != nil {
+		if _, err := s.groups.Register("module:a", s.group(id, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,13 +228,13 @@ func (s *siege) strike(n int) error {
 
 // blink has a group go, and come again after its agents had turns without it.
 func (s *siege) blink() error {
-	if err := s.Unregister("mcp:a", "alpha"); err != nil {
+	if err := s.Unregister("module:a", "alpha"); err != nil {
 		return err
 	}
 	after := s.store.Seq()
 	s.model.turns(2, s.workers...)
 	s.gaps = append(s.gaps, gap{after, s.store.Seq(), "t0"})
-	_, err := s.Register("mcp:a", s.group("alpha", "t0"))
+	_, err := s.Register("module:a", s.group("alpha", "t0"))
 	return err
 }
 
@@ -292,8 +292,8 @@ func (s *siege) revoke(t *testing.T, err error) {
 func (s *siege) checkOrder(t *testing.T) map[identity.CallID]bool {
 	t.Helper()
 	law := newLaw(&registry{groups: []spec{
-		{id: "alpha", owner: "mcp:a", tools: []toolSpec{{name: "t0"}}},
-		{id: "beta", owner: "mcp:a", tools: []toolSpec{{name: "t3"}}},
+		{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}}},
+		{id: "beta", owner: "module:a", tools: []toolSpec{{name: "t3"}}},
 	}})
 	started := map[identity.CallID]bool{}
 	for _, c := range s.store.told() {
@@ -346,7 +346,7 @@ func TestTheOrderOfCommitsTellsALateCall(t *testing.T) {
 	if _, err := s.store.Commit(t.Context(), &journal.Batch{Stream: s.workers[0], Events: []journal.Event{late}}); err != nil {
 		t.Fatal(err)
 	}
-	law := newLaw(&registry{groups: []spec{{id: "alpha", owner: "mcp:a", tools: []toolSpec{{name: "t0"}}}}})
+	law := newLaw(&registry{groups: []spec{{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}}}}})
 	for _, c := range s.store.told() {
 		for _, r := range c.put {
 			law.learn(r)

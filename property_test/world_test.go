@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
@@ -37,9 +38,9 @@ var builtins = []spec{
 
 // modules are there when a world begins.
 var modules = []spec{
-	{id: "alpha", owner: "mcp:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{"draft"}}, {name: "t2", moves: "draft"}}},
-	{id: "beta", owner: "mcp:b", tools: []toolSpec{{name: "t3"}, {name: "t4", states: []string{"draft", "final"}, moves: "final"}}},
-	{id: "lab/one", owner: "mcp:a", tools: []toolSpec{{name: "t5"}, {name: "t6", states: []string{toolgroups.Undefined}}}, refs: []string{"t0"}},
+	{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{"draft"}}, {name: "t2", moves: "draft"}}},
+	{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3"}, {name: "t4", states: []string{"draft", "final"}, moves: "final"}}},
+	{id: "lab/one", owner: "module:a", tools: []toolSpec{{name: "t5"}, {name: "t6", states: []string{toolgroups.Undefined}}}, refs: []string{"t0"}},
 	{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t7"}}, refs: []string{"t1", "t3", "create_role"}},
 }
 
@@ -87,6 +88,33 @@ func (w *world) reopen(between func(path string) error) error {
 		if err := w.Resume(context.Background(), id); err != nil {
 			return err
 		}
+		if err := w.opened(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// opened waits until the agent at the top of a task was asked; or, if it is
+// tool-gated and has no tool, until it was not and the task has failed.
+func (w *world) opened(id identity.TaskID) error {
+	record, _ := w.Org().Task(id)
+	top := w.oracle.agents[record.Top]
+	switch {
+	case top.over:
+		return nil
+	case !w.oracle.gated(top) || len(w.oracle.visible(top)) > 0:
+		_, err := await(w.brain.met(top.id))
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	task, err := w.Wait(ctx, id)
+	if err != nil || task.Error == nil || task.Error.Code != errcode.NoToolsAvailable {
+		return fmt.Errorf("task %s of a tool-gated agent without tools: %v, %+v", id, err, task.Error)
+	}
+	for _, a := range w.oracle.agents {
+		a.over = a.over || a.top() == top
 	}
 	return nil
 }
@@ -113,7 +141,7 @@ func (w *world) start(t *tape) error {
 	record, _ := w.Org().Task(id)
 	w.tasks = append(w.tasks, id)
 	w.add(record.Top, top)
-	return nil
+	return w.opened(id)
 }
 
 // listed gives a set as the oracle has it.
@@ -139,7 +167,7 @@ func (w *world) anyRole(t *tape) (identity.RoleID, bool) {
 
 // anyAgent chooses a living agent, half of the time a young one.
 func (w *world) anyAgent(t *tape) *agent {
-	list := w.oracle.living(w.agents)
+	list := slices.DeleteFunc(w.oracle.living(w.agents), func(a *agent) bool { return a.over })
 	if t.chance(2) {
 		list = list[max(0, len(list)-3):]
 	}
@@ -198,6 +226,9 @@ func (w *world) createRole(t *tape, maker *agent) error {
 	use, useIDs := anySet(t, limits)
 	grant, grantIDs := anySet(t, limits)
 	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(w.roles), " ", identity.Fresh()), Use: use, Grant: grant}
+	if maker == nil {
+		made.bound(t, &spec)
+	}
 	wantUse, wantGrant := complete(limits, useIDs, grantIDs)
 	got, err := w.CreateRole(context.Background(), call(by), spec)
 	if want := mayGive(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.Of(err) != errcode.InsufficientPermissions {
@@ -209,11 +240,26 @@ func (w *world) createRole(t *tape, maker *agent) error {
 	return w.note(got, made, wantUse, wantGrant)
 }
 
+// servers is what a role may be confined to; "" is none.
+var servers = []string{"", "a", "b", "nowhere"}
+
+// bound has the operator say whether a role is confined and gated, or not.
+func (r *role) bound(t *tape, spec *org.RoleSpec) {
+	if t.chance(3) {
+		r.server = oneOf(t, servers)
+		spec.Server = &r.server
+	}
+	if t.chance(3) {
+		r.gated = t.chance(2)
+		spec.ToolGated = &r.gated
+	}
+}
+
 // note adds a role that was made, if it is what it should be. The order of the
 // groups in a set that was left out is the organization's choice.
 func (w *world) note(got org.Role, made *role, use, grant ids) error {
-	if !sameIDs(listed(got.Use), use) || !sameIDs(listed(got.Grant), grant) {
-		return fmt.Errorf("the role that was made has use %s grant %s, want %v and %v", got.Use, got.Grant, use, grant)
+	if !sameIDs(listed(got.Use), use) || !sameIDs(listed(got.Grant), grant) || got.Server != made.server || got.ToolGated != made.gated {
+		return fmt.Errorf("the role that was made is %+v, want use %v grant %v server %q gated %v", got, use, grant, made.server, made.gated)
 	}
 	made.use, made.grant = w.oracle.bind(listed(got.Use)), w.oracle.bind(listed(got.Grant))
 	w.oracle.roles[got.ID] = made
@@ -235,16 +281,19 @@ func (w *world) updateRole(t *tape) error {
 		return nil
 	}
 	use, grant := toolgroups.Of(someOf(t, 7, choices)...), toolgroups.Of(someOf(t, 7, choices)...)
-	before := w.offers()
-	_, diff, err := w.UpdateRole(operator, id, org.RoleSpec{Use: &use, Grant: &grant}, false)
+	before, spec := w.offers(), org.RoleSpec{Use: &use, Grant: &grant}
 	r := w.oracle.roles[id]
+	next := *r
+	next.bound(t, &spec)
+	_, diff, err := w.UpdateRole(operator, id, spec, false)
 	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
 		return fmt.Errorf("update role %s, gone %v: %v", id, r.gone, err)
 	}
 	if r.gone {
 		return nil
 	}
-	r.use, r.grant = w.oracle.bind(listed(use)), w.oracle.bind(listed(grant))
+	next.use, next.grant = w.oracle.bind(listed(use)), w.oracle.bind(listed(grant))
+	*r = next
 	return w.checkDiff(diff, before)
 }
 
@@ -352,6 +401,9 @@ func (w *world) move(t *tape) error {
 		return nil
 	}
 	name := oneOf(t, toolNames)
+	if w.oracle.gated(a) && len(w.oracle.visible(a)) == 0 {
+		return w.mute(a)
+	}
 	heard := w.brain.order(a.id, model.Call{Name: name, Args: []byte(`{}`)})
 	if _, err := w.Send(context.Background(), call(operator), string(a.id), []byte(`"go"`), 0); err != nil {
 		return fmt.Errorf("send to agent %s: %w", a.id, err)
@@ -370,15 +422,36 @@ func (w *world) move(t *tape) error {
 	return nil
 }
 
+// mute writes to a tool-gated agent without tools: its turn fails and it is
+// not asked.
+func (w *world) mute(a *agent) error {
+	from, asked := w.store.Seq(), w.brain.asked(a.id)
+	if _, err := w.Send(context.Background(), call(operator), string(a.id), []byte(`"go"`), 0); err != nil {
+		return fmt.Errorf("send to agent %s: %w", a.id, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for e, err := range w.store.Follow(ctx, from, true) {
+		if failed, ok := e.Body.(journal.Failed); err != nil || ok && e.Agent == a.id {
+			if err != nil || failed.Code != errcode.NoToolsAvailable || w.brain.asked(a.id) != asked {
+				return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool: %v, %+v, asked %d times, want %d", a.id, err, failed, w.brain.asked(a.id), asked)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool, did not fail", a.id)
+}
+
 // damage flips a bit of a role's record on disk while nobody has it open.
 func (w *world) damage(t *tape) error {
 	id, ok := w.anyRole(t)
 	if !ok || w.oracle.roles[id].gone {
 		return w.reopen(func(string) error { return nil })
 	}
-	err := w.reopen(func(dir string) error { return flip(dir, "role\x00"+string(id), t.pick(200)) })
-	w.damaged, w.oracle.roles[id].gone = true, true
-	return err
+	return w.reopen(func(dir string) error {
+		w.damaged, w.oracle.roles[id].gone, w.oracle.roles[id].lost = true, true, true
+		return flip(dir, "role\x00"+string(id), t.pick(200))
+	})
 }
 
 func flip(dir, key string, at int) error {
@@ -428,20 +501,23 @@ func (w *world) step(t *tape) error {
 func (w *world) checkSeats() error {
 	for _, id := range w.agents {
 		a := w.oracle.agents[id]
-		if err := w.checkSeat(identity.ByAgent(id), w.oracle.visible(a)); err != nil {
+		if err := w.checkSeat(identity.ByAgent(id), w.oracle.visible(a), w.oracle.gated(a)); err != nil {
 			return fmt.Errorf("agent %s of role %q in state %q: %w", id, a.role, a.state, err)
 		}
 	}
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("u", "root")} {
-		if err := w.checkSeat(p, nil); err != nil {
+		if err := w.checkSeat(p, nil, false); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
 	return nil
 }
 
-func (w *world) checkSeat(p identity.Principal, want []string) error {
+func (w *world) checkSeat(p identity.Principal, want []string, gated bool) error {
 	seat := w.Gate().Bind(p)
+	if offer := seat.Offer(); offer.Gated != gated || !slices.Equal(offer.Names, want) {
+		return fmt.Errorf("is offered %v, gated %v; want %v, %v", offer.Names, offer.Gated, want, gated)
+	}
 	if got := definitionNames(seat.Visible()); !slices.Equal(got, want) {
 		return fmt.Errorf("sees %v, want %v", got, want)
 	}
@@ -451,7 +527,7 @@ func (w *world) checkSeat(p identity.Principal, want []string) error {
 		switch {
 		case slices.Contains(want, name):
 			code = ""
-		case w.desk.naive.home(name) != nil:
+		case gated || w.desk.naive.home(name) != nil:
 			code = errcode.ToolNotAvailable
 		}
 		if d.Allowed() != (code == "") || d.Code() != code {
@@ -487,8 +563,10 @@ func (w *world) checkCalls(a *agent) error {
 //
 //	effective(agent) = use ∩ task ∩ ceiling(makers) ∩ its parent's effective grant
 //
-// as sets of tools, less those its workflow state does not offer. Also with
-// deleted roles, unregistered groups and damaged records.
+// as sets of tools, of those servers alone that one of these roles is confined
+// to, and less those its workflow state does not offer. Also with deleted
+// roles, unregistered groups and damaged records. Who is tool-gated, or bounded
+// by a role that is or may have been, is not asked without a tool.
 func TestVisibleIsCallableInEveryState(t *testing.T) {
 	dir, n := scratch(t), 0
 	check(t, scale{choices: 400}, func(t *tape) error {

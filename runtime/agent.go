@@ -37,6 +37,8 @@ type actor struct {
 	takes []uint64        // their places in the inbox
 	idle  bool            // the last commit said that the agent rests
 
+	current *request // what the log gathers of this turn; nil when there is none
+
 	redo   map[identity.CallID]tool.Effect // calls a former process had started; guarded by Runtime.mu
 	again  bool                            // mail came meanwhile; guarded by Runtime.mu
 	cancel context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
@@ -146,6 +148,8 @@ func (a *actor) ask(ctx context.Context) error {
 		return a.call(ctx, answer)
 	case model.Continue:
 		return a.say(answer)
+	case model.Planned:
+		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
 	}
 	return a.finish(answer)
 }
@@ -159,7 +163,7 @@ func (a *actor) acceptable(answer *model.Answer) error {
 			return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q and holds calls", answer.Finish)
 		}
 		return nil
-	case model.Calls, model.Continue:
+	case model.Calls, model.Continue, model.Planned:
 	default:
 		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which is nothing known", answer.Finish)
 	}
@@ -291,6 +295,7 @@ func (a *actor) commit(b *journal.Batch) error {
 		a.state.apply(e)
 	}
 	a.taken, a.takes, a.idle = nil, nil, b.Idle
+	a.logRequest(b.Events)
 	return nil
 }
 

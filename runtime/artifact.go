@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -54,31 +55,40 @@ func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 	if !ok {
 		return "", errcode.New(errcode.AgentNotFound, "put an artifact: there is no agent %q", c.By.Agent)
 	}
+	record, put, err := rt.artifactRecords(identity.Derive(string(c.ID), "artifact"), agent, a)
+	if err != nil {
+		return "", err
+	}
+	err = rt.change(c.By, func(b *journal.Batch) error {
+		rt.blobs.named(record.Blob)
+		b.Put = put
+		return nil
+	})
+	return refPrefix + record.ID, err
+}
+
+// artifactRecords gives what is stored of an artifact.
+func (rt *Runtime) artifactRecords(id string, by org.Agent, a builtin.Artifact) (Artifact, []journal.Record, error) {
 	content := a.Data
 	if content == nil {
 		content = a.Value
 	}
 	if err := rt.checkArtifact(content, a.Meta); err != nil {
-		return "", err
+		return Artifact{}, nil, err
 	}
 	sum := sha256.Sum256(content)
 	record := Artifact{
-		ID: identity.Derive(string(c.ID), "artifact"), Type: a.Type, Meta: a.Meta,
+		ID: id, Type: a.Type, Meta: a.Meta,
 		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
-		Task: agent.Task, By: agent.ID, CreatedAt: rt.now(),
+		Task: by.Task, By: by.ID, CreatedAt: rt.now(),
 	}
 	value, err := json.Marshal(record)
 	if err != nil {
-		return "", fmt.Errorf("put artifact: %w", err)
+		return record, nil, fmt.Errorf("put artifact: %w", err)
 	}
-	err = rt.change(c.By, func(b *journal.Batch) error {
-		rt.blobs.named(record.Blob)
-		b.Put = []journal.Record{
-			{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
-		}
-		return nil
-	})
-	return refPrefix + record.ID, err
+	return record, []journal.Record{
+		{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
+	}, nil
 }
 
 func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {

@@ -22,6 +22,7 @@ type Setup struct {
 	Default    *toolgroups.Set // toolGroups of roles created without
 	Rounds     int
 	Storage    Storage
+	Budget     Budget
 	Roles      []org.RoleSpec
 	KeepRoles  bool // roles that are there stay as they are; Roles only fills in those that are missing
 }
@@ -36,6 +37,9 @@ func (rt *Runtime) Configure(s Setup) error {
 		rt.config.Rounds = s.Rounds
 	}
 	rt.config.Storage = s.Storage.or(rt.config.Storage)
+	if s.Budget != (Budget{}) {
+		rt.config.Budget = s.Budget
+	}
 	if s.Default == nil {
 		all := toolgroups.All()
 		s.Default = &all

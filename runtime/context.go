@@ -8,23 +8,31 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// contextWindow is how many tokens a conversation may have unless the model
-// says otherwise.
+// contextWindow is how many tokens a conversation may have with a model that is
+// no language model.
 const contextWindow = 128_000
 
 // ContextUsage implements builtin.Contexts: the tokens the provider counted
 // with its last answer and an estimate of what came since, or an estimate of
 // all that the model is sent.
-func (rt *Runtime) ContextUsage(_ context.Context, id identity.AgentID) (used, limit int, err error) {
+func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
 	a, err := rt.atWork(id)
 	if err != nil {
 		return 0, 0, err
 	}
-	r := a.request(rt.gate.Bind(identity.ByAgent(id)))
-	return a.state.usage.with(r), contextWindow, nil
+	t, err := a.thinker()
+	if err != nil {
+		return 0, 0, err
+	}
+	q, err := a.question(ctx, t)
+	if err != nil {
+		return 0, 0, err
+	}
+	return a.state.usage.with(q.Request), t.window, nil
 }
 
 // Compress implements builtin.Contexts. It changes what the model is sent,
@@ -117,7 +125,7 @@ type usage struct {
 
 // add takes in an item; an answer whose provider counted counts for all.
 func (u *usage) add(item model.Item) {
-	if a := item.Answer; a != nil && a.Usage.Input > 0 {
+	if a := item.Answer; a != nil && a.Usage.Input > 0 && !a.Usage.Estimated {
 		*u = usage{a.Usage.Input + max(0, a.Usage.Output), true}
 		return
 	}
@@ -139,13 +147,22 @@ func size(item model.Item) int {
 	case item.Message != nil:
 		return around + estimate(item.Message.Payload)
 	case item.Result != nil:
-		return around + estimate(item.Result.Content)
+		return around + resultSize(item.Result.Content)
 	}
 	n := estimate(item.Answer.Text) + estimate(item.Answer.Value)
 	for _, c := range item.Answer.Calls {
 		n += around + estimate(c.Name) + estimate(c.Args)
 	}
 	return n
+}
+
+// resultSize estimates a result; one that is shown as a picture is no text.
+func resultSize(content []byte) int {
+	const picture, longest = 1600, 4 << 10 // tokens, bytes that are not worth a look
+	if len(content) > longest && chat.IsImage(content) {
+		return picture
+	}
+	return estimate(content)
 }
 
 const bytesPerToken = 4

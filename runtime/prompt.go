@@ -50,8 +50,8 @@ func (a *actor) errand() string {
 }
 
 // fullness is for the prompt of an agent whose context is filling up.
-func fullness(used int, tools []string) string {
-	level := builtin.ContextLevel(used, contextWindow)
+func fullness(used, window int, tools []string) string {
+	level := builtin.ContextLevel(used, window)
 	if level == builtin.ContextNormal {
 		return ""
 	}
@@ -60,7 +60,7 @@ func fullness(used int, tools []string) string {
 		advice = "Call compress_context now, with everything you still need in the summary."
 	}
 	var p strings.Builder
-	section(&p, "Your context", fmt.Sprintf("%s: about %d of %d tokens are used. %s", level, used, contextWindow, advice))
+	section(&p, "Your context", fmt.Sprintf("%s: about %d of %d tokens are used. %s", level, used, window, advice))
 	return p.String()
 }
 

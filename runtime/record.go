@@ -27,7 +27,7 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 		b.Events = append(b.Events, r.a.event(decided(c)))
 	}
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // nothing will run: one commit is enough
-		b.Events = append(b.Events, r.outcomes(calls)...)
+		r.outcomes(b, calls)
 	}
 	b.Prepare = func(*journal.Batch) error {
 		for _, c := range calls {
@@ -41,6 +41,7 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 		return err
 	}
 	r.answer = nil
+	r.a.logDenied(calls)
 	return nil
 }
 
@@ -53,28 +54,42 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 	if context.Cause(ctx) == errClosing {
 		calls = slices.DeleteFunc(slices.Clone(calls), func(c *gate.Admission) bool { return c.Cut })
 	}
-	b := &journal.Batch{Events: r.outcomes(calls)}
+	b := &journal.Batch{}
+	r.outcomes(b, calls)
 	for _, c := range calls {
 		if c.NewState != "" && c.NewState != c.Seat.State {
-			b.Prepare = r.a.move(c.NewState)
+			before(b, r.a.move(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
 		return nil
 	}
-	return r.a.commit(b)
+	if err := r.a.commit(b); err != nil {
+		return err
+	}
+	r.a.logDone(calls)
+	return nil
 }
 
-// outcomes gives the events of what calls came to, in their order.
-func (r *recorder) outcomes(calls []*gate.Admission) []journal.Event {
-	var events []journal.Event
+// outcomes adds the events of what calls came to, in their order.
+func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	for _, c := range calls {
-		events = append(events, r.a.event(outcome(c)))
+		b.Events = append(b.Events, r.a.event(r.outcome(b, c)))
 		if c.NewState != "" && c.NewState != c.Seat.State {
-			events = append(events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState}))
+			b.Events = append(b.Events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState}))
 		}
 	}
-	return events
+}
+
+// before has do run before what a batch's Prepare does already.
+func before(b *journal.Batch, do func(*journal.Batch) error) {
+	then := b.Prepare
+	b.Prepare = func(b *journal.Batch) error {
+		if err := do(b); err != nil || then == nil {
+			return err
+		}
+		return then(b)
+	}
 }
 
 // move changes the agent's workflow state in the same commit.
@@ -104,9 +119,10 @@ func decided(c *gate.Admission) journal.ToolCall {
 	return e
 }
 
-func outcome(c *gate.Admission) journal.Body {
+func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
+	result := r.fitting(b, c, asStored(c.Result.JSON()))
 	if c.Result.IsError {
-		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: asStored(c.Result.JSON())}
+		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result}
 	}
-	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: asStored(c.Result.JSON())}
+	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: result}
 }

@@ -16,6 +16,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rolecall/rolecall/builtin"
@@ -40,11 +41,16 @@ type Config struct {
 	Workspaces string // where agents' own workspaces are made; "" is nowhere
 	Data       string // the data directory, which no task's workspace may hold; "" when there is none
 	Storage    Storage
+	Budget     Budget // of the models of each task
 
 	Console io.Writer        // where console_print writes; nil discards
 	Log     *slog.Logger     // nil discards
 	Now     func() time.Time // the seam for time; nil is time.Now
 	Fatal   func(error)      // called once when the store has stopped; nil logs
+
+	// Observe is called with each event of a commit, in order, before anybody
+	// acts on it: by many goroutines, and it must be quick. Nil is nobody.
+	Observe func(journal.Event)
 }
 
 // Runtime runs an organization. All methods are safe for concurrent use.
@@ -56,6 +62,7 @@ type Runtime struct {
 	log    *slog.Logger
 	spaces builtin.Spaces
 	blobs  blobs
+	live   live
 
 	life     context.Context // ends with Close
 	lasting  context.Context // that of what Close does not cut short
@@ -64,6 +71,9 @@ type Runtime struct {
 	fatal    sync.Once
 	began    sync.Mutex // guards advanced
 	advanced bool       // the epoch was moved by this process
+
+	requests requestLog
+	commits  atomic.Uint64 // so far
 
 	mu     sync.Mutex // guards what follows; held for no I/O
 	active map[identity.AgentID]*actor
@@ -75,12 +85,15 @@ type Runtime struct {
 type taskRun struct {
 	id      identity.TaskID
 	record  *org.Task         // as stored; nil when only the store knows it
+	spent   spending          // by its models
 	live    int               // agents at work and deliveries under way
 	delayed []journal.Message // by Due, then Seq
 	timer   *time.Timer       // for the first of delayed
 	ended   bool
 	mailed  bool // mail was sent since it came to rest
 	done    chan struct{}
+
+	introduced map[identity.AgentID]bool // tool-gated agents that were asked
 }
 
 // New loads the organization from the store. Nothing runs before Start or
@@ -169,6 +182,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	rt.observe(b.Events)
 	for _, m := range b.Post {
 		if m.Due.IsZero() {
 			rt.wake(identity.AgentID(m.To))

@@ -24,6 +24,8 @@ type state struct {
 	compact  *model.Compact
 	squeezed squeezed
 	usage    usage
+	repeated repeated
+	plan     plan
 
 	pending []model.Call                    // calls of the last answer without an outcome
 	started map[identity.CallID]tool.Effect // those of them whose intent is on record
@@ -109,8 +111,12 @@ func (s *state) answered(b journal.ModelAnswered) {
 	case model.Continue:
 		s.rounds++
 		s.news = true
+	case model.Planned:
+		s.rounds++
+		s.news = true
+		s.plan.answered(&a)
 	default: // the turn is over, unless there is mail the model has not read
-		s.rounds = 0
+		s.rounds, s.repeated, s.plan = 0, repeated{}, plan{}
 		s.news = a.Read < s.messages
 		if a.Finish == model.End {
 			s.behind = a.Read
@@ -127,6 +133,7 @@ func (s *state) start(id identity.CallID, effect tool.Effect) {
 
 func (s *state) ended(r model.Result) {
 	s.add(model.Item{Result: &r})
+	s.plan.ended(&r)
 	rest := make([]model.Call, 0, len(s.pending))
 	for _, c := range s.pending {
 		if c.ID != r.Call {
@@ -135,7 +142,9 @@ func (s *state) ended(r model.Result) {
 	}
 	s.pending = rest
 	delete(s.started, r.Call)
-	s.news = len(rest) == 0
+	if s.news = len(rest) == 0; s.news {
+		s.repeated.again(s.items)
+	}
 }
 
 // failed ends the turn: what was read is behind, open calls are dropped, which
@@ -153,7 +162,7 @@ func (s *state) failed(b journal.Failed) {
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
-	s.news, s.rounds = s.behind < s.messages, 0
+	s.news, s.rounds, s.repeated, s.plan = s.behind < s.messages, 0, repeated{}, plan{}
 }
 
 // dropped is the result of a call whose turn ended before it did.

@@ -15,26 +15,62 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 )
 
 // generate asks the agent's model and completes the answer with what the
 // record needs.
 func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
-	thinker, err := a.rt.modelOf(a.agent)
+	t, err := a.thinker()
+	if err == nil && t.language {
+		err = a.state.repeated.refused()
+	}
 	if err != nil {
 		return nil, err
 	}
-	seat := a.rt.gate.Bind(identity.ByAgent(a.agent.ID))
-	r := a.request(seat)
-	answer, err := collect(ctx, thinker, r)
+	q, err := a.fits(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	answer.State, answer.Tools = seat.State, nil
-	if !slices.Equal(r.Tools, a.state.tools) || a.state.answers == 0 {
-		answer.Tools = r.Tools
+	answer, err := a.consult(ctx, t, q.Request)
+	if t.language && errcode.Of(err) == errcode.ContextExceeded { // the provider counts otherwise than the estimate
+		if q, err = a.squeeze(ctx, t, q); err == nil {
+			answer, err = a.consult(ctx, t, q.Request)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if q.plan != nil {
+		answer = q.held(answer)
+	}
+	answer.State, answer.Tools = q.seat.State, nil
+	if !slices.Equal(q.sees, a.state.tools) || a.state.answers == 0 {
+		answer.Tools = q.sees
 	}
 	a.name(answer.Calls)
+	return answer, nil
+}
+
+// consult asks once, within the task's budget.
+func (a *actor) consult(ctx context.Context, t thinker, r model.Request) (*model.Answer, error) {
+	if !t.language {
+		return collect(ctx, t, r, nil)
+	}
+	need := a.state.usage.with(r)
+	reserved, err := a.rt.reserve(ctx, a.task, need)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := collect(ctx, t, r, a.show)
+	if err != nil {
+		reserved.release()
+		return nil, err
+	}
+	if answer.Usage.Input == 0 {
+		answer.Usage = model.Usage{Input: need, Output: size(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
+	}
+	reserved.spend(&answer.Usage)
 	return answer, nil
 }
 
@@ -98,19 +134,70 @@ func storable(doc []byte) bool {
 		json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), doc, bytes.Repeat([]byte("]"), around))))
 }
 
-func (a *actor) request(seat *gate.Seat) model.Request {
-	names := seat.Names()
-	r := model.Request{
-		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
-		System: a.rt.prompt(a.agent, names) + a.errand(),
-		Items:  slices.Clip(a.state.items), Tools: names, ToolJSON: seat.Wire(), Compact: a.state.compact,
-	}
-	r.System += fullness(a.state.usage.with(r), names)
-	return r
+// question is what the agent's model is told, and where the agent stands then.
+type question struct {
+	model.Request
+	seat *gate.Seat
+	sees []string // names of the tools; Tools may be fewer
+	plan *plan    // of an agent that works by plan, else nil
 }
 
-// collect reads a model's answer to its end. What the model breaks is its failure.
-func collect(ctx context.Context, m model.Model, r model.Request) (answer *model.Answer, err error) {
+// question is what the agent's model is told now. Errors: no_tools_available,
+// invalid_config, max_tool_rounds_exceeded.
+func (a *actor) question(ctx context.Context, t thinker) (*question, error) {
+	seat := a.rt.gate.Bind(identity.ByAgent(a.agent.ID))
+	offer := seat.Offer()
+	if err := a.operable(offer); err != nil {
+		return nil, err
+	}
+	q := &question{seat: seat, sees: offer.Names, Request: model.Request{
+		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
+		System: a.rt.prompt(a.agent, offer.Names) + a.errand() + a.state.repeated.told(),
+		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.Wire, Compact: a.state.compact,
+		Image: a.image(ctx, seat),
+	}}
+	q.System += fullness(a.state.usage.with(q.Request), t.window, offer.Names)
+	if err := a.guided(t, q); err != nil {
+		return nil, err
+	}
+	q.System += constraints(offer)
+	return q, nil
+}
+
+// guided has a question follow the agent's plan, if it works by one.
+func (a *actor) guided(t thinker, q *question) error {
+	if role, _ := a.rt.org.Role(a.agent.Role); role.Pattern != org.Plan {
+		return nil
+	}
+	if !t.language {
+		return errcode.New(errcode.InvalidConfig, "role %q works by plan, which needs a language model; its model is none", a.role)
+	}
+	p := a.state.plan.standing(q.seat)
+	q.plan = &p
+	return q.guide()
+}
+
+// image finds images among the artifacts of the agent's task, if the agent may
+// read them.
+func (a *actor) image(ctx context.Context, seat *gate.Seat) func(string) (model.Image, error) {
+	return func(ref string) (model.Image, error) {
+		if d := seat.Authorize("get_artifact"); !d.Allowed() {
+			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())
+		}
+		stored, content, err := a.rt.Artifact(ctx, ref)
+		if err == nil && stored.Task != a.agent.Task {
+			err = errcode.New(errcode.ArtifactNotFound, "this task has no artifact %q", ref)
+		}
+		if err != nil {
+			return model.Image{}, err
+		}
+		return model.Image{MediaType: stored.MediaType, Data: content}, nil
+	}
+}
+
+// collect reads a model's answer to its end and shows what comes, unless show
+// is nil. What the model breaks is its failure.
+func collect(ctx context.Context, m model.Model, r model.Request, show func(model.Delta)) (answer *model.Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			answer, err = nil, failedCall(fmt.Errorf("the model panicked: %v\n%s", p, debug.Stack()))
@@ -122,16 +209,24 @@ func collect(ctx context.Context, m model.Model, r model.Request) (answer *model
 		}
 		if delta.Answer != nil {
 			answer = delta.Answer
+		} else if show != nil {
+			show(delta)
 		}
 	}
 	switch {
 	case answer == nil:
 		return nil, errcode.New(errcode.LLMCallFailed, "the model gave no answer")
+	case answer.Finish == model.Planned:
+		return nil, errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which only the runtime says", answer.Finish)
+	case answer.Reasoning != nil && !storable(answer.Reasoning):
+		return nil, errcode.New(errcode.LLMCallFailed, "the reasoning of the model's answer is not JSON, or nested too deep")
 	case answer.Value != nil && !storable(answer.Value):
 		return nil, errcode.New(errcode.LLMCallFailed, "the value of the model's answer is not JSON, or nested too deep")
 	}
 	own := *answer
 	own.Text, own.Value = valid(own.Text), asStored(own.Value)
+	own.Plan, own.Fault = nil, "" // which the runtime finds out
+	own.Usage.Input, own.Usage.Output, own.Usage.Cost = max(0, own.Usage.Input), max(0, own.Usage.Output), max(0, own.Usage.Cost)
 	own.Calls = slices.Clone(answer.Calls)
 	return &own, nil
 }

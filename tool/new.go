@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,15 +130,16 @@ func (f *function[In, Out]) schemaOf(input []byte) *Schema {
 
 // Call implements Tool.
 func (f *function[In, Out]) Call(ctx context.Context, c Call) (Result, error) {
+	name := cmp.Or(c.Name, f.definition.Name) // it may be offered under another
 	var in In
 	if err := json.Unmarshal(c.Args, &in); err != nil {
-		return Failure(f.definition.Name, errcode.New(errcode.InvalidArguments, "arguments do not fit the tool: %v", err)), nil
+		return Failure(name, errcode.New(errcode.InvalidArguments, "arguments do not fit the tool: %v", err)), nil
 	}
 	out, err := f.fn(context.WithValue(ctx, callKey{}, c), in)
 	if err != nil {
-		return failed(ctx, f.definition.Name, err)
+		return failed(ctx, name, err)
 	}
-	return resultOf(f.definition.Name, out), nil
+	return resultOf(name, out), nil
 }
 
 // failed says whose failure an error of a tool's function is.

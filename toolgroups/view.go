@@ -13,11 +13,20 @@ const Undefined = "undefined"
 
 // Binding is a Set whose ids are bound to the owners they had when it was
 // written: a group that another owner registers later under the same id is
-// not what was meant. All needs no owners. The zero Binding lets nothing through.
+// not what was meant. All needs no owners. Only, if set, confines it to the
+// tools that this owner brought, whatever group they are reached through. The
+// zero Binding lets nothing through.
 type Binding struct {
 	Set    Set
 	Owners map[GroupID]Owner
+	Only   Owner `json:",omitempty"`
 }
+
+// IsAll says whether b lets every tool through.
+func (b Binding) IsAll() bool { return b.Set.all && b.Only == "" }
+
+// admits says whether a tool in a group of b is one that b is confined to.
+func (b Binding) admits(h *Handle) bool { return b.Only == "" || h.Owner == b.Only }
 
 // Bind binds set to the owners of s. Ids unknown to s stay unbound: inert.
 func (s *Snapshot) Bind(set Set) Binding {
@@ -70,16 +79,20 @@ func (r Rule) String() string {
 	return [...]string{"not granted", "no such tool", "wrong state", "granted"}[min(r, Granted)]
 }
 
-// Ruling is what a View rules, and when.
+// Ruling is what a View rules, and when. Of a Gated one nobody is told why a
+// tool is refused.
 type Ruling struct {
 	Rule  Rule
+	Gated bool
 	Epoch uint64
 }
 
 func newView() *View {
 	v := new(View)
 	v.other.view = v
-	v.SetEpoch(0)
+	for rule := range v.rulings {
+		v.rulings[rule].Rule = Rule(rule)
+	}
 	return v
 }
 
@@ -87,9 +100,20 @@ func newView() *View {
 // View is published.
 func (v *View) SetEpoch(epoch uint64) {
 	for rule := range v.rulings {
-		v.rulings[rule] = Ruling{Rule(rule), epoch}
+		v.rulings[rule].Epoch = epoch
 	}
 }
+
+// SetGated says that the View is of somebody who answers from tools alone
+// (seed 004); called before the View is published.
+func (v *View) SetGated() {
+	for rule := range v.rulings {
+		v.rulings[rule].Gated = true
+	}
+}
+
+// Gated says whether SetGated was called.
+func (v *View) Gated() bool { return v.rulings[Granted].Gated }
 
 // Ruling gives what v says when a rule decides: one value of v's own for each.
 func (v *View) Ruling(r Rule) *Ruling { return &v.rulings[r] }
@@ -120,7 +144,7 @@ func (s *Shelf) Judge(h *Handle) *Ruling {
 func (s *Snapshot) Compile(use Binding, limits ...Binding) *View {
 	handles := s.pick(use)
 	for _, limit := range limits {
-		if !limit.Set.all {
+		if !limit.IsAll() {
 			allowed := s.bits(limit)
 			handles = slices.DeleteFunc(handles, func(h *Handle) bool { return !allowed.has(h.index) })
 		}
@@ -236,6 +260,9 @@ func (s *Slot) Publish(v *View) { s.view.Store(v) }
 
 // Reaches says whether a binding lets a tool through, in any state.
 func (s *Snapshot) Reaches(b Binding, h *Handle) bool {
+	if !b.admits(h) {
+		return false
+	}
 	for _, g := range s.chosen(b) {
 		if slices.Contains(s.members(g), h) {
 			return true
@@ -250,7 +277,7 @@ func (s *Snapshot) pick(b Binding) []*Handle {
 	var list []*Handle
 	for _, g := range s.chosen(b) {
 		for _, h := range s.members(g) {
-			if !seen.has(h.index) {
+			if !seen.has(h.index) && b.admits(h) {
 				seen.add(h.index)
 				list = append(list, h)
 			}

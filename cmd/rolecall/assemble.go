@@ -157,6 +157,7 @@ func (h *house) revive(ctx context.Context, cfg *config.Config) error {
 func (h *house) furnish(ctx context.Context, cfg *config.Config, loaded error) error {
 	faults := h.loadModules(ctx, cfg)
 	faults = append(faults, h.groupFaults(cfg)...)
+	faults = append(faults, h.serverFaults(cfg)...)
 	faults = append(faults, h.makeModels(cfg)...)
 	h.command, h.network = cfg.Command, networkPolicy(cfg.Network)
 	return config.Join(loaded, faults...)
@@ -201,11 +202,13 @@ func setup(cfg *config.Config) runtime.Setup {
 		Default:    groupSet(cfg.Organization.DefaultToolGroups),
 		Rounds:     cfg.Organization.Limits.Rounds,
 		Storage:    storage(cfg.Organization.Limits),
+		Budget:     runtime.Budget{Tokens: cfg.Organization.Budget.Tokens, Cost: model.Money(cfg.Organization.Budget.Cost)},
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Prompt: r.Prompt, Model: r.Model,
 			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.Limits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
+			Pattern: org.Pattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server,
 		})
 	}
 	return s
@@ -254,6 +257,18 @@ func (h *house) groupFaults(cfg *config.Config) []*config.Error {
 	for _, r := range cfg.Roles {
 		check("toolGroups", r.ToolGroups)
 		check("grant", r.Grant)
+	}
+	return faults
+}
+
+// serverFaults finds servers that brought nothing: a role confined to one
+// would have no tool.
+func (h *house) serverFaults(cfg *config.Config) (faults []*config.Error) {
+	known := h.groups.Snapshot().Servers()
+	for _, r := range cfg.Roles {
+		if r.Server != "" && !slices.Contains(known, r.Server) {
+			faults = append(faults, cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" brings tools", config.Suggest(r.Server, known)))
+		}
 	}
 	return faults
 }

@@ -280,15 +280,12 @@ func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before 
 		return err
 	}
 	view := newView(c, h.screen)
-	for e, err := range h.store.Follow(ctx, task.FirstSeq, true) {
+	for e, err := range h.rt.Watch(ctx, id, task.FirstSeq) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
 		}
-		if e.Task != id || !journal.Public(e.Body) {
-			continue
-		}
 		_, ended := e.Body.(journal.Result)
-		if e.Seq <= before && !ended {
+		if e.Seq > 0 && e.Seq <= before && !ended {
 			view.learn(e)
 			continue
 		}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 )
@@ -61,7 +59,7 @@ func (d *Draft) find(key string) *draftCall {
 func (d *Draft) Check() error {
 	size := d.text.Len() + len(d.Reasoning)
 	for _, c := range d.calls {
-		size += c.args.Len()
+		size += len(c.id) + len(c.name) + c.args.Len()
 	}
 	if size > maxText || len(d.calls) > maxCalls {
 		return model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has %d bytes and %d calls; at most %d and %d are taken", size, len(d.calls), maxText, maxCalls)
@@ -72,7 +70,7 @@ func (d *Draft) Check() error {
 // Answer gives the whole answer. Tools tells offered names from real ones, and
 // may be nil; items is the conversation that was answered.
 func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
-	a := &model.Answer{Text: d.text.String(), Finish: model.End, Stop: d.Stop, Usage: d.Usage, Read: read(items)}
+	a := &model.Answer{Text: clean(d.text.String()), Finish: model.End, Stop: d.Stop, Usage: d.Usage, Read: read(items)}
 	if len(d.Reasoning) > 0 {
 		a.Reasoning, a.Provider = d.Reasoning, provider
 	}
@@ -81,7 +79,7 @@ func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model
 		if tools != nil {
 			name = tools.Real(name)
 		}
-		a.Calls = append(a.Calls, model.Call{Provider: c.id, Name: name, Args: arguments(c.args.String())})
+		a.Calls = append(a.Calls, model.Call{Provider: clean(c.id), Name: clean(name), Args: arguments(clean(c.args.String()), d.Stop != "")})
 	}
 	if len(a.Calls) > 0 {
 		a.Finish = model.Calls
@@ -89,12 +87,17 @@ func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model
 	return a
 }
 
-// arguments gives what a provider sent as JSON, quoted when it is none.
-func arguments(text string) json.RawMessage {
+// clean gives what a provider sent as text that can be recorded.
+func clean(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+
+// arguments gives what a provider sent as JSON, quoted when it is none. No
+// arguments are an empty object, but not in an answer that was cut off: there
+// they may just not have come.
+func arguments(text string, cut bool) json.RawMessage {
 	switch {
-	case strings.TrimSpace(text) == "":
+	case strings.TrimSpace(text) == "" && !cut:
 		return json.RawMessage(`{}`)
-	case !gjson.Valid(text):
+	case !Valid(text):
 		quoted, _ := json.Marshal(text) // a string always marshals
 		return quoted
 	}

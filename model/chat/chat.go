@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -60,7 +61,7 @@ type Result struct {
 // was compressed, then what the agent was sent, said and did.
 func Turns(r model.Request) []Turn {
 	items := r.Items
-	b := builder{request: r, ids: map[string]string{}}
+	b := builder{request: r, results: results(items), ids: map[string]bool{}}
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
 		b.say(Turn{Text: "Summary of the conversation until here, which you wrote yourself:\n" + c.Summary})
@@ -72,8 +73,6 @@ func Turns(r model.Request) []Turn {
 			b.say(b.message(item.Message))
 		case item.Answer != nil:
 			b.answer(item.Answer)
-		case item.Result != nil:
-			b.result(item.Result)
 		}
 	}
 	if len(b.turns) == 0 || b.turns[0].Speaker != User {
@@ -89,7 +88,19 @@ func Turns(r model.Request) []Turn {
 type builder struct {
 	request model.Request
 	turns   []Turn
-	ids     map[string]string // of calls: ours to the provider's
+	results map[identity.CallID]*model.Result
+	ids     map[string]bool // of calls, as the provider reads them
+}
+
+// results finds the results of a conversation by their calls.
+func results(items []model.Item) map[identity.CallID]*model.Result {
+	found := map[identity.CallID]*model.Result{}
+	for _, item := range items {
+		if item.Result != nil {
+			found[item.Result.Call] = item.Result
+		}
+	}
+	return found
 }
 
 // say adds a user's turn, or adds to the one before.
@@ -103,54 +114,66 @@ func (b *builder) say(t Turn) {
 	b.turns = append(b.turns, t)
 }
 
-// answer adds an assistant's turn; an answer that says nothing is none.
+// answer adds an assistant's turn and that of the results of its calls: each
+// call is followed by its result, or its provider refuses the conversation. An
+// answer that says nothing is none; a result whose call is in the summary goes
+// with it.
 func (b *builder) answer(a *model.Answer) {
 	t := Turn{Speaker: Assistant, Text: a.Text, Reasoning: a.Reasoning, Provider: a.Provider}
 	if a.Value != nil {
 		t.Text = string(a.Value)
 	}
+	outcome := Turn{Speaker: Results}
 	for _, c := range a.Calls {
-		id := string(c.ID)
-		if c.Provider != "" {
-			id = c.Provider
-		}
-		b.ids[string(c.ID)] = id
+		id := b.id(c)
 		t.Calls = append(t.Calls, asCall(id, c))
+		outcome.Results = append(outcome.Results, b.result(id, c))
 	}
 	if t.Text != "" || len(t.Calls) > 0 {
 		b.turns = append(b.turns, t)
 	}
+	if len(t.Calls) > 0 {
+		b.turns = append(b.turns, outcome)
+	}
+}
+
+// id gives a call the id its provider gave it, unless that stands for another
+// call already: some count anew with every answer.
+func (b *builder) id(c model.Call) string {
+	id := c.Provider
+	if id == "" || b.ids[id] {
+		id = string(c.ID)
+	}
+	for b.ids[id] {
+		id += "_"
+	}
+	b.ids[id] = true
+	return id
 }
 
 // asCall gives a call's arguments as an object: a provider refuses its own
 // conversation otherwise.
 func asCall(id string, c model.Call) Call {
 	call := Call{ID: id, Name: Offered(c.Name), Args: c.Args}
-	switch doc := gjson.ParseBytes(c.Args); {
-	case doc.Type == gjson.String:
-		call.Bad = doc.Str
-	case !doc.IsObject():
-		call.Bad = string(c.Args)
+	doc := gjson.ParseBytes(c.Args)
+	if doc.IsObject() && gjson.ValidBytes(c.Args) {
+		return call
 	}
-	if call.Bad != "" || len(c.Args) == 0 {
-		call.Args = json.RawMessage(`{}`)
+	call.Args, call.Bad = json.RawMessage(`{}`), string(c.Args)
+	if doc.Type == gjson.String {
+		call.Bad = doc.Str
 	}
 	return call
 }
 
-// result adds the result of a call to those of its neighbours.
-func (b *builder) result(r *model.Result) {
-	id, ok := b.ids[string(r.Call)]
-	if !ok { // its call is in the summary
-		return
+// result gives the result of a call; one that never ended says so.
+func (b *builder) result(id string, c model.Call) Result {
+	result := Result{ID: id, Name: Offered(c.Name), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
+	if r, ok := b.results[c.ID]; ok {
+		result.Text, result.Images = b.pictured(r)
+		result.IsError = r.IsError
 	}
-	text, images := b.pictured(r)
-	result := Result{ID: id, Name: Offered(r.Tool), Text: text, IsError: r.IsError, Images: images}
-	if n := len(b.turns); n == 0 || b.turns[n-1].Speaker != Results {
-		b.turns = append(b.turns, Turn{Speaker: Results})
-	}
-	last := &b.turns[len(b.turns)-1]
-	last.Results = append(last.Results, result)
+	return result
 }
 
 // message words a message: a user's as it is, any other with who sent it.

@@ -71,6 +71,12 @@ func (b *builder) pictured(r *model.Result) (string, []model.Image) {
 	return text[:content.Index] + note + text[content.Index+len(content.Raw):], []model.Image{image}
 }
 
+// IsImage says whether Turns shows a result as a picture.
+func IsImage(result []byte) bool {
+	_, images := (&builder{}).pictured(&model.Result{Content: result})
+	return len(images) > 0
+}
+
 // DataURL gives an image the way pages embed it.
 func DataURL(i model.Image) string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)

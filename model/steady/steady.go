@@ -9,7 +9,6 @@ package steady
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"math/rand/v2"
@@ -169,12 +168,12 @@ type Chain struct {
 	log    *slog.Logger
 }
 
-// NewChain makes a Chain of at least one model.
-func NewChain(log *slog.Logger, models ...model.Model) (*Chain, error) {
-	if len(models) == 0 {
-		return nil, fmt.Errorf("steady: a Chain of no model")
+// NewChain makes a Chain; log may be nil.
+func NewChain(log *slog.Logger, first model.Model, others ...model.Model) *Chain {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	return &Chain{models, log}, nil
+	return &Chain{append([]model.Model{first}, others...), log}
 }
 
 // Window implements model.Language.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ const (
 func (e *Endpoint) refused(ctx context.Context, answer *http.Response, body io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(body, maxComplaint))
 	if ctx.Err() != nil {
-		return e.broken(ctx, err)
+		return e.broken(ctx, "broke off in the middle of an answer", err)
 	}
 	return e.Complaint(answer.StatusCode, wait(answer.Header, text), text)
 }
@@ -34,8 +35,11 @@ func (e *Endpoint) refused(ctx context.Context, answer *http.Response, body io.R
 // it; also of an error that comes in the middle of a stream. after is how long
 // the provider asks to wait.
 func (e *Endpoint) Complaint(status int, after time.Duration, text []byte) *model.Trouble {
+	text = text[:min(len(text), maxComplaint)]
 	quoted := e.quote(text)
 	switch {
+	case status/100 == 3:
+		return model.Lasting(errcode.LLMCallFailed, nil, "model %q is not at its baseURL: the server points elsewhere (status %d)", e.config.Name, status)
 	case tooLong(status, text):
 		return model.Lasting(errcode.ContextExceeded, nil, "model %q takes no conversation of this length: %s", e.config.Name, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -75,26 +79,30 @@ func (e *Endpoint) quote(text []byte) string {
 	return said
 }
 
-// tooLong says whether a provider refuses a conversation for its length.
+// tooLong says whether a provider refuses a conversation for its length: by a
+// code that means nothing else, or by a refusal that talks of it.
 func tooLong(status int, text []byte) bool {
-	if status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
-		return false
-	}
 	said := strings.ToLower(string(text))
-	for _, words := range [...]string{
-		"context_length_exceeded", "maximum context length", "context length", "context window",
-		"prompt is too long", "exceed_context_size", "exceeds the available context", "exceeds the maximum number of tokens", "request_too_large",
-	} {
-		if strings.Contains(said, words) {
-			return true
-		}
+	if contains(said, "context_length_exceeded", "exceed_context_size") {
+		return true
 	}
-	return status == http.StatusRequestEntityTooLarge
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		return true
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return contains(said, "maximum context length", "maximum prompt length", "context length", "context window", "context size",
+			"prompt is too long", "input is too long", "exceeds the maximum number of tokens", "request_too_large")
+	}
+	return false
+}
+
+func contains(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // exhausted says whether an account is empty, which waiting does not mend.
 func exhausted(text []byte) bool {
-	return strings.Contains(string(text), "insufficient_quota") || strings.Contains(string(text), "credit balance is too low")
+	return contains(string(text), "insufficient_quota", "credit balance is too low")
 }
 
 // wait reads how long a provider asks to wait: the headers Retry-After-Ms and
@@ -107,11 +115,11 @@ func wait(h http.Header, text []byte) time.Duration {
 		return atMost(s)
 	}
 	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return max(0, time.Until(at))
+		return atMost(max(0, time.Until(at).Seconds()))
 	}
 	for _, delay := range gjson.GetBytes(text, "error.details.#.retryDelay").Array() {
 		if d, err := time.ParseDuration(delay.Str); err == nil && d >= 0 {
-			return d
+			return atMost(d.Seconds())
 		}
 	}
 	return 0

@@ -14,37 +14,49 @@ import (
 type Event struct {
 	Name string // "" when it has none
 	Data []byte // valid until the next event
+
+	spare []byte // for Data, so that events share one buffer
 }
 
-// The most that one event and one answer may have, in bytes.
+// The most that one event, one stream and one document may have, in bytes.
 const (
 	maxEvent  = 16 << 20
+	maxStream = 256 << 20
 	maxAnswer = 64 << 20
 )
 
 // Events reads server-sent events to the end of a body. Comments are left out.
-// It is an error of r, or an event that has no end within maxEvent.
+// The sequence ends with an error of r, or with a *model.Trouble when an event
+// has more than maxEvent bytes or all of them more than maxStream.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		lines := bufio.NewScanner(r)
+		rest := &io.LimitedReader{R: r, N: maxStream}
+		lines := bufio.NewScanner(rest)
 		lines.Buffer(make([]byte, 0, 4<<10), maxEvent)
 		var e Event
 		for lines.Scan() {
-			line := bytes.TrimSuffix(lines.Bytes(), []byte("\r"))
-			if len(line) > 0 {
+			line := lines.Bytes() // without \r
+			switch {
+			case len(line) > 0:
 				e.field(line)
-				continue
+			case e.Data == nil:
+				e.Name = ""
+			case !yield(e, nil):
+				return
+			default:
+				e = Event{spare: e.Data[:0]}
 			}
-			if e.Data != nil && !yield(e, nil) {
+			if len(e.Data) > maxEvent {
+				yield(Event{}, asTrouble(bufio.ErrTooLong))
 				return
 			}
-			e = Event{}
 		}
-		if err := lines.Err(); err != nil {
+		switch err := lines.Err(); {
+		case err != nil:
 			yield(Event{}, asTrouble(err))
-			return
-		}
-		if e.Data != nil { // the last one, whose empty line is missing
+		case rest.N <= 0:
+			yield(Event{}, model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream))
+		case e.Data != nil: // the last one, whose empty line is missing
 			yield(e, nil)
 		}
 	}
@@ -60,11 +72,10 @@ func (e *Event) field(line []byte) {
 	case "data":
 		if e.Data != nil {
 			e.Data = append(e.Data, '\n')
-		}
-		e.Data = append(e.Data, value...)
-		if e.Data == nil {
+		} else if e.Data = e.spare; e.Data == nil {
 			e.Data = []byte{}
 		}
+		e.Data = append(e.Data, value...)
 	}
 }
 

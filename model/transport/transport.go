@@ -6,7 +6,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -29,7 +28,7 @@ type Config struct {
 	Key    string            // the secret in Header, which no message may hold
 	Begin  time.Duration     // until the answer begins; 5 minutes
 	Idle   time.Duration     // between two pieces of an answer; 1 minute
-	Client *http.Client      // nil is one of its own, which follows no redirect
+	Client *http.Client      // nil is one of its own; neither follows a redirect
 }
 
 // Endpoint sends requests to a provider. Safe for concurrent use.
@@ -46,9 +45,7 @@ func New(config Config) *Endpoint {
 	if config.Idle == 0 {
 		config.Idle = time.Minute
 	}
-	if config.Client == nil {
-		config.Client = newClient()
-	}
+	config.Client = client(config.Client)
 	e := &Endpoint{config, http.Header{"Content-Type": {"application/json"}}}
 	for name, value := range config.Header {
 		e.header.Set(name, value)
@@ -56,16 +53,23 @@ func New(config Config) *Endpoint {
 	return e
 }
 
-// newClient keeps as many connections as agents may ask at once, and follows
-// no redirect: it would carry the key elsewhere.
-func newClient() *http.Client {
+// client gives a client like c that follows no redirect: it would carry the
+// conversation, and the key, elsewhere.
+func client(c *http.Client) *http.Client {
+	own := http.Client{Transport: newTransport()}
+	if c != nil {
+		own = *c
+	}
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}
+
+// newTransport keeps as many connections as agents may ask at once.
+func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 256
 	t.DisableCompression = true // pieces come as they are made
-	return &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return t
 }
 
 // What ends an attempt before its answer.
@@ -101,9 +105,9 @@ func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.R
 	answer, err := e.config.Client.Do(r)
 	if err != nil {
 		defer stop()
-		return nil, e.broken(ctx, err)
+		return nil, e.broken(ctx, "cannot be reached", err)
 	}
-	body := &body{e, answer.Body, ctx, watch, stop}
+	body := &body{endpoint: e, from: answer.Body, ctx: ctx, watch: watch, stop: stop}
 	begun.Store(true)
 	if answer.StatusCode/100 == 2 {
 		watch.Reset(e.config.Idle)
@@ -114,27 +118,44 @@ func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.R
 }
 
 func (e *Endpoint) request(ctx context.Context, path string, parts [][]byte) (*http.Request, error) {
-	open := func() (io.ReadCloser, error) {
-		readers := make([]io.Reader, len(parts))
-		for i, p := range parts {
-			readers[i] = bytes.NewReader(p)
-		}
-		return io.NopCloser(io.MultiReader(readers...)), nil
-	}
-	content, _ := open()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL+path, content)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL+path, nil)
 	if err != nil {
 		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its baseURL is no address", e.config.Name)
 	}
-	r.Header, r.GetBody = e.header, open
+	r.Header = e.header.Clone()
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&document{parts: parts}), nil }
+	r.Body, _ = r.GetBody()
 	for _, p := range parts {
 		r.ContentLength += int64(len(p))
 	}
 	return r, nil
 }
 
-// broken words an attempt that got no answer, or not all of it.
-func (e *Endpoint) broken(ctx context.Context, err error) error {
+// document reads parts as one. It fills what it is given: a small part costs
+// no write of its own.
+type document struct {
+	parts [][]byte
+	at    int // in the first of them
+}
+
+// Read implements io.Reader.
+func (d *document) Read(p []byte) (n int, err error) {
+	for n < len(p) && len(d.parts) > 0 {
+		copied := copy(p[n:], d.parts[0][d.at:])
+		n, d.at = n+copied, d.at+copied
+		if d.at == len(d.parts[0]) {
+			d.parts, d.at = d.parts[1:], 0
+		}
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// broken words an attempt that got no answer, or not all of it: what says
+// which, for a cause that is not known here.
+func (e *Endpoint) broken(ctx context.Context, what string, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause == errBegin:
@@ -144,7 +165,7 @@ func (e *Endpoint) broken(ctx context.Context, err error) error {
 	case cause != nil && cause != errDone:
 		return cause
 	}
-	return e.passing("cannot be reached: %s", e.clean(reason(err)))
+	return e.passing("%s: %s", what, e.clean(reason(err)))
 }
 
 // passing is a trouble that may pass.
@@ -176,22 +197,38 @@ type body struct {
 	endpoint *Endpoint
 	from     io.ReadCloser
 	ctx      context.Context
-	watch    *time.Timer
+	watch    *time.Timer // its function cancels ctx
 	stop     func()
+	ended    bool // nothing more can be read
 }
 
 // Read implements io.Reader; its errors are those of Post.
 func (b *body) Read(p []byte) (int, error) {
-	b.watch.Reset(b.endpoint.config.Idle) // its function cancels ctx
+	b.watch.Reset(b.endpoint.config.Idle)
 	n, err := b.from.Read(p)
+	b.watch.Stop() // who reads may take its time
+	if err != nil {
+		b.ended = true
+	}
 	if err != nil && err != io.EOF {
-		err = b.endpoint.broken(b.ctx, err)
+		err = b.endpoint.broken(b.ctx, "broke off in the middle of an answer", err)
 	}
 	return n, err
 }
 
-// Close implements io.Closer.
+// How much of an answer that nobody wants is read, and how long at most.
+const (
+	maxRest = 4 << 10
+	restFor = 20 * time.Millisecond
+)
+
+// Close implements io.Closer. An answer may be complete before its body is:
+// what little comes at once is read, so that the connection can be used again.
 func (b *body) Close() error {
+	if !b.ended && b.ctx.Err() == nil {
+		b.watch.Reset(restFor)
+		io.CopyN(io.Discard, b.from, maxRest)
+	}
 	b.stop()
 	return b.from.Close()
 }
