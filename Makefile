@@ -2,10 +2,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 FUZZTIME ?= 3s
 
-.PHONY: test lint fuzz bench
+.PHONY: test lint fuzz bench e2e-deps test-llm
 
 # Everything that CI runs.
-test: lint
+test: lint e2e-deps
 	go test -race -shuffle=on -count=1 ./...
 	go test -count=1 ./sandbox
 	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
@@ -30,3 +30,18 @@ lint:
 # The figures of docs/performance.md.
 bench:
 	cd bench && go run .
+
+# The mock servers of e2e, as e2e/package-lock.json pins them.
+e2e-deps: e2e/node_modules/.package-lock.json
+
+e2e/node_modules/.package-lock.json: e2e/package.json e2e/package-lock.json
+	cd e2e && npm ci --loglevel=error --no-audit --no-fund >/dev/null
+	@touch $@
+
+# An organization that thinks with a small real model; not part of test.
+test-llm: e2e/.venv/ready
+	go vet -tags llm ./e2e
+	go test -tags llm -count=1 -v -timeout 60m -run '^TestASmallModel' ./e2e
+
+e2e/.venv/ready: e2e/requirements.txt e2e/llm.sh
+	@e2e/llm.sh

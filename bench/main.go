@@ -9,7 +9,7 @@
 // What waits for a disk or another process is measured on the wall (durable,
 // sandbox, script), what is about memory once (idle, start).
 //
-//	go run . [-rounds 15] [-profile file] [gate|scale|visible|args|task|spawn|message|durable|sandbox|script|idle|start] …
+//	go run . [-rounds 15] [-profile file] [gate|scale|visible|args|task|spawn|message|model|durable|sandbox|script|idle|start] …
 package main
 
 import (
@@ -60,6 +60,8 @@ var computing = []subject{
 	{"task", taskComparison},
 	{"spawn", spawnComparison},
 	{"message", messageComparison},
+	{"model", func() (comparison, error) { return modelComparison(false) }},
+	{"model", func() (comparison, error) { return modelComparison(true) }},
 }
 
 // waiting lists what is measured on the wall: who waits uses no CPU.

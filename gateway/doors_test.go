@@ -141,6 +141,7 @@ func TestNaughtyStringsAtEveryDoorOfAnAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) { v.inspect(t, name, door) })
 	}
 	t.Run("every stream is one event a line", func(t *testing.T) { wantLinesOfEvents(t, h) })
+	t.Run("every line of the metrics is one sample", func(t *testing.T) { wantMetrics(t, h.send(t, "GET /metrics", "", nil).Body.String()) })
 	t.Run("every file is inside", func(t *testing.T) { wantFilesInside(t, area) })
 	before := everythingOf(t, h)
 	h.close(t)
@@ -202,8 +203,9 @@ func openAt(t *testing.T, dir string, b brain) *house {
 	t.Helper()
 	h := &house{store: persisttest.OpenIn(t, filepath.Join(dir, "data"))}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	counted, figures := measured(t, groups, &h.rt)
 	rt, err := runtime.New(runtime.Config{
-		Store: h.store, Groups: groups, Workspaces: filepath.Join(dir, "workspaces"),
+		Store: h.store, Groups: groups, Workspaces: filepath.Join(dir, "workspaces"), Observe: counted.Observe,
 		Model: func(string) (model.Model, error) { return b, nil },
 	})
 	if err != nil {
@@ -213,7 +215,7 @@ func openAt(t *testing.T, dir string, b brain) *house {
 	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt}); err != nil {
+	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Metrics: figures, Refused: counted.Refused}); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -334,6 +336,7 @@ func TestHostileStringsAtEveryDoorOfTheAPI(t *testing.T) {
 			h.wantCode(t, "GET "+q+url.QueryEscape(s), "", "")
 		}
 		h.wantCode(t, "GET /api/v1/roles?"+url.QueryEscape(s)+"=1", "", "")
+		h.wantCode(t, "GET /metrics?"+url.QueryEscape(s)+"=1", "", "")
 		h.wantCode(t, "POST /api/v1/roles?dryRun=1", asJSON(obj{"name": s, "rolePrompt": s, "model": s, "toolGroups": []string{s}, "grant": []string{s}}), "")
 		h.wantCode(t, "POST /api/v1/can", asJSON(obj{"role": s, "tool": s, "group": []string{s}, "state": s}), "")
 		h.wantCode(t, "POST /api/v1/can", asJSON(obj{"who": s, "state": s}), "")

@@ -65,6 +65,7 @@ type ModelDelta struct {
 	Tool  string `json:"tool,omitempty"`  // a call of this tool begins
 	Args  string `json:"args,omitempty"`  // a piece of that call's arguments
 	Again bool   `json:"again,omitempty"` // the answer is begun anew: what came so far is void
+	Note  string `json:"note,omitempty"`  // what the model is waiting for
 }
 
 // ToolCall: a call was decided; if it was allowed, it has started.

@@ -30,6 +30,7 @@ type Delta struct {
 	Tool   string  // the name of a call that begins
 	Args   string  // arguments of that call as they come
 	Again  bool    // the answer is begun anew: what came so far is void
+	Note   string  // what the model is waiting for
 	Answer *Answer // set in the last Delta only
 }
 
@@ -176,6 +177,14 @@ type Usage struct {
 	Cost   Money `json:"costNano,omitempty"`
 
 	Estimated bool `json:"estimated,omitempty"` // the provider counted nothing
+}
+
+// Plus gives what both come to.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output,
+		Cost: u.Cost + v.Cost, Estimated: u.Estimated || v.Estimated,
+	}
 }
 
 // Money is an amount in billionths of the currency prices are written in.

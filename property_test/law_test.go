@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -242,6 +243,7 @@ func breached(kind, format string, args ...any) error {
 // judge looks at what an agent's call brought about, and learns it.
 func (l *law) judge(p *person, tool string, made []change) error {
 	var found error
+	caused := 0
 	for _, c := range made {
 		for _, r := range c.put {
 			if err := l.judgeRecord(p, r); err != nil && found == nil {
@@ -249,16 +251,27 @@ func (l *law) judge(p *person, tool string, made []change) error {
 			}
 			l.learn(r)
 		}
+		c.post = slices.DeleteFunc(c.post, l.excuse)
+		caused += len(c.put) + len(c.post)
 		for _, m := range c.post {
 			if m.From != string(p.id) || m.Task != p.task || !l.mayWrite(p, identity.AgentID(m.To)) {
 				return breached(wrote, "%s by agent %s: a message from %s to %s in task %s", tool, p.id, m.From, m.To, m.Task)
 			}
 		}
 	}
-	if found == nil && len(made) > 0 && !l.may(p, tool) {
+	if found == nil && caused > 0 && !l.may(p, tool) {
 		found = breached(ran, "%s by agent %s of role %q, which may not call it, made %d changes", tool, p.id, p.role, len(made))
 	}
 	return found
+}
+
+// excuse says whether a message is that of a tool-gated agent who was given
+// work, has no tool, and tells its parent so: no call brought it about.
+func (l *law) excuse(m journal.Message) bool {
+	var notice struct{ ErrorType errcode.Code }
+	from := l.agents[identity.AgentID(m.From)]
+	return json.Unmarshal(m.Payload, &notice) == nil && notice.ErrorType == errcode.NoToolsAvailable &&
+		from != nil && from.parent != nil && m.To == string(from.parent.id)
 }
 
 func (l *law) judgeRecord(p *person, r journal.Record) error {

@@ -156,14 +156,24 @@ func (x *lax) Seat(p identity.Principal) (*toolgroups.Slot, string) {
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, nil))
-	} else if r, ok := x.role(a.Role); ok {
-		view := x.compile(x.bound(r.Use, r.GroupOwners), slices.Concat(x.above(a), x.makers(r), x.servers(a)))
-		if x.gated(a) {
-			view.SetGated()
-		}
-		slot.Publish(view)
+		return slot, ""
 	}
+	view := x.compile(x.using(a))
+	if x.gated(a) {
+		view.SetGated()
+	}
+	slot.Publish(view)
 	return slot, ""
+}
+
+// using gives what an agent uses and what bounds that; nothing when its role
+// is gone.
+func (x *lax) using(a *org.Agent) (toolgroups.Binding, []toolgroups.Binding) {
+	r, ok := x.role(a.Role)
+	if !ok {
+		return toolgroups.Binding{}, nil
+	}
+	return x.bound(r.Use, r.GroupOwners), slices.Concat(x.above(a), x.makers(r), x.servers(a))
 }
 
 // bounding lists every role that bounds an agent, with their makers.

@@ -202,7 +202,7 @@ func (a *actor) finish(answer *model.Answer) error {
 // fail ends the turn in an error. The parent is told; a top agent has nobody
 // to tell, so its task fails with it. An abort is silent.
 func (a *actor) fail(cause error) error {
-	if errcode.Of(cause) == errcode.Internal || errors.Unwrap(cause) != nil { // there is more than is told
+	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // there is more than is told
 		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
 	}
 	read := a.readBy(cause)

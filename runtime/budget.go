@@ -5,7 +5,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -54,7 +53,7 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 	defer rt.mu.Unlock()
 	s := &run.spent
 	switch {
-	case limit.Tokens > 0 && s.tokens+s.reserved+need > limit.Tokens:
+	case limit.Tokens > 0 && s.tokens+s.reserved > limit.Tokens-need:
 		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, %d are set aside for requests under way, and the next request needs about %d", s.tokens, limit.Tokens, s.reserved, need)
 	case limit.Cost > 0 && s.cost >= limit.Cost:
 		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has cost %v of the %v it may cost", s.cost, limit.Cost)
@@ -84,7 +83,7 @@ func (r reservation) spend(u *model.Usage) {
 	r.run.spent.add(*u)
 }
 
-func (s *spending) add(u model.Usage) {
+func (s *spending) add(u model.Usage) { // sums of what is believable do not overflow
 	s.tokens += int64(u.Input) + int64(u.Output)
 	s.cost += u.Cost
 }
@@ -106,32 +105,12 @@ func (rt *Runtime) spender(ctx context.Context, id identity.TaskID) (*taskRun, e
 	if err != nil {
 		return nil, err
 	}
-	before, err := rt.spentBefore(ctx, id, task.FirstSeq)
+	before, err := rt.usage(ctx, task)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if err == nil && !run.spent.known {
-		before.known, before.reserved = true, run.spent.reserved
-		run.spent = before
+		run.spent.known = true
+		run.spent.add(before)
 	}
 	return run, err
-}
-
-// spentBefore sums up the usage on a task's record.
-func (rt *Runtime) spentBefore(ctx context.Context, id identity.TaskID, first uint64) (spending, error) {
-	var s spending
-	for e, err := range rt.store.Follow(ctx, first, false) {
-		if err != nil {
-			return s, err
-		}
-		if e.Task != id {
-			continue
-		}
-		switch b := e.Body.(type) {
-		case journal.ModelAnswered:
-			s.add(b.Answer.Usage)
-		case journal.ContextCompressed:
-			s.add(b.Usage)
-		}
-	}
-	return s, nil
 }

@@ -53,15 +53,18 @@ func full(level string) bool { return level == "critical" || level == "exceeded"
 
 // squeeze has the agent's own model sum up the older part of its conversation,
 // and gives the question anew. What is recent stays; a call stays with its
-// results, or goes with them. When there is nothing older all stays as it is.
+// results, or goes with them. When there is nothing older it gives q.
 func (a *actor) squeeze(ctx context.Context, t thinker, q *question) (*question, error) {
-	cut := a.state.older(t.window / keepShare)
+	cut := a.state.older(min(t.window, a.state.usage.with(q.Request)) / keepShare) // the window may be smaller than it is said to be
 	if cut <= a.state.gone() {
 		return q, nil
 	}
 	answer, err := a.summary(ctx, t, q.Request, cut)
 	if err != nil {
 		return q, err
+	}
+	if ctx.Err() != nil { // a summary after the end of the turn is discarded
+		return q, context.Cause(ctx)
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{
 		a.event(journal.ContextCompressed{Summary: answer.Text, Items: cut, Usage: answer.Usage}),
@@ -72,26 +75,48 @@ func (a *actor) squeeze(ctx context.Context, t thinker, q *question) (*question,
 	return a.question(ctx, t)
 }
 
-// summary asks for one of the first items of a conversation.
+// summary asks for one of the first items of a conversation. It is shown to
+// nobody who watches: it is no answer.
 func (a *actor) summary(ctx context.Context, t thinker, r model.Request, items int) (*model.Answer, error) {
 	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: a.summaryWanted()})
 	r.System, r.Tools, r.ToolJSON = summarySystem+briefText(a.agent.Brief)+a.errand(), nil, nil
-	answer, err := a.consult(ctx, t, r)
-	if err == nil && strings.TrimSpace(answer.Text) == "" {
-		err = errcode.New(errcode.LLMCallFailed, "the model was asked to sum up its conversation, which is too long for it, and wrote nothing")
+	if n := length(r); n > t.window {
+		return nil, errcode.New(errcode.ContextExceeded, "the older part of the conversation has about %d tokens and the model, which would have to sum it up, reads %d at once; give the work to several agents, or to a model with a larger contextWindow", n, t.window)
 	}
-	return answer, err
+	answer, err := a.consult(ctx, t, r, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Stop == model.Refusal:
+		return nil, errcode.New(errcode.LLMCallFailed, "the model was asked to sum up its conversation, which is too long for it, and refused")
+	case strings.TrimSpace(answer.Text) == "":
+		return nil, errcode.New(errcode.LLMCallFailed, "the model was asked to sum up its conversation, which is too long for it, and wrote nothing")
+	}
+	return answer, nil
+}
+
+// length estimates the tokens of a request.
+func length(r model.Request) int {
+	n, items := estimate(r.System)+len(r.ToolJSON)/bytesPerToken, r.Items
+	if c := r.Compact; c != nil {
+		n, items = n+estimate(c.Summary), items[min(c.Items, len(items)):]
+	}
+	for _, item := range items {
+		n += size(item)
+	}
+	return n
 }
 
 // keepShare is the part of a window, one over it, that recent items keep.
 const keepShare = 4
 
 // older says how many of the first items are older than what fits into some
-// tokens, counted from the end.
+// tokens, counted from the end. What the model has not read yet is not old.
 func (s *state) older(tokens int) int {
-	keep := 0
+	keep, unread := 0, true
 	for _, item := range slices.Backward(s.items) {
-		if tokens -= size(item); tokens < 0 {
+		tokens -= size(item)
+		if unread = unread && item.Message != nil; !unread && tokens < 0 {
 			break
 		}
 		keep++

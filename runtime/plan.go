@@ -31,10 +31,12 @@ type plan struct {
 	tries int          // plans of this turn
 }
 
-// answered takes in a plan, or what was none.
+// answered takes in a plan, what was none, or what broke the one there was.
 func (p *plan) answered(a *model.Answer) {
+	if !p.made || a.Fault == "" {
+		p.tries++
+	}
 	p.made, p.steps, p.fault = a.Fault == "", a.Plan, a.Fault
-	p.tries++
 }
 
 // ended takes in the result of a call.
@@ -117,6 +119,7 @@ func stepWanted(steps []model.Step) string {
 func (q *question) held(answer *model.Answer) *model.Answer {
 	p := q.plan
 	switch {
+	case !known(answer.Finish): // which is refused for all agents
 	case !p.made:
 		steps, fault := planned(answer, q.seat)
 		return asPlan(answer, steps, fault)
@@ -124,14 +127,21 @@ func (q *question) held(answer *model.Answer) *model.Answer {
 		if fault := p.astray(answer.Calls); fault != "" {
 			return asPlan(answer, nil, fault)
 		}
-	case answer.Finish == model.End && len(p.steps) > 0:
+	case len(p.steps) > 0:
 		return asPlan(answer, nil, fmt.Sprintf("you ended with %d steps left, the next %s", len(p.steps), p.steps[0].Tool))
 	}
 	return answer
 }
 
+func known(f model.Finish) bool {
+	return f == model.Calls || f == model.Continue || f == model.Wait || f == model.End
+}
+
 func asPlan(answer *model.Answer, steps []model.Step, fault string) *model.Answer {
 	a := *answer
+	if len(a.Calls) > 0 { // a provider takes its reasoning back only with the calls it led to
+		a.Reasoning, a.Provider = nil, ""
+	}
 	a.Finish, a.Calls, a.Plan, a.Fault = model.Planned, nil, steps, fault
 	return &a
 }
@@ -168,7 +178,7 @@ func planned(answer *model.Answer, seat *gate.Seat) ([]model.Step, string) {
 	}
 	for i, s := range steps {
 		if err := may(seat, s.Tool); err != nil {
-			return nil, fmt.Sprintf("step %d: %s", i+1, errcode.Message(err))
+			return nil, fmt.Sprintf("step %d: %s", i+1, line(errcode.Message(err)))
 		}
 		seat = seat.After(s.Tool)
 	}

@@ -39,7 +39,7 @@ func (r *recorder) fitting(b *journal.Batch, c *gate.Admission, result json.RawM
 	if err != nil || !t.language || len(result) <= most || chat.IsImage(result) {
 		return result
 	}
-	p := preview{Preview: short(string(result), maxPreview), Size: len(result)}
+	p := preview{Preview: short(string(result), min(maxPreview, most/4)), Size: len(result)}
 	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
 	case c.Request.Name == "get_artifact" && p.Ref != "":
 	case int64(len(result)) > r.a.rt.config.Storage.ArtifactBytes:
@@ -47,7 +47,7 @@ func (r *recorder) fitting(b *journal.Batch, c *gate.Admission, result json.RawM
 	default:
 		p.Ref = r.a.rt.keepResult(b, r.a, c, result)
 	}
-	p.Note = advice(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/2)
+	p.Note = advice(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/4)
 	text, _ := json.Marshal(p) // strings and a number always marshal
 	return text
 }

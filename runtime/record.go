@@ -29,14 +29,14 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // nothing will run: one commit is enough
 		r.outcomes(b, calls)
 	}
-	b.Prepare = func(*journal.Batch) error {
+	before(b, func(*journal.Batch) error {
 		for _, c := range calls {
 			if c.Superseded() {
 				return gate.ErrSuperseded
 			}
 		}
 		return nil
-	}
+	})
 	if err := r.a.commit(b); err != nil {
 		return err
 	}

@@ -30,16 +30,20 @@ var repeatSeed = maphash.MakeSeed()
 func (r *repeated) again(items []model.Item) {
 	var h maphash.Hash
 	h.SetSeed(repeatSeed)
+	note := func(name string, doc []byte) {
+		for _, part := range [...][]byte{[]byte(name), doc} { // no text of JSON or name has this byte
+			h.Write(part)
+			h.WriteByte(0xFF)
+		}
+	}
 	for _, item := range slices.Backward(items) {
 		switch {
 		case item.Result != nil:
-			h.WriteString(item.Result.Tool)
-			h.Write(item.Result.Content)
+			note(item.Result.Tool, item.Result.Content)
 			continue
 		case item.Answer != nil:
 			for _, c := range item.Answer.Calls {
-				h.WriteString(c.Name)
-				h.Write(c.Args)
+				note(c.Name, c.Args)
 			}
 		}
 		break

@@ -182,6 +182,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	rt.live.recorded(b.Events)
 	rt.observe(b.Events)
 	for _, m := range b.Post {
 		if m.Due.IsZero() {

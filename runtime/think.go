@@ -32,12 +32,7 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := a.consult(ctx, t, q.Request)
-	if t.language && errcode.Of(err) == errcode.ContextExceeded { // the provider counts otherwise than the estimate
-		if q, err = a.squeeze(ctx, t, q); err == nil {
-			answer, err = a.consult(ctx, t, q.Request)
-		}
-	}
+	q, answer, err := a.answer(ctx, t, q)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +47,27 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 	return answer, nil
 }
 
-// consult asks once, within the task's budget.
-func (a *actor) consult(ctx context.Context, t thinker, r model.Request) (*model.Answer, error) {
+// answer asks a question. One that the provider finds too long, since it counts
+// otherwise than the estimate, is asked once more when it could be compressed.
+func (a *actor) answer(ctx context.Context, t thinker, q *question) (*question, *model.Answer, error) {
+	answer, err := a.consult(ctx, t, q.Request, a.show)
+	if !t.language || errcode.Of(err) != errcode.ContextExceeded {
+		return q, answer, err
+	}
+	shorter, failure := a.squeeze(ctx, t, q)
+	switch {
+	case failure != nil:
+		return q, nil, failure
+	case shorter == q:
+		return q, nil, err
+	}
+	a.show(model.Delta{Again: true})
+	answer, err = a.consult(ctx, t, shorter.Request, a.show)
+	return shorter, answer, err
+}
+
+// consult asks once, within the task's budget; show may be nil.
+func (a *actor) consult(ctx context.Context, t thinker, r model.Request, show func(model.Delta)) (*model.Answer, error) {
 	if !t.language {
 		return collect(ctx, t, r, nil)
 	}
@@ -62,7 +76,7 @@ func (a *actor) consult(ctx context.Context, t thinker, r model.Request) (*model
 	if err != nil {
 		return nil, err
 	}
-	answer, err := collect(ctx, t, r, a.show)
+	answer, err := collect(ctx, t, r, show)
 	if err != nil {
 		reserved.release()
 		return nil, err
@@ -224,11 +238,20 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 		return nil, errcode.New(errcode.LLMCallFailed, "the value of the model's answer is not JSON, or nested too deep")
 	}
 	own := *answer
-	own.Text, own.Value = valid(own.Text), asStored(own.Value)
+	own.Text, own.Value, own.Reasoning = valid(own.Text), asStored(own.Value), asStored(own.Reasoning)
 	own.Plan, own.Fault = nil, "" // which the runtime finds out
-	own.Usage.Input, own.Usage.Output, own.Usage.Cost = max(0, own.Usage.Input), max(0, own.Usage.Output), max(0, own.Usage.Cost)
+	own.Usage = believable(own.Usage)
 	own.Calls = slices.Clone(answer.Calls)
 	return &own, nil
+}
+
+// believable keeps a provider's counts from lowering a sum, or making it
+// overflow.
+func believable(u model.Usage) model.Usage {
+	const tokens, money = 1 << 32, 1 << 52
+	u.Input, u.Output, u.Cost = min(max(0, u.Input), tokens), min(max(0, u.Output), tokens), min(max(0, u.Cost), money)
+	u.Cached = min(max(0, u.Cached), u.Input)
+	return u
 }
 
 func failedCall(err error) error {

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/script"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/textstats"
 	"github.com/rolecall/rolecall/org"
@@ -26,8 +31,8 @@ import (
 // assembly says what a house is put together for. The zero assembly looks and
 // changes, and runs nothing.
 type assembly struct {
-	console io.Writer   // where console_print writes
-	fatal   func(error) // called when the store has stopped
+	screen *screen     // where a task is shown, console_print writes and a person is asked
+	fatal  func(error) // called when the store has stopped
 }
 
 // house is everything put together on one data directory.
@@ -36,16 +41,24 @@ type house struct {
 	groups *toolgroups.Manager
 	rt     *runtime.Runtime
 
+	counted *metrics.Metrics
+	figures *prometheus.Registry // what counted is registered with
+
 	kinds  modules.Registry
 	loader *modules.Loader
 
-	models  map[string]model.Model // by name
-	preset  string                 // the organization's model
-	command config.Command         // what the configuration says of programs
+	models     roster
+	human      model.Model // who sits at the terminal; nil until a model is that
+	recordings *recordings
+
+	command config.Command // what the configuration says of programs
 	closers []io.Closer
 	network builtin.NetworkPolicy // what requests may reach; nothing until there is a configuration
 
-	screen *screen // where a task is shown; nil when none is
+	data   string
+	log    *slog.Logger
+	in     io.Reader // where a person answers
+	screen *screen   // where a task is shown, and a person asked
 }
 
 // assemble opens the data directory and puts the house together.
@@ -54,11 +67,22 @@ func assemble(c *common, a assembly) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{store: store, groups: toolgroups.NewManager(toolgroups.Reserved()...)}
+	h := &house{
+		data: c.data, log: c.logger(), in: c.in, screen: a.screen, store: store,
+		groups: toolgroups.NewManager(toolgroups.Reserved()...), figures: prometheus.NewRegistry(),
+	}
+	if h.screen == nil {
+		h.screen = &screen{out: io.Discard}
+	}
+	h.counted, err = metrics.New(h.figures, metrics.Config{Groups: h.groups, Load: func() metrics.Load { return metrics.Load(h.rt.Load()) }})
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
 	h.rt, err = runtime.New(runtime.Config{
 		Store: store, Groups: h.groups, Model: h.model,
 		Workspaces: filepath.Join(c.data, "workspaces"), Data: c.data,
-		Console: a.console, Log: c.logger(), Fatal: a.fatal,
+		Console: h.screen, Log: c.logger(), Fatal: a.fatal,
+		Observe: h.counted.Observe,
 	})
 	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
@@ -68,6 +92,14 @@ func assemble(c *common, a assembly) (*house, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// api is the handler that everybody talks to.
+func (h *house) api(c *common) (http.Handler, error) {
+	return gateway.New(gateway.Config{
+		Runtime: h.rt, Log: c.logger(), Version: version(),
+		Metrics: metrics.Handler(h.figures, c.logger()), Refused: h.counted.Refused,
+	})
 }
 
 // options is what the configuration says, from when it is in force, of the
@@ -107,29 +139,7 @@ func (h *house) Close() error {
 }
 
 // model finds a model; "" is the organization's.
-func (h *house) model(name string) (model.Model, error) {
-	if name == "" {
-		name = h.preset
-	}
-	if m, ok := h.models[name]; ok {
-		return m, nil
-	}
-	if name == "" {
-		return nil, errcode.New(errcode.InvalidConfig, "%s", noModel)
-	}
-	return nil, errcode.New(errcode.InvalidConfig, "there is no model %q; declare it: kind: model, name: %s", name, name)
-}
-
-const noModel = `no model thinks for this organization. Give a configuration with -f that declares one and names it:
-  kind: organization
-  name: mine
-  model: brain
-  ---
-  kind: model
-  name: brain
-  type: script
-  file: brain.js
-"rolecall demo" needs no configuration`
+func (h *house) model(name string) (model.Model, error) { return h.models.find(name) }
 
 // configure puts a configuration in force. loaded is what Load said of it:
 // all that is wrong is reported together.
@@ -177,21 +187,6 @@ func (h *house) loadModules(ctx context.Context, cfg *config.Config) (faults []*
 		if err != nil {
 			faults = append(faults, cfg.Fault(m.Pos, "module", errcode.Message(err), ""))
 		}
-	}
-	return faults
-}
-
-// makeModels makes the models a configuration declares.
-func (h *house) makeModels(cfg *config.Config) (faults []*config.Error) {
-	h.models, h.preset = map[string]model.Model{}, cfg.Organization.Model
-	for _, m := range cfg.Models {
-		brain, err := script.New(m.File, m.Source)
-		if err != nil {
-			faults = append(faults, cfg.Fault(m.Pos, "file", errcode.Message(err), ""))
-			continue
-		}
-		h.models[m.Name] = brain
-		h.closers = append(h.closers, brain)
 	}
 	return faults
 }

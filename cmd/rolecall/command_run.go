@@ -98,11 +98,10 @@ func withHouse(ctx context.Context, c *common, fn func(context.Context, *house) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	screen := newScreen(c.err)
-	h, err := assemble(c, assembly{console: screen, fatal: func(err error) { cancel(err) }})
+	h, err := assemble(c, assembly{screen: screen, fatal: func(err error) { cancel(err) }})
 	if err != nil {
 		return err
 	}
-	h.screen = screen
 	stop, err := h.serve(c)
 	if err != nil {
 		return errors.Join(err, h.Close())
@@ -129,7 +128,7 @@ func (h *house) closeWithin(d time.Duration) error {
 
 // serve answers the other commands on the data directory's socket.
 func (h *house) serve(c *common) (stop func() error, err error) {
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Log: c.logger(), Version: version()})
+	handler, err := h.api(c)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +267,24 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before
 	if err != nil {
 		return h.interrupted(ctx, c, id, err)
 	}
+	h.tellUsage(ctx, c, id)
 	return printResult(c, task)
+}
+
+// tellUsage says what a task's models used up, if they counted.
+func (h *house) tellUsage(ctx context.Context, c *common, id identity.TaskID) {
+	u, err := h.rt.Usage(ctx, id)
+	if err != nil || u.Input+u.Output == 0 {
+		return
+	}
+	line := fmt.Sprintf("used %d tokens, %d of them answers", u.Input+u.Output, u.Output)
+	if u.Estimated {
+		line += ", in part estimated"
+	}
+	if u.Cost > 0 {
+		line += "; cost " + u.Cost.String()
+	}
+	fmt.Fprintln(c.err, line)
 }
 
 // show prints a task's events until it has ended or ctx does. Those up to

@@ -100,7 +100,7 @@ func settleIn(ctx context.Context, c *common) (*gateway.Client, func() error, er
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Log: c.logger(), Version: version()})
+	handler, err := h.api(c)
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
 )
 
 // lineView prints a line for each event worth one.
@@ -42,6 +43,14 @@ func (v *lineView) line(e journal.Event) string {
 		return fmt.Sprintf("+ %s  may call %s", who, orNothing(b.Tools))
 	case journal.AgentTerminated:
 		return fmt.Sprintf("- %s  %s", who, clean(b.Reason))
+	case journal.ModelDelta:
+		if b.Note != "" {
+			return v.paint(red, fmt.Sprintf("~ %s  %s", who, clean(b.Note)))
+		}
+	case journal.ModelAnswered:
+		return v.planned(who, b.Answer)
+	case journal.ContextCompressed:
+		return fmt.Sprintf("  %s  sums up its first %d entries", who, b.Items)
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
 			v.denied[b.Call] = true
@@ -58,6 +67,21 @@ func (v *lineView) line(e journal.Event) string {
 		return fmt.Sprintf("  %s  state %s", who, clean(b.To))
 	}
 	return ""
+}
+
+// planned words an answer that is a plan, or was to be one.
+func (v *lineView) planned(who string, a model.Answer) string {
+	switch {
+	case a.Fault != "":
+		return v.paint(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.Fault)))
+	case a.Finish != model.Planned:
+		return ""
+	}
+	tools := make([]string, len(a.Plan))
+	for i, step := range a.Plan {
+		tools[i] = step.Tool
+	}
+	return fmt.Sprintf("  %s  plans to call %s", who, orNothing(tools))
 }
 
 // refusal says what became of a call that did not run.

@@ -31,6 +31,13 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
+// plain ends the drawing of trees: what is written just scrolls.
+func (s *screen) plain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.width, s.tree = 0, nil
+}
+
 // Write prints text above the tree.
 func (s *screen) Write(text []byte) (int, error) {
 	if err := s.update(string(text), nil); err != nil {

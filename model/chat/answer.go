@@ -87,9 +87,6 @@ func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model
 	return a
 }
 
-// clean gives what a provider sent as text that can be recorded.
-func clean(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
-
 // arguments gives what a provider sent as JSON, quoted when it is none. No
 // arguments are an empty object, but not in an answer that was cut off: there
 // they may just not have come.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -58,7 +59,7 @@ func shown(i model.Image) bool {
 // get_artifact and read_file answer it: base64 content of an image's type.
 func (b *builder) pictured(r *model.Result) (string, []model.Image) {
 	text := string(r.Content)
-	if r.IsError || gjson.Get(text, "encoding").Str != "base64" {
+	if r.IsError || !strings.Contains(text, "base64") || gjson.Get(text, "encoding").Str != "base64" {
 		return text, nil
 	}
 	content := gjson.Get(text, "content")

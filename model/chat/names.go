@@ -121,6 +121,9 @@ func (b *Toolbox) convert(wire []byte) *Tools {
 		out.Write(b.encoded(offered, f))
 		return true
 	})
+	if out.Len() == 0 {
+		return nil
+	}
 	out.WriteByte(']')
 	t.Wire = out.Bytes()
 	if b.Encode == nil && len(t.real) == 0 {

@@ -64,8 +64,8 @@ func (m *Model) Window() int {
 	return tokens
 }
 
-// Generate implements model.Model. A try that failed after it had yielded text
-// is followed by a Delta that says Again.
+// Generate implements model.Model. A try that failed is followed by a Delta
+// with a Note, which says Again if the try had yielded something.
 //
 // Errors: ctx's, or that of the last try.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
@@ -82,7 +82,7 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 				return
 			}
 			m.config.Log.Warn("the model is asked again", "model", m.config.Name, "agent", r.Self.ID, "try", try, "after", wait, "error", err)
-			if a.shown && !yield(model.Delta{Again: true}, nil) {
+			if !yield(model.Delta{Again: a.shown, Note: soon(err, wait)}, nil) {
 				return
 			}
 			if err := pause(ctx, wait); err != nil {
@@ -149,6 +149,11 @@ func (m *Model) again(ctx context.Context, try int, err error) (time.Duration, b
 	return t.After + most/2 + rand.N(most/2+1), true
 }
 
+// soon words why and when a model is asked again.
+func soon(err error, wait time.Duration) string {
+	return errcode.Message(err) + "; it is asked again in " + wait.Round(100*time.Millisecond).String()
+}
+
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -210,7 +215,7 @@ func (c *Chain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 				return
 			}
 			c.log.Warn("the next model is asked", "agent", r.Self.ID, "error", failure)
-			if shown && !yield(model.Delta{Again: true}, nil) {
+			if !yield(model.Delta{Again: shown, Note: errcode.Message(failure) + "; another model is asked"}, nil) {
 				return
 			}
 		}

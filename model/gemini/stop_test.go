@@ -1,0 +1,124 @@
+package gemini_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/gemini"
+)
+
+const (
+	text   = `{"candidates":[{"content":{"parts":[{"text":"So far"}]}}]}` + "\n"
+	called = `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{}}}]}}]}` + "\n"
+)
+
+func finish(reason string) string {
+	return `{"candidates":[{"finishReason":"` + reason + `"}],"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":2,"candidatesTokenCount":1,"thoughtsTokenCount":2}}` + "\n"
+}
+
+func TestFinishReasons(t *testing.T) {
+	call := []model.Call{{Name: "f", Args: []byte(`{}`)}}
+	for _, c := range []struct {
+		name, stream string
+		want         model.Answer
+	}{
+		{"the end", text + finish("STOP"), model.Answer{Text: "So far", Finish: model.End}},
+		{"the end after calls", text + called + finish("STOP"), model.Answer{Text: "So far", Finish: model.Calls, Calls: call}},
+		{"an unknown reason is an end", text + finish("TEA_BREAK"), model.Answer{Text: "So far", Finish: model.End}},
+		{"an empty answer is one, for steady to judge", finish("STOP"), model.Answer{Finish: model.End}},
+		{"the length is up", text + finish("MAX_TOKENS"), model.Answer{Text: "So far", Finish: model.End, Stop: model.Length}},
+		{"the filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.End, Stop: model.Refusal}},
+		{"the filter in the middle: nothing is called", text + called + finish("PROHIBITED_CONTENT"),
+			model.Answer{Text: "So far\n\nThe model refused to go on (PROHIBITED_CONTENT).", Finish: model.End, Stop: model.Refusal}},
+		{"the filter with its words", `{"candidates":[{"finishReason":"RECITATION","finishMessage":"It is a song."}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
+			model.Answer{Text: "The model refused to answer (RECITATION). It is a song.", Finish: model.End, Stop: model.Refusal}},
+		{"the question is blocked", `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","safetyRatings":[]},"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
+			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.End, Stop: model.Refusal}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.want.Read, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
+			x := play(t, gemini.Config{Stream: true}, hello(), 200, events(c.stream))
+			if diff := cmp.Diff(&c.want, x.answer); x.err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", x.err, diff)
+			}
+		})
+	}
+}
+
+// exhausted is what the provider says to who asks too often.
+const exhausted = `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[
+	{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]},
+	{"@type":"type.googleapis.com/google.rpc.Help","links":[]},
+	{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38.5s"}]}}`
+
+func TestTrouble(t *testing.T) {
+	oneLine := strings.Join(strings.Fields(exhausted), " ")
+	for _, c := range []struct {
+		name   string
+		status int
+		reply  string
+		code   errcode.Code
+		again  bool
+		words  string
+	}{
+		{"overloaded at once", 503, `{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}`, errcode.LLMCallFailed, true, "overloaded"},
+		{"overloaded in the middle", 200, events(text + `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), errcode.LLMCallFailed, true, "status 503"},
+		{"an error of no code in the middle", 200, events(text + `{"error":{"message":"Tea"}}`), errcode.LLMCallFailed, true, "status 500): Tea"},
+		{"too often at once", 429, exhausted, errcode.RateLimited, true, "exceeded your current quota"},
+		{"too often in the middle", 200, events(text + oneLine), errcode.RateLimited, true, "exceeded your current quota"},
+		{"a wrong key", 400, `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`, errcode.LLMCallFailed, false, "does not accept its key"},
+		{"a wrong request", 400, `{"error":{"code":400,"message":"Function call is missing a thought_signature","status":"INVALID_ARGUMENT"}}`, errcode.LLMCallFailed, false, "thought_signature"},
+		{"no such model", 404, `{"error":{"code":404,"message":"models/gemini-0 is not found","status":"NOT_FOUND"}}`, errcode.LLMCallFailed, false, "gemini-0"},
+		{"a conversation too long", 400, `{"error":{"code":400,"message":"The input token count (1189990) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`, errcode.ContextExceeded, false, "1189990"},
+		{"a call that went wrong", 200, events(finish("MALFORMED_FUNCTION_CALL")), errcode.LLMCallFailed, true, "MALFORMED_FUNCTION_CALL"},
+		{"a call of a tool there is not", 200, events(text + finish("UNEXPECTED_TOOL_CALL")), errcode.LLMCallFailed, true, "UNEXPECTED_TOOL_CALL"},
+		{"a stream that breaks off", 200, events(text), errcode.LLMCallFailed, true, "broke off"},
+		{"a stream of nothing", 200, "", errcode.LLMCallFailed, true, "broke off"},
+		{"an answer of nothing", 200, events(`{}`), errcode.LLMCallFailed, true, "broke off"},
+		{"an event that is no JSON", 200, "data: {\"candidates\":\n\n", errcode.LLMCallFailed, true, "no JSON"},
+		{"an event that is no object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "no JSON"},
+		{"an event of brackets", 200, "data: {\"candidates\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "no JSON"},
+		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, true, "broke off"},
+		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "257 calls"},
+		{"parts without end", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := play(t, gemini.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
+			trouble := wantTrouble(t, x.err, c.code, c.again, c.words)
+			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.After != want {
+				t.Errorf("after %v, want %v", trouble.After, want)
+			}
+		})
+	}
+}
+
+func TestTroubleOfWholeAnswers(t *testing.T) {
+	for name, reply := range map[string]string{"no JSON": `{"candidates":`, "nothing": ``, "a list": `[]`, "a page": `<html>`} {
+		t.Run(name, func(t *testing.T) {
+			wantTrouble(t, play(t, gemini.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
+		})
+	}
+	t.Run("no candidate", func(t *testing.T) {
+		wantTrouble(t, play(t, gemini.Config{}, hello(), 200, `{"candidates":[]}`).err, errcode.LLMCallFailed, true, "broke off")
+	})
+}
+
+func wantTrouble(t *testing.T, err error, code errcode.Code, again bool, words string) *model.Trouble {
+	t.Helper()
+	trouble, ok := errors.AsType[*model.Trouble](err)
+	switch {
+	case !ok:
+		t.Fatalf("got %v, want a trouble", err)
+	case trouble.Err.Code != code || trouble.Again != again:
+		t.Errorf("got %s, again %v: %v; want %s, again %v", trouble.Err.Code, trouble.Again, err, code, again)
+	case !strings.Contains(err.Error(), words):
+		t.Errorf("got %q, want %q in it", err, words)
+	}
+	return trouble
+}

@@ -1,0 +1,174 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// talk is a conversation as the provider reads it: contents of a user and a
+// model in turn. The results of an answer stand in one content, as many as it
+// had calls; their pictures and what the user says next come behind them.
+type talk struct {
+	model string // that is asked
+	doc   []byte // the contents, with commas between them
+	role  string // of the content that is open; "" before the first
+}
+
+// encode gives the contents of a conversation.
+func encode(model string, turns []chat.Turn) []byte {
+	t := &talk{model: model}
+	for _, turn := range turns {
+		switch turn.Speaker {
+		case chat.User:
+			t.images(turn.Images)
+			t.text("user", turn.Text)
+		case chat.Assistant:
+			t.assistant(turn)
+		case chat.Results:
+			t.results(turn.Results)
+		}
+	}
+	return append(t.doc, `]}`...)
+}
+
+// assistant writes a turn as it was said: with its signatures, when they are
+// of the model that is asked now.
+func (t *talk) assistant(turn chat.Turn) {
+	said, calls := turn.Text, turn.Calls
+	for _, p := range recall(turn, t.model) {
+		switch p.kind {
+		case textKind:
+			t.signedText(said[:p.size], p.sign)
+			said = said[p.size:]
+		case callKind:
+			t.call(calls[0], p.sign, len(calls) == len(turn.Calls))
+			calls = calls[1:]
+		case rawKind:
+			t.begin("model")
+			t.doc = append(t.doc, p.raw...)
+		}
+	}
+	t.text("model", said)
+	for i, c := range calls {
+		t.call(c, "", i == 0 && len(calls) == len(turn.Calls))
+	}
+}
+
+// begin makes room for a part of a content by role.
+func (t *talk) begin(role string) {
+	switch t.role {
+	case role:
+		t.doc = append(t.doc, ',')
+		return
+	case "":
+	default:
+		t.doc = append(t.doc, `]},`...)
+	}
+	t.role = role
+	t.doc = append(t.doc, `{"role":"`+role+`","parts":[`...)
+}
+
+// text adds a text; the provider refuses a part of nothing.
+func (t *talk) text(role, text string) {
+	if text == "" {
+		return
+	}
+	t.begin(role)
+	t.doc = appendText(t.doc, text)
+}
+
+// signedText adds a text of the model; nothing at all may be signed.
+func (t *talk) signedText(text, signature string) {
+	if signature == "" {
+		t.text("model", text)
+		return
+	}
+	t.begin("model")
+	t.doc = sign(appendText(t.doc, text), signature)
+}
+
+func (t *talk) call(c chat.Call, signature string, first bool) {
+	t.begin("model")
+	t.doc = gjson.AppendJSONString(append(t.doc, `{"functionCall":{"id":`...), c.ID)
+	t.doc = gjson.AppendJSONString(append(t.doc, `,"name":`...), c.Name)
+	t.doc = append(append(t.doc, `,"args":`...), c.Args...)
+	t.doc = append(t.doc, `}}`...)
+	if signature == "" && first && signs(t.model) {
+		signature = unsigned
+	}
+	t.doc = sign(t.doc, signature)
+}
+
+func (t *talk) results(results []chat.Result) {
+	for _, r := range results {
+		t.begin("user")
+		t.doc = gjson.AppendJSONString(append(t.doc, `{"functionResponse":{"id":`...), r.ID)
+		t.doc = gjson.AppendJSONString(append(t.doc, `,"name":`...), r.Name)
+		t.doc = append(append(t.doc, `,"response":`...), response(r)...)
+		t.doc = append(t.doc, `}}`...)
+	}
+	for _, r := range results {
+		t.images(r.Images)
+	}
+}
+
+// response gives a result as the object the provider wants.
+func response(r chat.Result) []byte {
+	doc := []byte(`{"output":`)
+	if r.IsError {
+		doc = []byte(`{"error":`)
+	}
+	if gjson.Valid(r.Text) {
+		doc = append(doc, r.Text...)
+	} else {
+		doc = gjson.AppendJSONString(doc, r.Text)
+	}
+	return append(doc, '}')
+}
+
+func (t *talk) images(images []model.Image) {
+	for _, i := range images {
+		t.begin("user")
+		if i.MediaType == "image/gif" { // alone of chat's types unknown here
+			t.doc = appendText(t.doc, "(a picture of type image/gif, which this model cannot see)")
+			continue
+		}
+		t.doc = gjson.AppendJSONString(append(t.doc, `{"inlineData":{"mimeType":`...), i.MediaType)
+		t.doc = base64.StdEncoding.AppendEncode(append(t.doc, `,"data":"`...), i.Data)
+		t.doc = append(t.doc, `"}}`...)
+	}
+}
+
+func appendText(doc []byte, text string) []byte {
+	return append(gjson.AppendJSONString(append(doc, `{"text":`...), text), '}')
+}
+
+// sign adds a signature to the part that ends a document.
+func sign(doc []byte, signature string) []byte {
+	if signature == "" {
+		return doc
+	}
+	doc = gjson.AppendJSONString(append(doc[:len(doc)-1], `,"thoughtSignature":`...), signature)
+	return append(doc, '}')
+}
+
+// unsigned is the provider's own word for a call that none of its models made,
+// or a signature that was lost.
+const unsigned = "skip_thought_signature_validator"
+
+// signs says whether a model refuses an answer whose first call is unsigned:
+// those since Gemini 3 do.
+func signs(model string) bool {
+	name := strings.TrimPrefix(model, "models/")
+	for _, earlier := range [...]string{"gemini-1", "gemini-2", "gemma"} {
+		if strings.HasPrefix(name, earlier) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,86 @@
+// Package human owns the model that is a person at a terminal, who answers for
+// an agent with text or with calls of its tools.
+//
+// Give New's Model to any role that a person is to play. Agents that ask at
+// once have the terminal one after the other, first come, first served; each
+// question shows what is new since the agent's last answer. What the person
+// types is a proposal like any model's: the gate decides it, also where a
+// schema was filled in field by field.
+//
+// Everything shown comes from models, tools and files, so nothing of it acts on
+// the terminal or begins a line of its own. The package edits no lines, draws
+// no screen, and keeps nothing between questions.
+package human
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+)
+
+// Model is a person. It is no model.Language: nobody counts a person's tokens.
+// Safe for concurrent use.
+type Model struct {
+	turn *semaphore.Weighted // who has it owns all below
+	keys *keyboard
+	out  *screen
+}
+
+// New gives the person who types into in, line by line, and reads out. While
+// an answer is awaited, one goroutine reads in. It outlives a question that
+// becomes void, because a Read cannot be taken back; the next question goes on
+// with it, so a Model never has more than one.
+func New(in io.Reader, out io.Writer) *Model {
+	return &Model{turn: semaphore.NewWeighted(1), keys: newKeyboard(in), out: &screen{out: out}}
+}
+
+// Generate asks the person and yields one Delta, the answer; all messages of r
+// count as read then. When ctx ends first it yields ctx's error at once and
+// the terminal says that the question is void. When the input has ended, or the
+// output failed, it yields a lasting model.Trouble, as it does ever after.
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		answer, err := m.ask(ctx, r)
+		yield(model.Delta{Answer: answer}, err)
+	}
+}
+
+func (m *Model) ask(ctx context.Context, r model.Request) (*model.Answer, error) {
+	if err := m.turn.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer m.turn.Release(1)
+	q := &question{screen: m.out, keys: m.keys, request: r, tools: offers(r)}
+	answer, err := q.run(ctx)
+	if err != nil {
+		return nil, q.void(err)
+	}
+	answer.Read = messages(r.Items)
+	return answer, nil
+}
+
+// void says why a question needs no answer any more, and gives the error that
+// its agent gets.
+func (q *question) void(err error) error {
+	q.line("")
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		q.line("-- the question of %s is void: %v", brief(q.request.Self.Role), err)
+		return err
+	}
+	return model.Lasting(errcode.LLMCallFailed, err, "the person who answered at the terminal left; start again where somebody can type, or give the role another model")
+}
+
+func messages(items []model.Item) (n int) {
+	for _, item := range items {
+		if item.Message != nil {
+			n++
+		}
+	}
+	return n
+}

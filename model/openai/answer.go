@@ -1,0 +1,306 @@
+package openai
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/transport"
+)
+
+// answer is an answer as it comes.
+type answer struct {
+	model *Model
+	yield func(model.Delta, error) bool
+	deaf  bool // nobody listens any more
+
+	draft  chat.Draft
+	tools  *chat.Tools
+	heard  bool // there was a message, or a piece of one
+	spoken bool // there is text
+	calls  []opened
+	think  reasoning
+	finish string // the server's word for how it ended; "" when it has not
+}
+
+// opened is a call of an answer that has begun.
+type opened struct {
+	index string // as it stands in the document; "" when the server counts none
+	id    string
+	named bool // its name was shown
+}
+
+// document reads an answer that comes whole.
+func (a *answer) document(body io.Reader) error {
+	data, err := transport.All(body)
+	if err != nil {
+		return err
+	}
+	if err := a.take(data, false); err != nil {
+		return err
+	}
+	if !a.heard {
+		return a.model.passing("sent an answer without a message")
+	}
+	return nil
+}
+
+// take takes in a whole answer, or a piece of one.
+func (a *answer) take(data []byte, piece bool) error {
+	text := string(data)
+	if !chat.Valid(text) {
+		return a.model.passing("sent something that is no JSON")
+	}
+	var failed, choices, usage gjson.Result
+	doc := gjson.Parse(text)
+	doc.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "error":
+			failed = value
+		case "object":
+			if value.Str == "error" { // vLLM
+				failed = doc
+			}
+		case "choices":
+			choices = value
+		case "usage":
+			usage = value
+		}
+		return true
+	})
+	if failed.Exists() && failed.Type != gjson.Null {
+		return a.model.complaint(failed, text)
+	}
+	a.use(usage)
+	return a.choice(choices.Get("0"), piece)
+}
+
+// choice takes in the one choice there is.
+func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
+	name := "message"
+	if piece {
+		name = "delta"
+	}
+	choice.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case name:
+			err = a.message(value, piece)
+		case "finish_reason":
+			if value.Str != "" {
+				a.finish = value.Str
+			}
+		}
+		return err == nil && !a.deaf
+	})
+	if err == nil && (a.finish == "error" || a.finish == "insufficient_system_resource") {
+		err = a.model.passing("gave up in the middle of an answer: %q", a.finish)
+	}
+	return err
+}
+
+// message takes in what is said in a choice.
+func (a *answer) message(m gjson.Result, piece bool) (err error) {
+	a.heard = a.heard || m.IsObject()
+	m.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "content":
+			a.say(content(value))
+		case "refusal":
+			if value.Str != "" {
+				a.draft.Stop = model.Refusal
+				a.say(value.Str)
+			}
+		case "tool_calls":
+			err = a.toolCalls(value)
+		case fieldDetails, fieldContent, fieldReasoning:
+			a.think.take(key.Str, value, piece)
+		}
+		return err == nil && !a.deaf
+	})
+	if err == nil {
+		err = a.check()
+	}
+	return err
+}
+
+// check refuses an answer that has grown past every measure.
+func (a *answer) check() error {
+	const most = 8 << 20
+	if a.think.size > most {
+		return model.Lasting(errcode.LLMCallFailed, nil, "model %q thought for more than %d bytes", a.model.config.Name, most)
+	}
+	return a.draft.Check()
+}
+
+// content gives the text of a content: a string, or a list of parts.
+func content(value gjson.Result) string {
+	if !value.IsArray() {
+		return value.Str
+	}
+	var text strings.Builder
+	value.ForEach(func(_, part gjson.Result) bool {
+		text.WriteString(part.Get("text").Str)
+		return true
+	})
+	return text.String()
+}
+
+func (a *answer) say(text string) {
+	if text == "" {
+		return
+	}
+	a.spoken = true
+	a.draft.Say(text)
+	a.show(model.Delta{Text: text})
+}
+
+// show passes on a piece while somebody listens.
+func (a *answer) show(d model.Delta) {
+	if a.model.config.Stream && !a.deaf && !a.yield(d, nil) {
+		a.deaf = true
+	}
+}
+
+// toolCalls takes in calls, or pieces of them.
+func (a *answer) toolCalls(list gjson.Result) (err error) {
+	if !list.IsArray() {
+		return nil
+	}
+	list.ForEach(func(_, c gjson.Result) bool {
+		a.toolCall(c)
+		err = a.draft.Check() // before there are more than it allows
+		return err == nil && !a.deaf
+	})
+	return err
+}
+
+func (a *answer) toolCall(c gjson.Result) {
+	index, id, name := c.Get("index"), c.Get("id").Str, c.Get("function.name").Str
+	args := arguments(c.Get("function.arguments"))
+	at := a.which(index, id, name)
+	if at == len(a.calls) {
+		a.calls = append(a.calls, opened{index: index.Raw})
+	}
+	if id != "" {
+		a.calls[at].id = id
+	}
+	a.draft.Call(strconv.Itoa(at), id, name, args)
+	a.showCall(&a.calls[at], name, args)
+}
+
+// showCall passes on a piece of a call, with its name when that is new.
+func (a *answer) showCall(c *opened, name, args string) {
+	d := model.Delta{Args: args}
+	if !c.named && name != "" {
+		c.named, d.Tool = true, name
+		if a.tools != nil {
+			d.Tool = a.tools.Real(name)
+		}
+	}
+	if d.Tool != "" || d.Args != "" {
+		a.show(d)
+	}
+}
+
+// arguments gives the text of a call's arguments. Some servers send the object
+// itself.
+func arguments(value gjson.Result) string {
+	if value.Type == gjson.JSON {
+		return value.Raw
+	}
+	return value.Str
+}
+
+// which says to which call of the answer a piece belongs; len(a.calls) when it
+// begins one. Most servers count the calls by index; some send all with the
+// same, some none, some an id and a name with each piece, some an empty id.
+func (a *answer) which(index gjson.Result, id, name string) int {
+	begins := func(c opened) bool { return id != "" && c.id != "" && id != c.id && name != "" }
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		c := a.calls[i]
+		switch {
+		case index.Type == gjson.Number && c.index == index.Raw:
+			if begins(c) {
+				return len(a.calls)
+			}
+			return i
+		case index.Type != gjson.Number && id != "" && id == c.id:
+			return i
+		}
+	}
+	if index.Type != gjson.Number && name == "" && len(a.calls) > 0 {
+		return len(a.calls) - 1
+	}
+	return len(a.calls)
+}
+
+// use takes in the tokens used; the last that are told count.
+func (a *answer) use(u gjson.Result) {
+	if !u.IsObject() {
+		return
+	}
+	cached := u.Get("prompt_tokens_details.cached_tokens")
+	if !cached.Exists() {
+		cached = u.Get("prompt_cache_hit_tokens") // DeepSeek
+	}
+	input := tokens(u.Get("prompt_tokens"))
+	a.draft.Usage = model.Usage{Input: input, Cached: min(tokens(cached), input), Output: tokens(u.Get("completion_tokens"))}
+}
+
+// tokens gives a number of tokens that one may calculate with.
+func tokens(n gjson.Result) int {
+	const most = 1 << 30
+	return int(max(0, min(n.Num, most)))
+}
+
+// whole gives the answer when all of it has come.
+func (a *answer) whole(items []model.Item) *model.Answer {
+	switch a.finish {
+	case "length":
+		a.draft.Stop = model.Length
+	case "content_filter":
+		a.draft.Stop = model.Refusal
+		if !a.spoken {
+			a.draft.Say("The provider's content filter stopped this answer.")
+		}
+	}
+	a.draft.Reasoning = a.think.raw()
+	return a.draft.Answer(provider, a.tools, items)
+}
+
+// broken is the trouble of an answer that ended before its end.
+func (a *answer) broken() error { return a.model.passing("broke off in the middle of an answer") }
+
+func (m *Model) passing(format string, args ...any) *model.Trouble {
+	return model.Passing(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{m.config.Name}, args...)...)
+}
+
+// complaint words an error that came with status 200, because the answer had
+// begun or the server is like that.
+func (m *Model) complaint(failed gjson.Result, text string) *model.Trouble {
+	return m.endpoint.Complaint(status(failed), 0, []byte(text))
+}
+
+// status gives the HTTP status an error stands for: its code, or what its
+// words mean. What says neither is taken for the server's own trouble.
+func status(failed gjson.Result) int {
+	if code := int(failed.Get("code").Int()); code >= 400 && code <= 599 {
+		return code
+	}
+	for _, word := range [...]string{failed.Get("code").Str, failed.Get("type").Str} {
+		switch word {
+		case "rate_limit_exceeded", "rate_limit_error", "requests", "tokens":
+			return 429
+		case "invalid_request_error", "BadRequestError", "context_length_exceeded", "exceed_context_size_error":
+			return 400
+		case "authentication_error", "invalid_api_key":
+			return 401
+		}
+	}
+	return 500
+}

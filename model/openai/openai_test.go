@@ -1,0 +1,170 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/tool"
+)
+
+var update = flag.Bool("update", false, "write what is expected in testdata anew")
+
+var _ model.Language = (*openai.Model)(nil)
+
+// serve starts a server that the test stops, and gives the Config of a model
+// behind it.
+func serve(t testing.TB, answer http.HandlerFunc) openai.Config {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return openai.Config{Name: "test", Model: "test-1", BaseURL: server.URL + "/v1/", Key: secret, Stream: true, Client: server.Client()}
+}
+
+const secret = "sk-proj-0123456789abcdef"
+
+// text answers every request with a body.
+func text(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, body)
+	}
+}
+
+// wire is what the tools of a request are on the wire.
+func wire(t testing.TB, names ...string) []byte {
+	t.Helper()
+	var list []tool.Definition
+	for _, name := range names {
+		list = append(list, tool.Definition{Name: name, Description: "does " + name, Input: json.RawMessage(`{"type":"object"}`)})
+	}
+	data, err := tool.Wire(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func hello(t testing.TB) model.Request {
+	return model.Request{System: "Be brief.", ToolJSON: wire(t, "read_file", "a.b"), Items: []model.Item{said("user", `{"text":"Hello"}`)}}
+}
+
+func said(from, payload string) model.Item {
+	return model.Item{Message: &model.Message{From: from, Payload: json.RawMessage(payload)}}
+}
+
+func answered(a model.Answer) model.Item { return model.Item{Answer: &a} }
+
+func ended(call, content string) model.Item {
+	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}
+}
+
+// outcome is all that a model yields.
+type outcome struct {
+	deltas []string // all but the last
+	answer *model.Answer
+	err    error
+}
+
+// ask collects what a model yields, and checks what is true of every model.
+func ask(t testing.TB, m model.Model, r model.Request) (o outcome) {
+	t.Helper()
+	for delta, err := range m.Generate(t.Context(), r) {
+		if o.answer != nil || o.err != nil {
+			t.Fatal("something comes after the end")
+		}
+		o.err, o.answer = err, delta.Answer
+		if err == nil && delta.Answer == nil {
+			o.deltas = append(o.deltas, line(delta))
+		}
+	}
+	if (o.answer == nil) == (o.err == nil) {
+		t.Fatalf("got answer %v and error %v, want one of them", o.answer, o.err)
+	}
+	return o
+}
+
+// line shows what is set in a delta.
+func line(d model.Delta) string {
+	var parts []string
+	for _, p := range [][2]string{{"text", d.Text}, {"tool", d.Tool}, {"args", d.Args}} {
+		if p[1] != "" {
+			parts = append(parts, fmt.Sprintf("%s %q", p[0], p[1]))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestAnswersOfManyServers(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 17 {
+		t.Fatalf("%d files found, %v", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ask(t, openai.New(serve(t, text(section(archive, "response")))), hello(t))
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			answer, err := json.MarshalIndent(got.answer, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, name, archive, map[string]string{"deltas": strings.Join(got.deltas, "\n") + "\n", "answer": string(answer) + "\n"})
+		})
+	}
+}
+
+func section(a *txtar.Archive, name string) string {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+// same holds sections of an archive against what was got, or writes them.
+func same(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
+	t.Helper()
+	for _, name := range []string{"deltas", "answer"} {
+		if diff := cmp.Diff(section(a, name), got[name]); diff != "" && !*update {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if *update {
+		a.Files = append(a.Files[:1], txtar.File{Name: "deltas", Data: []byte(got["deltas"])}, txtar.File{Name: "answer", Data: []byte(got["answer"])})
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// trouble gives the *model.Trouble an attempt ended with.
+func trouble(t testing.TB, err error) *model.Trouble {
+	t.Helper()
+	found, ok := errors.AsType[*model.Trouble](err)
+	if !ok {
+		t.Fatalf("got %v (%T), want a trouble", err, err)
+	}
+	return found
+}

@@ -1,0 +1,194 @@
+package openai
+
+import (
+	"encoding/base64"
+	"strconv"
+
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// request gives the parts of a request's document. The tools are a part of
+// their own, so that ready bytes are sent as they are.
+func (m *Model) request(r model.Request, tools *chat.Tools) [][]byte {
+	turns := chat.Turns(r)
+	b := make([]byte, 0, size(r.System, turns))
+	b = m.options(b)
+	b = append(b, `,"messages":[`...)
+	b = messages(b, r.System, turns)
+	b = append(b, ']')
+	if tools == nil {
+		return [][]byte{append(b, '}')}
+	}
+	return [][]byte{append(b, `,"tools":`...), tools.Wire, end}
+}
+
+var end = []byte("}")
+
+// options begins the document with what a Config says.
+func (m *Model) options(b []byte) []byte {
+	b = field(b, `{"model":`, m.config.Model)
+	if m.config.Stream {
+		b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
+	}
+	if m.config.MaxTokens > 0 {
+		b = append(append(append(b, `,"`...), m.maxField...), `":`...)
+		b = strconv.AppendInt(b, int64(m.config.MaxTokens), 10)
+	}
+	if t := m.config.Temperature; t != nil {
+		b = strconv.AppendFloat(append(b, `,"temperature":`...), *t, 'g', -1, 64)
+	}
+	return b
+}
+
+// size estimates the length of a document, so that it is seldom moved.
+func size(system string, turns []chat.Turn) int {
+	n := 512 + len(system)
+	for i := range turns {
+		t := &turns[i]
+		n += 96 + len(t.Text) + len(t.Reasoning) + pixels(t.Images)
+		for _, c := range t.Calls {
+			n += 128 + len(c.Args) + len(c.Bad)
+		}
+		for _, result := range t.Results {
+			n += 128 + len(result.Text) + pixels(result.Images)
+		}
+	}
+	return n + n/8 // escapes
+}
+
+func pixels(images []model.Image) (n int) {
+	for _, i := range images {
+		n += 96 + base64.StdEncoding.EncodedLen(len(i.Data))
+	}
+	return n
+}
+
+// messages writes a conversation.
+func messages(b []byte, system string, turns []chat.Turn) []byte {
+	first := len(b)
+	if system != "" {
+		b = append(field(b, `{"role":"system","content":`, system), '}')
+	}
+	worked := false // since the last user's turn a tool was called
+	for i := range turns {
+		if len(b) > first {
+			b = append(b, ',')
+		}
+		switch t := &turns[i]; t.Speaker {
+		case chat.User:
+			worked = false
+			b = user(b, t.Text, t.Images)
+		case chat.Assistant:
+			worked = worked || len(t.Calls) > 0
+			b = assistant(b, t, worked)
+		case chat.Results:
+			b = results(b, t.Results)
+		}
+	}
+	return b
+}
+
+func user(b []byte, text string, images []model.Image) []byte {
+	if len(images) == 0 {
+		return append(field(b, `{"role":"user","content":`, text), '}')
+	}
+	b = field(b, `{"role":"user","content":[{"type":"text","text":`, text)
+	b = append(b, '}')
+	for _, i := range images {
+		b = picture(append(b, ','), i)
+	}
+	return append(b, `]}`...)
+}
+
+// picture writes an image as a content part, its bytes as a data URL.
+func picture(b []byte, i model.Image) []byte {
+	b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
+	b = append(append(b, i.MediaType...), `;base64,`...)
+	b = base64.StdEncoding.AppendEncode(b, i.Data)
+	return append(b, `"}}`...)
+}
+
+// assistant writes what the model said. Its reasoning goes back where a tool
+// was called since the last user's turn, also when another user's turn has
+// come since: DeepSeek refuses the conversation otherwise, OpenRouter asks
+// for it, and servers that want less leave it out themselves.
+func assistant(b []byte, t *chat.Turn, worked bool) []byte {
+	b = append(b, `{"role":"assistant","content":`...)
+	if t.Text == "" && len(t.Calls) > 0 {
+		b = append(b, `null`...)
+	} else {
+		b = chat.AppendString(b, t.Text)
+	}
+	if worked && t.Provider == provider {
+		b = reasoned(b, t.Reasoning)
+	}
+	for i := range t.Calls {
+		if i == 0 {
+			b = append(b, `,"tool_calls":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = call(b, &t.Calls[i])
+	}
+	if len(t.Calls) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// call writes a call with its arguments as the model wrote them, also when
+// they are no JSON: it is to see its own mistake.
+func call(b []byte, c *chat.Call) []byte {
+	b = field(b, `{"id":`, c.ID)
+	b = field(b, `,"type":"function","function":{"name":`, c.Name)
+	args := c.Bad
+	if args == "" {
+		args = string(c.Args)
+	}
+	b = field(b, `,"arguments":`, args)
+	return append(b, `}}`...)
+}
+
+// results writes a message for each result. They have room for text alone, so
+// images follow as if the user had sent them.
+func results(b []byte, list []chat.Result) []byte {
+	shown := false
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = field(b, `{"role":"tool","tool_call_id":`, list[i].ID)
+		b = append(field(b, `,"content":`, list[i].Text), '}')
+		shown = shown || len(list[i].Images) > 0
+	}
+	if !shown {
+		return b
+	}
+	return pictures(b, list)
+}
+
+// pictures writes the images of results, each after the name of its tool.
+func pictures(b []byte, list []chat.Result) []byte {
+	b = append(b, `,{"role":"user","content":[`...)
+	first := len(b)
+	for i := range list {
+		if len(list[i].Images) == 0 {
+			continue
+		}
+		if len(b) > first {
+			b = append(b, ',')
+		}
+		b = field(b, `{"type":"text","text":`, "The image in the result of "+list[i].Name+", call "+list[i].ID+":")
+		b = append(b, '}')
+		for _, image := range list[i].Images {
+			b = picture(append(b, ','), image)
+		}
+	}
+	return append(b, `]}`...)
+}
+
+// field writes a prefix, as it is, and a string.
+func field(b []byte, prefix, value string) []byte {
+	return chat.AppendString(append(b, prefix...), value)
+}

@@ -1,0 +1,41 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Usage gives what the models of a task have used up, as its record says it:
+// each answer and each summary once. What a failed or discarded request used
+// is known to its provider alone.
+func (rt *Runtime) Usage(ctx context.Context, id identity.TaskID) (model.Usage, error) {
+	task, err := rt.TaskRecord(ctx, id)
+	if err != nil {
+		return model.Usage{}, err
+	}
+	return rt.usage(ctx, task)
+}
+
+func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.Usage, err error) {
+	for e, err := range rt.store.Follow(ctx, task.FirstSeq, false) {
+		if err != nil {
+			return sum, err
+		}
+		if e.Task != task.ID {
+			continue
+		}
+		switch b := e.Body.(type) {
+		case journal.ModelAnswered:
+			sum = sum.Plus(b.Answer.Usage)
+		case journal.ContextCompressed:
+			sum = sum.Plus(b.Usage)
+		case journal.Result:
+			return sum, nil
+		}
+	}
+	return sum, nil
+}
