@@ -273,14 +273,14 @@ func familiesIn(text string) (list []string) {
 }
 
 func TestMailboxesAndAgentsAreCountedWhileTheyLast(t *testing.T) {
-	f := counting(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 4, Commits: 9})
+	f := counting(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 1, Commits: 9})
 	want := func(when string, resting, unread int) {
 		t.Helper()
 		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total")
 		text := fmt.Sprintf(`rolecall_agents{status="resting"} %d
 rolecall_agents{status="working"} 1
 rolecall_commits_total{} 9
-rolecall_mailbox_depth{status="delayed"} 4
+rolecall_mailbox_depth{status="delayed"} 1
 rolecall_mailbox_depth{status="unread"} %d
 rolecall_tasks{status="running"} 3
 `, resting, unread)
@@ -294,6 +294,7 @@ rolecall_tasks{status="running"} 3
 	}{
 		{at(0, journal.AgentSpawned{}), 0, 0},
 		{of("b", 0, journal.AgentSpawned{}), 1, 0},
+		{at(0, mail("a")), 1, 0}, // the one that is delayed
 		{at(0, mail("a")), 1, 1},
 		{at(0, mail("b")), 1, 2},
 		{at(0, mail("user")), 1, 2},

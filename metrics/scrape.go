@@ -60,7 +60,7 @@ func newLoads(m *Metrics, load func() Load) *loads {
 			"Agents now: working, or resting, which counts those of running tasks that did something in this process.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_tasks", "Tasks now: running counts those that this process works on.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_mailbox_depth",
-			"Messages that wait now: unread, in the mailboxes of agents made by this process, or delayed.", []string{"status"}, nil),
+			"Messages that wait now: unread in the mailboxes of agents that this process made, or delayed until they are due.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_commits_total", "Commits to the journal since the process began.", nil, nil),
 	}
 }
@@ -82,7 +82,7 @@ func (l *loads) Collect(to chan<- prometheus.Metric) {
 	to <- gauge(l.agents, now.Working, "working")
 	to <- gauge(l.agents, max(0, known-now.Working), "resting")
 	to <- gauge(l.tasks, now.Tasks, "running")
-	to <- gauge(l.mail, max(0, unread), "unread")
+	to <- gauge(l.mail, max(0, unread-now.Delayed), "unread") // what is delayed was sent too
 	to <- gauge(l.mail, now.Delayed, "delayed")
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))
 }

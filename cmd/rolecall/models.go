@@ -93,7 +93,7 @@ func (h *house) makeModel(d config.Model) (model.Model, error) {
 		return h.person(), nil
 	}
 	return steady.New(provider(d), steady.Config{
-		Name: d.Name, Concurrency: d.Concurrency, Log: h.log,
+		Name: d.Name, Concurrency: d.Concurrency, Log: h.log, Secret: string(d.Key),
 		Prices: model.Prices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
 	}), nil
 }

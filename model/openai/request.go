@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"strconv"
+"sync"
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
@@ -12,7 +13,7 @@ import (
 // their own, so that ready bytes are sent as they are.
 func (m *Model) request(r model.Request, tools *chat.Tools) [][]byte {
 	turns := chat.Turns(r)
-	b := make([]byte, 0, size(r.System, turns))
+	b := xpool.Get().([]byte)[:0]
 	b = m.options(b)
 	b = append(b, `,"messages":[`...)
 	b = messages(b, r.System, turns)
@@ -192,3 +193,5 @@ func pictures(b []byte, list []chat.Result) []byte {
 func field(b []byte, prefix, value string) []byte {
 	return chat.AppendString(append(b, prefix...), value)
 }
+
+var xpool = sync.Pool{New: func() any { return make([]byte,0,40000) }}

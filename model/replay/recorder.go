@@ -158,7 +158,7 @@ const (
 // thread finds the conversation that q goes on with. It needs r.mu.
 func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
 	for _, t := range r.told[agent] {
-		if t.items < len(q.chain) && q.chain[t.items] == t.chain && t.Role == q.Role && t.items >= found.items {
+		if t.items < len(q.chain) && q.chain[t.items] == t.chain && t.items >= found.items {
 			found = t
 		}
 	}

@@ -355,6 +355,11 @@ type deltas []model.Delta
 
 func (d deltas) Window() int { return 1234 }
 
+// wide is a model with a larger window.
+type wide struct{ says }
+
+func (wide) Window() int { return 9999 }
+
 func (d deltas) Generate(context.Context, model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for _, delta := range d {
@@ -443,7 +448,10 @@ func TestTheWindowIsRecorded(t *testing.T) {
 	if _, err := ask(words, newRun("one").request()); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []model.Model{words, load(t, file.String())} {
+	if _, err := ask(rec.Wrap(wide{always(&model.Answer{Finish: model.End})}), newRun("one").request()); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []model.Model{words, load(t, file.String())} { // of several, the smallest
 		if n, ok := model.Window(m); !ok || n != 1234 {
 			t.Errorf("%T: got %d, %v; want 1234", m, n, ok)
 		}
@@ -531,6 +539,41 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := replay.New("x", []byte(strings.TrimSuffix(good, "\n"))); err != nil {
 		t.Errorf("the last line without its end: %v", err)
+	}
+}
+
+// What a line could not hold as JSON it holds as text, which is what a runtime
+// makes of it too.
+func TestWhatIsTooDeepIsText(t *testing.T) {
+	for _, depth := range []int{9_000, 9_950, 10_001} {
+		deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+		var file bytes.Buffer
+		one, two := newRun("one"), newRun("another")
+		one.tell(deep)
+		m := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Calls: []model.Call{{Name: "x", Args: json.RawMessage(deep)}}, Finish: model.Calls}))
+		if _, err := one.ask(m); err != nil {
+			t.Fatal(err)
+		}
+		two.tell(deep)
+		a, err := two.ask(load(t, file.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(a.Calls[0].Args); got != deep && got != js(deep) {
+			t.Errorf("%d levels are played as %.30s", depth, got)
+		}
+	}
+}
+
+func TestAnItemThatSaysNothingIsLeftOut(t *testing.T) {
+	var file bytes.Buffer
+	r := newRun("one")
+	r.items = []model.Item{{}}
+	if _, err := play(r, replay.NewRecorder(&file, nil).Wrap(says(reads))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := play(newRun("another"), load(t, file.String())); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,6 +28,7 @@ type Config struct {
 	Pause       time.Duration // before the second try, doubled with each; 1 second
 	Longest     time.Duration // the longest pause, also one the provider asks for; 2 minutes
 	Prices      model.Prices
+	Secret      string       // the provider's key, which no answer and no delta may hold
 	Log         *slog.Logger // nil discards
 }
 
@@ -115,10 +116,11 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 				return err
 			}
 			answer.Usage.Cost = m.config.Prices.Cost(answer.Usage)
+			m.hide(answer)
 			a.over = true
 		}
 		a.shown = a.shown || delta.Answer == nil
-		if !a.yield(delta, nil) {
+		if !a.yield(m.piece(delta), nil) {
 			a.over = true
 		}
 		if a.over {

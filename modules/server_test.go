@@ -1,0 +1,94 @@
+package modules_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// magpie is a server with two APIs, the second of which fails.
+func magpie(t testing.TB) []toolgroups.Group {
+	none := func(context.Context, struct{}) (string, error) { return "", errors.New("no pool") }
+	some := func(context.Context, struct{}) (string, error) { return "42", nil }
+	tvl, err := tool.New("tvl", "Value locked.", some, nil)
+	pools, errPools := tool.New("pool-list", "Pools.", none, nil)
+	groups, errGroups := modules.Server("magpie", "A data provider.", []tool.Tool{tvl, pools})
+	if err := errors.Join(err, errPools, errGroups); err != nil {
+		t.Fatal(err)
+	}
+	return groups
+}
+
+// A server's APIs are a group that bears its name, and one group for each, and
+// what a role lists by them reaches the same tools.
+func TestAServersGroups(t *testing.T) {
+	m := toolgroups.NewManager()
+	loader := modules.NewLoader(m)
+	t.Cleanup(func() { loader.Close(context.Background()) })
+	if err := loader.Load(t.Context(), newFake("magpie", magpie(t)...)); err != nil {
+		t.Fatal(err)
+	}
+	wantGroups := func() {
+		t.Helper()
+		got := map[toolgroups.GroupID][]string{}
+		for _, g := range m.Snapshot().Groups() {
+			got[g.ID] = append([]string{g.Description, string(g.Owner)}, g.Tools...)
+		}
+		want := map[toolgroups.GroupID][]string{
+			"magpie":           {"A data provider.", "module:magpie", "call_magpie_tvl", "call_magpie_pool--list"},
+			"magpie/tvl":       {"Value locked.", "module:magpie", "call_magpie_tvl"},
+			"magpie/pool-list": {"Pools.", "module:magpie", "call_magpie_pool--list"},
+		}
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("got before want:\n%s", diff)
+		}
+	}
+	wantGroups()
+	s := m.Snapshot()
+	if got := s.Compile(s.Bind(toolgroups.Of("magpie/pool-list", "magpie/tvl", "magpie"))).Names(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
+		t.Errorf("got %v", got)
+	}
+	if err := loader.Reload(t.Context(), newFake("magpie", magpie(t)...)); err != nil {
+		t.Fatal(err)
+	}
+	wantGroups()
+	if err := loader.Unload(t.Context(), "magpie"); err != nil || len(m.Snapshot().Groups()) > 0 {
+		t.Errorf("%v, left %+v", err, m.Snapshot().Groups())
+	}
+}
+
+// What a tool answers bears the name it was called by.
+func TestAServersToolAnswersUnderItsOfferedName(t *testing.T) {
+	pools := magpie(t)[0].Tools[1]
+	r, err := pools.Call(t.Context(), tool.Call{Name: pools.Definition().Name, Args: []byte(`{}`)})
+	if want := `{"error":"tool_execution_failed","message":"no pool","toolName":"call_magpie_pool--list"}`; err != nil || string(r.Structured) != want {
+		t.Errorf("got %s, %v, want %s", r.Structured, err, want)
+	}
+}
+
+// Names that cannot be part of an id are refused, and so is one API twice.
+func TestServerRefuses(t *testing.T) {
+	for _, tt := range []struct{ server, api string }{{"mag/pie", "tvl"}, {"", "tvl"}, {"magpie", "t/v"}, {"magpie", ""}, {"m p", "tvl"}, {strings.Repeat("m", 100), strings.Repeat("a", 100)}} {
+		groups, err := modules.Server(tt.server, "", []tool.Tool{says(tt.api, "x")})
+		if errcode.Of(err) != errcode.InvalidGroupDef || groups != nil {
+			t.Errorf("%q %q: %v, %v", tt.server, tt.api, groups, err)
+		}
+	}
+	groups, err := modules.Server("magpie", "", []tool.Tool{says("tvl", "x"), says("tvl", "y")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := toolgroups.NewManager()
+	if err := modules.NewLoader(m).Load(t.Context(), newFake("magpie", groups...)); err == nil || len(m.Snapshot().Groups()) > 0 {
+		t.Errorf("%v, registered %+v", err, m.Snapshot().Groups())
+	}
+}
