@@ -37,7 +37,7 @@ func (m *Metrics) make() []prometheus.Collector {
 	m.calls = histograms("rolecall_tool_call_duration_seconds",
 		"Time from the decision to call the tool to its outcome, the commit of the decision included; calls that ran side by side end together. The outcome is ok or error.", callBuckets, "tool", "outcome")
 	m.tokens = counters("rolecall_tokens_total",
-		"Tokens that providers reported: input, output, and cached, which is a part of input.", "role", "kind")
+		"Tokens of answers and summaries: input, output, and cached, which is a part of input; estimated where a provider reports none.", "role", "kind")
 	m.cost = counters("rolecall_cost_total",
 		"What answers cost, in the currency prices are written in.", "role")
 	m.decisions = counters("rolecall_decisions_total",

@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -59,9 +60,14 @@ func intruder(r model.Request) model.Answer {
 // house is a runtime that f observes, in which intruder may use the door.
 func (f *figures) house(t *testing.T, store journal.Store) *runtime.Runtime {
 	t.Helper()
+	return f.houseOf(t, store, brain(intruder), org.React)
+}
+
+func (f *figures) houseOf(t *testing.T, store journal.Store, thinks model.Model, pattern org.Pattern) *runtime.Runtime {
+	t.Helper()
 	rt, err := runtime.New(runtime.Config{
 		Store: store, Groups: f.groups, Observe: f.Observe,
-		Model: func(string) (model.Model, error) { return brain(intruder), nil },
+		Model: func(string) (model.Model, error) { return thinks, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +75,7 @@ func (f *figures) house(t *testing.T, store journal.Store) *runtime.Runtime {
 	t.Cleanup(func() { rt.Close() })
 	f.register(t, "vault", probe(t, "secret", tool.Options{}))
 	use := toolgroups.Of("door")
-	if _, err := rt.CreateRole(t.Context(), tool.Call{By: operator}, org.RoleSpec{Name: "guide", Use: &use}); err != nil {
+	if _, err := rt.CreateRole(t.Context(), tool.Call{By: operator}, org.RoleSpec{Name: "guide", Use: &use, Pattern: pattern}); err != nil {
 		t.Fatal(err)
 	}
 	return rt
@@ -114,6 +120,54 @@ rolecall_tokens_total{kind="output",role="guide"} 10
 	}
 	if load := rt.Load(); load.Tasks != 0 || load.Delayed != 0 || load.Commits < 16 {
 		t.Errorf("load afterwards: %+v", load)
+	}
+}
+
+// language makes a language model of a brain: only such a one can plan.
+type language struct{ brain }
+
+// Window implements model.Language.
+func (language) Window() int { return 100_000 }
+
+// walker opens the door and enters, with a plan when it is asked for one.
+func walker(r model.Request) model.Answer {
+	done := 0
+	for _, item := range r.Items {
+		if item.Result != nil {
+			done++
+		}
+	}
+	switch {
+	case strings.Contains(r.System, "make a plan"):
+		return model.Answer{Finish: model.End, Text: `{"plan":[{"tool":"open"},{"tool":"enter"}]}`}
+	case done < 2:
+		return model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: []string{"open", "enter"}[done], Args: json.RawMessage(`{}`)}}}
+	}
+	return model.Answer{Finish: model.End, Text: "done"}
+}
+
+func TestBothWorkingPatternsAreCountedTheSameWay(t *testing.T) {
+	for pattern, answers := range map[org.Pattern]int{org.React: 3, org.Plan: 4} {
+		t.Run(string(pattern), func(t *testing.T) {
+			f := counting(t, metrics.Load{})
+			rt := f.houseOf(t, memory.New(), language{walker}, pattern)
+			work(t, rt, org.TaskSpec{State: "shut"})
+			want := fmt.Sprintf(`agent_filtered_tools_count{} %d of %d
+agent_invalid_state_transition_total{} 0
+agent_state_transitions_total{from="shut",to="open",tool="open"} 1
+rolecall_decisions_total{code="",decision="allowed"} 2
+rolecall_tasks_total{status="done"} 1
+rolecall_tasks_total{status="started"} 1
+`, answers, 2*answers)
+			if diff := cmp.Diff(want, f.text(t, familiesIn(want)...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, once := range []string{`rolecall_turn_duration_seconds{outcome="ended"} 1 of`, `agent_workflow_duration_seconds{state="shut"} 1 of`} {
+				if text := f.text(t); !strings.Contains(text, once) {
+					t.Errorf("no %s in\n%s", once, text)
+				}
+			}
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
+	"math/bits"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -198,12 +200,34 @@ type Prices struct {
 // Cost gives what a usage costs. What was cached costs as input when it has no
 // price of its own.
 func (p Prices) Cost(u Usage) Money {
-	const million = 1_000_000
 	cached := p.Cached
 	if cached == 0 {
 		cached = p.Input
 	}
-	return (Money(max(0, u.Input-u.Cached))*p.Input + Money(u.Cached)*cached + Money(u.Output)*p.Output) / million
+	u = u.Sane()
+	return perMillion(u.Input-u.Cached, p.Input) + perMillion(u.Cached, cached) + perMillion(u.Output, p.Output)
+}
+
+// perMillion multiplies without overflow: sane counts times a price are more
+// than 64 bits hold.
+func perMillion(tokens int, price Money) Money {
+	const million = 1_000_000
+	high, low := bits.Mul64(uint64(tokens), uint64(max(0, price)))
+	if high >= million {
+		return math.MaxInt64 / 4
+	}
+	cost, _ := bits.Div64(high, low, million)
+	return Money(min(cost, math.MaxInt64/4))
+}
+
+// Sane gives a usage within what can be, since providers send anything: no
+// count lowers a sum or makes it overflow, and no more is cached than was sent.
+func (u Usage) Sane() Usage {
+	const most = 100_000_000
+	sane := func(n int) int { return min(max(0, n), most) }
+	u.Input, u.Output, u.Cost = sane(u.Input), sane(u.Output), min(max(0, u.Cost), 1<<52)
+	u.Cached = min(sane(u.Cached), u.Input)
+	return u
 }
 
 // String gives an amount with six decimals.

@@ -83,7 +83,7 @@ func (r reservation) spend(u *model.Usage) {
 	r.run.spent.add(*u)
 }
 
-func (s *spending) add(u model.Usage) { // sums of what is believable do not overflow
+func (s *spending) add(u model.Usage) { // sums of what is sane do not overflow
 	s.tokens += int64(u.Input) + int64(u.Output)
 	s.cost += u.Cost
 }

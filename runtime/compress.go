@@ -55,7 +55,7 @@ func full(level string) bool { return level == "critical" || level == "exceeded"
 // and gives the question anew. What is recent stays; a call stays with its
 // results, or goes with them. When there is nothing older it gives q.
 func (a *actor) squeeze(ctx context.Context, t thinker, q *question) (*question, error) {
-	cut := a.state.older(min(t.window, a.state.usage.with(q.Request)) / keepShare) // the window may be smaller than it is said to be
+	cut := a.state.older(room(length(q.Request), a.state.usage.with(q.Request), t.window))
 	if cut <= a.state.gone() {
 		return q, nil
 	}
@@ -107,8 +107,13 @@ func length(r model.Request) int {
 	return n
 }
 
-// keepShare is the part of a window, one over it, that recent items keep.
-const keepShare = 4
+// room says how many estimated tokens recent items keep: a quarter of what fits
+// of a request. What it really has, by its provider's count, may be far more
+// than the estimate; and the window may be smaller than it is said to be.
+func room(estimate, counted, window int) int {
+	const share = 4
+	return int(float64(estimate) * min(1, float64(window)/float64(max(1, counted))) / share)
+}
 
 // older says how many of the first items are older than what fits into some
 // tokens, counted from the end. What the model has not read yet is not old.

@@ -231,11 +231,17 @@ func TestAConversationThatCannotBeMadeToFitIsRefused(t *testing.T) {
 			}
 			return counted(do("fill", obj{"n": 4_000}), 9_900)
 		}, 1},
-		{"what is to be summed up is longer than the window", 10, func(r model.Request) model.Answer {
+		{"what is to be summed up is longer than the window", 10, func(model.Request) model.Answer {
+			return model.Answer{Finish: model.Continue, Text: strings.Repeat("long ", 10_000)}
+		}, 0},
+		{"what has to stay is longer than the window", 10, func(r model.Request) model.Answer {
+			if sumsUp(r) {
+				return end("sum")
+			}
 			a := do("fill", obj{"n": 4_000})
 			a.Text = strings.Repeat("long ", 10_000)
 			return a
-		}, 0},
+		}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked requests
@@ -341,15 +347,12 @@ func TestContextStatusIsOfTheWindowOfTheAgentsModel(t *testing.T) {
 		}
 		return end(fmt.Sprint(last(r)["maxTokens"], " ", last(r)["status"]))
 	})
-	windows := map[string]model.Model{"small": fluent(800, think), "large": fluent(50_000, think), "": think}
+	windows := map[string]model.Model{"small": fluent(2_000, think), "large": fluent(50_000, think), "": think}
 	h := plan{config: func(c *runtime.Config) {
 		c.Model = func(name string) (model.Model, error) { return windows[name], nil }
 	}}.open(t)
-	for name, want := range map[string]string{"small": `"800 critical"`, "large": `"50000 normal"`, "": `"128000 normal"`} {
-		spec := org.RoleSpec{Name: "role " + name, Model: name, Use: use("context")}
-		if name == "small" {
-			spec.Prompt = strings.Repeat("long ", 75)
-		}
+	for name, want := range map[string]string{"small": `"2000 warning"`, "large": `"50000 normal"`, "": `"128000 normal"`} {
+		spec := org.RoleSpec{Name: "role" + name, Model: name, Use: use("context"), Prompt: strings.Repeat("long ", 800)}
 		if _, err := h.CreateRole(t.Context(), called(operator), spec); err != nil {
 			t.Fatal(err)
 		}

@@ -209,6 +209,37 @@ func TestEachTurnOfEachAgentIsARequestOfItsOwn(t *testing.T) {
 	}
 }
 
+// Both working patterns are one request from the message to the end, with the
+// same fields.
+func TestBothWorkingPatternsAreLoggedTheSameWay(t *testing.T) {
+	walk := brain(func(r model.Request) model.Answer {
+		switch done := len(results(r)); {
+		case strings.Contains(r.System, "make a plan"):
+			return end(`{"plan":[{"tool":"open"},{"tool":"enter"}]}`)
+		case done < 2:
+			return do([]string{"open", "enter"}[done], obj{})
+		}
+		return end("done")
+	})
+	for pattern, answers := range map[org.Pattern]int{org.React: 3, org.Plan: 4} {
+		t.Run(string(pattern), func(t *testing.T) {
+			p := newPaper()
+			h := plan{tools: door(t), config: p.config(slog.LevelInfo), model: fluent(100_000, walk)}.open(t)
+			spec := h.worker(t, org.RoleSpec{Use: use("probe"), Pattern: pattern})
+			spec.State = "shut"
+			r := p.one(t, h, h.run(t, spec), answers)
+			if len(r.Transitions) != 1 {
+				t.Fatalf("transitions %+v", r.Transitions)
+			}
+			got := []any{r.State, r.Transitions[0].From, r.Transitions[0].To, r.Tools, r.ByState, len(r.Denied), r.Code}
+			want := []any{"shut", "shut", "open", []string{"open", "look"}, []string{"enter"}, 0, errcode.Code("")}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A brain that reads one message at a time begins its next turn without mail
 // being taken.
 func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {

@@ -166,10 +166,13 @@ func (a *actor) question(ctx context.Context, t thinker) (*question, error) {
 	}
 	q := &question{seat: seat, sees: offer.Names, Request: model.Request{
 		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
-		System: a.rt.prompt(a.agent, offer.Names) + a.errand() + a.state.repeated.told(),
+		System: a.rt.prompt(a.agent, offer.Names) + a.errand(),
 		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.Wire, Compact: a.state.compact,
 		Image: a.image(ctx, seat),
 	}}
+	if t.language {
+		q.System += a.state.repeated.told()
+	}
 	q.System += fullness(a.state.usage.with(q.Request), t.window, offer.Names)
 	if err := a.guided(t, q); err != nil {
 		return nil, err
@@ -240,18 +243,9 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	own := *answer
 	own.Text, own.Value, own.Reasoning = valid(own.Text), asStored(own.Value), asStored(own.Reasoning)
 	own.Plan, own.Fault = nil, "" // which the runtime finds out
-	own.Usage = believable(own.Usage)
+	own.Usage = own.Usage.Sane()
 	own.Calls = slices.Clone(answer.Calls)
 	return &own, nil
-}
-
-// believable keeps a provider's counts from lowering a sum, or making it
-// overflow.
-func believable(u model.Usage) model.Usage {
-	const tokens, money = 1 << 32, 1 << 52
-	u.Input, u.Output, u.Cost = min(max(0, u.Input), tokens), min(max(0, u.Output), tokens), min(max(0, u.Cost), money)
-	u.Cached = min(max(0, u.Cached), u.Input)
-	return u
 }
 
 func failedCall(err error) error {

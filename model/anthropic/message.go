@@ -232,7 +232,7 @@ func (s *message) reasoning() []byte {
 		case thinkingKind:
 			b.raw = string(b.rawThinking())
 		case redactedKind:
-			b.raw = string(append(gjson.AppendJSONString([]byte(`{"type":"redacted_thinking","data":`), b.start.Get("data").Str), '}'))
+			b.raw = string(append(chat.AppendString([]byte(`{"type":"redacted_thinking","data":`), b.start.Get("data").Str), '}'))
 		case textKind, callKind:
 		default:
 			continue
@@ -243,9 +243,9 @@ func (s *message) reasoning() []byte {
 }
 
 func (b *block) rawThinking() []byte {
-	doc := gjson.AppendJSONString([]byte(`{"type":"thinking","thinking":`), string(b.thinking))
+	doc := chat.AppendString([]byte(`{"type":"thinking","thinking":`), string(b.thinking))
 	if len(b.signature) > 0 {
-		doc = gjson.AppendJSONString(append(doc, `,"signature":`...), string(b.signature))
+		doc = chat.AppendString(append(doc, `,"signature":`...), string(b.signature))
 	}
 	return append(doc, '}')
 }

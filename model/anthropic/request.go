@@ -3,8 +3,6 @@ package anthropic
 import (
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -34,7 +32,7 @@ func (m *Model) body(r model.Request, tools *chat.Tools) [][]byte {
 
 // head gives the document up to the tools.
 func (m *Model) head(system string) []byte {
-	doc := gjson.AppendJSONString([]byte(`{"model":`), m.config.Model)
+	doc := chat.AppendString([]byte(`{"model":`), m.config.Model)
 	doc = strconv.AppendInt(append(doc, `,"max_tokens":`...), int64(m.config.MaxTokens), 10)
 	if m.config.Stream {
 		doc = append(doc, `,"stream":true`...)
@@ -51,8 +49,8 @@ func (m *Model) head(system string) []byte {
 
 // encodeTool gives a tool as chat.Toolbox wants it.
 func encodeTool(name, description string, parameters []byte) []byte {
-	doc := gjson.AppendJSONString([]byte(`{"name":`), name)
-	doc = gjson.AppendJSONString(append(doc, `,"description":`...), description)
+	doc := chat.AppendString([]byte(`{"name":`), name)
+	doc = chat.AppendString(append(doc, `,"description":`...), description)
 	doc = append(append(doc, `,"input_schema":`...), parameters...)
 	return append(doc, '}')
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -130,8 +128,8 @@ func (t *talk) text(role, text string) {
 
 func (t *talk) call(c chat.Call) {
 	t.begin("assistant")
-	t.doc = gjson.AppendJSONString(append(t.doc, `{"type":"tool_use","id":`...), plainID(c.ID))
-	t.doc = gjson.AppendJSONString(append(t.doc, `,"name":`...), c.Name)
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), plainID(c.ID))
+	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"input":`...), c.Args...)
 	t.doc = append(t.doc, '}')
 	if !slices.Contains(t.called, c.Name) {
@@ -141,7 +139,7 @@ func (t *talk) call(c chat.Call) {
 
 func (t *talk) result(r chat.Result) {
 	t.begin("user")
-	t.doc = gjson.AppendJSONString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), plainID(r.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), plainID(r.ID))
 	if r.IsError {
 		t.doc = append(t.doc, `,"is_error":true`...)
 	}
@@ -167,11 +165,11 @@ func (t *talk) marked() [][]byte {
 }
 
 func appendText(doc []byte, text string) []byte {
-	return append(gjson.AppendJSONString(append(doc, `{"type":"text","text":`...), text), '}')
+	return append(chat.AppendString(append(doc, `{"type":"text","text":`...), text), '}')
 }
 
 func appendImage(doc []byte, i model.Image) []byte {
-	doc = gjson.AppendJSONString(append(doc, `{"type":"image","source":{"type":"base64","media_type":`...), i.MediaType)
+	doc = chat.AppendString(append(doc, `{"type":"image","source":{"type":"base64","media_type":`...), i.MediaType)
 	doc = base64.StdEncoding.AppendEncode(append(doc, `,"data":"`...), i.Data)
 	return append(doc, `"}}`...)
 }

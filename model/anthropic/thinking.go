@@ -30,7 +30,7 @@ type piece struct {
 
 // record keeps the pieces of an answer that has thinking; nil for others.
 func record(model string, pieces []piece) []byte {
-	doc := gjson.AppendJSONString([]byte(`{"model":`), model)
+	doc := chat.AppendString([]byte(`{"model":`), model)
 	doc = append(doc, `,"blocks":[`...)
 	thought := false
 	for _, p := range pieces {

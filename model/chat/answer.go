@@ -68,18 +68,22 @@ func (d *Draft) Check() error {
 }
 
 // Answer gives the whole answer. Tools tells offered names from real ones, and
-// may be nil; items is the conversation that was answered.
+// may be nil; items is the conversation that was answered. An answer that was
+// refused calls nothing.
 func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
 	a := &model.Answer{Text: clean(d.text.String()), Finish: model.End, Stop: d.Stop, Usage: d.Usage, Read: read(items)}
 	if len(d.Reasoning) > 0 {
 		a.Reasoning, a.Provider = d.Reasoning, provider
 	}
-	for _, c := range d.calls {
+	if d.Stop == model.Refusal {
+		return a
+	}
+	for i, c := range d.calls {
 		name := c.name
 		if tools != nil {
 			name = tools.Real(name)
 		}
-		a.Calls = append(a.Calls, model.Call{Provider: clean(c.id), Name: clean(name), Args: arguments(clean(c.args.String()), d.Stop != "")})
+		a.Calls = append(a.Calls, model.Call{Provider: clean(c.id), Name: clean(name), Args: arguments(clean(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
 	}
 	if len(a.Calls) > 0 {
 		a.Finish = model.Calls
@@ -88,8 +92,8 @@ func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model
 }
 
 // arguments gives what a provider sent as JSON, quoted when it is none. No
-// arguments are an empty object, but not in an answer that was cut off: there
-// they may just not have come.
+// arguments are an empty object, but not of the last call of an answer that
+// was cut off: there they may just not have come.
 func arguments(text string, cut bool) json.RawMessage {
 	switch {
 	case strings.TrimSpace(text) == "" && !cut:

@@ -61,7 +61,7 @@ type Result struct {
 // was compressed, then what the agent was sent, said and did.
 func Turns(r model.Request) []Turn {
 	items := r.Items
-	b := builder{request: r, results: results(items), ids: map[string]bool{}}
+	b := builder{request: r, results: results(items), ids: make(map[string]bool, len(items)/2)}
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
 		b.say(Turn{Text: "Summary of the conversation until here, which you wrote yourself:\n" + c.Summary})
@@ -94,7 +94,7 @@ type builder struct {
 
 // results finds the results of a conversation by their calls.
 func results(items []model.Item) map[identity.CallID]*model.Result {
-	found := map[identity.CallID]*model.Result{}
+	found := make(map[identity.CallID]*model.Result, len(items)/2)
 	for _, item := range items {
 		if item.Result != nil {
 			found[item.Result.Call] = item.Result
@@ -124,6 +124,9 @@ func (b *builder) answer(a *model.Answer) {
 		t.Text = string(a.Value)
 	}
 	outcome := Turn{Speaker: Results}
+	if n := len(a.Calls); n > 0 {
+		t.Calls, outcome.Results = make([]Call, 0, n), make([]Result, 0, n)
+	}
 	for _, c := range a.Calls {
 		id := b.id(c)
 		t.Calls = append(t.Calls, asCall(id, c))

@@ -3,8 +3,6 @@ package gemini
 import (
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -41,8 +39,8 @@ func (m *Model) head(system string) []byte {
 
 // encodeTool gives a tool as chat.Toolbox wants it.
 func encodeTool(name, description string, parameters []byte) []byte {
-	doc := gjson.AppendJSONString([]byte(`{"name":`), name)
-	doc = gjson.AppendJSONString(append(doc, `,"description":`...), description)
+	doc := chat.AppendString([]byte(`{"name":`), name)
+	doc = chat.AppendString(append(doc, `,"description":`...), description)
 	doc = append(append(doc, `,"parametersJsonSchema":`...), parameters...)
 	return append(doc, '}')
 }

@@ -31,7 +31,7 @@ type piece struct {
 
 // record keeps the pieces of an answer that has a signature; nil for others.
 func record(model string, pieces []piece) []byte {
-	doc := gjson.AppendJSONString([]byte(`{"model":`), model)
+	doc := chat.AppendString([]byte(`{"model":`), model)
 	doc = append(doc, `,"parts":[`...)
 	signed := false
 	for _, p := range pieces {
@@ -53,7 +53,7 @@ func appendPiece(doc []byte, p piece) []byte {
 		doc = append(append(doc, `,"raw":`...), p.raw...)
 	}
 	if p.sign != "" {
-		doc = gjson.AppendJSONString(append(doc, `,"sign":`...), p.sign)
+		doc = chat.AppendString(append(doc, `,"sign":`...), p.sign)
 	}
 	return append(doc, '}')
 }

@@ -115,8 +115,8 @@ func (t *talk) signedText(text, signature string) {
 
 func (t *talk) call(c chat.Call, signature string, first bool) {
 	t.begin("model")
-	t.doc = gjson.AppendJSONString(append(t.doc, `{"functionCall":{"id":`...), c.ID)
-	t.doc = gjson.AppendJSONString(append(t.doc, `,"name":`...), c.Name)
+	t.doc = chat.AppendString(append(t.doc, `{"functionCall":{"id":`...), c.ID)
+	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"args":`...), c.Args...)
 	t.doc = append(t.doc, `}}`...)
 	if signature == "" && first && signs(t.model) {
@@ -128,8 +128,8 @@ func (t *talk) call(c chat.Call, signature string, first bool) {
 func (t *talk) results(results []chat.Result) {
 	for _, r := range results {
 		t.begin("user")
-		t.doc = gjson.AppendJSONString(append(t.doc, `{"functionResponse":{"id":`...), r.ID)
-		t.doc = gjson.AppendJSONString(append(t.doc, `,"name":`...), r.Name)
+		t.doc = chat.AppendString(append(t.doc, `{"functionResponse":{"id":`...), r.ID)
+		t.doc = chat.AppendString(append(t.doc, `,"name":`...), r.Name)
 		t.doc = append(append(t.doc, `,"response":`...), response(r)...)
 		t.doc = append(t.doc, `}}`...)
 	}
@@ -147,7 +147,7 @@ func response(r chat.Result) []byte {
 	if gjson.Valid(r.Text) {
 		doc = append(doc, r.Text...)
 	} else {
-		doc = gjson.AppendJSONString(doc, r.Text)
+		doc = chat.AppendString(doc, r.Text)
 	}
 	return append(doc, '}')
 }
@@ -159,14 +159,14 @@ func (t *talk) images(images []model.Image) {
 			t.doc = appendText(t.doc, "(a picture of type image/gif, which this model cannot see)")
 			continue
 		}
-		t.doc = gjson.AppendJSONString(append(t.doc, `{"inlineData":{"mimeType":`...), i.MediaType)
+		t.doc = chat.AppendString(append(t.doc, `{"inlineData":{"mimeType":`...), i.MediaType)
 		t.doc = base64.StdEncoding.AppendEncode(append(t.doc, `,"data":"`...), i.Data)
 		t.doc = append(t.doc, `"}}`...)
 	}
 }
 
 func appendText(doc []byte, text string) []byte {
-	return append(gjson.AppendJSONString(append(doc, `{"text":`...), text), '}')
+	return append(chat.AppendString(append(doc, `{"text":`...), text), '}')
 }
 
 // sign adds a signature to the part that ends a document.
@@ -174,7 +174,7 @@ func sign(doc []byte, signature string) []byte {
 	if signature == "" {
 		return doc
 	}
-	doc = gjson.AppendJSONString(append(doc[:len(doc)-1], `,"thoughtSignature":`...), signature)
+	doc = chat.AppendString(append(doc[:len(doc)-1], `,"thoughtSignature":`...), signature)
 	return append(doc, '}')
 }
 

@@ -77,7 +77,18 @@ func (a *answer) take(data []byte, piece bool) error {
 		return a.model.complaint(failed, text)
 	}
 	a.use(usage)
-	return a.choice(choices.Get("0"), piece)
+	return a.choice(first(choices), piece)
+}
+
+// first gives the first element of an array.
+func first(list gjson.Result) (element gjson.Result) {
+	if list.IsArray() {
+		list.ForEach(func(_, value gjson.Result) bool {
+			element = value
+			return false
+		})
+	}
+	return element
 }
 
 // choice takes in the one choice there is.
@@ -244,12 +255,22 @@ func (a *answer) use(u gjson.Result) {
 	if !u.IsObject() {
 		return
 	}
-	cached := u.Get("prompt_tokens_details.cached_tokens")
-	if !cached.Exists() {
-		cached = u.Get("prompt_cache_hit_tokens") // DeepSeek
-	}
-	input := tokens(u.Get("prompt_tokens"))
-	a.draft.Usage = model.Usage{Input: input, Cached: min(tokens(cached), input), Output: tokens(u.Get("completion_tokens"))}
+	var got model.Usage
+	u.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "prompt_tokens":
+			got.Input = tokens(value)
+		case "completion_tokens":
+			got.Output = tokens(value)
+		case "prompt_tokens_details":
+			got.Cached = max(got.Cached, tokens(value.Get("cached_tokens")))
+		case "prompt_cache_hit_tokens": // DeepSeek
+			got.Cached = max(got.Cached, tokens(value))
+		}
+		return true
+	})
+	got.Cached = min(got.Cached, got.Input)
+	a.draft.Usage = got
 }
 
 // tokens gives a number of tokens that one may calculate with.

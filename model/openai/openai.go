@@ -89,9 +89,7 @@ func (m *Model) Window() int { return m.config.Window }
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		tools := m.tools.Of(r.ToolJSON)
-		q := m.request(r, tools)
-defer func() { xpool.Put(q[0]) }()
-		body, err := m.endpoint.Post(ctx, "/chat/completions", q...)
+		body, err := m.endpoint.Send(ctx, "/chat/completions", m.request(r, tools))
 		if err != nil {
 			yield(model.Delta{}, err)
 			return

@@ -2,29 +2,49 @@ package openai
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
-"sync"
+	"sync"
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/transport"
 )
 
-// request gives the parts of a request's document. The tools are a part of
-// their own, so that ready bytes are sent as they are.
-func (m *Model) request(r model.Request, tools *chat.Tools) [][]byte {
+// request gives a request's document. The tools are a part of their own, so
+// that ready bytes are sent as they are.
+func (m *Model) request(r model.Request, tools *chat.Tools) *transport.Document {
 	turns := chat.Turns(r)
-	b := xpool.Get().([]byte)[:0]
+	buffer := buffers.Get().(*[]byte)
+	b := slices.Grow((*buffer)[:0], size(r.System, turns))
 	b = m.options(b)
 	b = append(b, `,"messages":[`...)
 	b = messages(b, r.System, turns)
 	b = append(b, ']')
+	d := &transport.Document{Done: func() { keep(buffer, b) }}
 	if tools == nil {
-		return [][]byte{append(b, '}')}
+		b = append(b, '}')
+		d.Parts = [][]byte{b}
+		return d
 	}
-	return [][]byte{append(b, `,"tools":`...), tools.Wire, end}
+	b = append(b, `,"tools":`...)
+	d.Parts = [][]byte{b, tools.Wire, end}
+	return d
 }
 
 var end = []byte("}")
+
+// buffers holds what requests were written into, for the next ones.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// keep gives a buffer back, but for the rare large one.
+func keep(buffer *[]byte, b []byte) {
+	const most = 1 << 20
+	if cap(b) <= most {
+		*buffer = b
+		buffers.Put(buffer)
+	}
+}
 
 // options begins the document with what a Config says.
 func (m *Model) options(b []byte) []byte {
@@ -193,5 +213,3 @@ func pictures(b []byte, list []chat.Result) []byte {
 func field(b []byte, prefix, value string) []byte {
 	return chat.AppendString(append(b, prefix...), value)
 }
-
-var xpool = sync.Pool{New: func() any { return make([]byte,0,40000) }}

@@ -21,12 +21,13 @@
 // The lines of a conversation are a chain: each holds the items that are new
 // since the line before, which after names, and its key is a digest of the
 // conversation from its beginning and of what was sent with it. A line whose
-// content does not have its key is refused. What stands in after, system and
-// tools is left out where the line before says it.
+// content does not have its key is refused. The system prompt and the tools are
+// left out where the line before says the same.
 //
 // Secrets are replaced by *** before anything else is done, so neither a line
-// nor its key depends on one, and a secret that reaches a model in a tool's
-// result reaches it as *** when played.
+// nor its key depends on one. An answer that repeated a secret is played with
+// ***. A conversation that holds a secret again is the recorded one only for a
+// Model that is told its secrets (Config); for any other it differs.
 //
 // A recording holds what models were sent and said, in clear: keep it as
 // closely as the conversations themselves.

@@ -545,7 +545,7 @@ func TestNewRefuses(t *testing.T) {
 // What a line could not hold as JSON it holds as text, which is what a runtime
 // makes of it too.
 func TestWhatIsTooDeepIsText(t *testing.T) {
-	for _, depth := range []int{9_000, 9_950, 10_001} {
+	for _, depth := range []int{9_000, 9_950, 9_999, 10_001} {
 		deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 		var file bytes.Buffer
 		one, two := newRun("one"), newRun("another")

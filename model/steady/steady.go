@@ -115,6 +115,7 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 			if err := m.whole(answer); err != nil {
 				return err
 			}
+			answer.Usage = answer.Usage.Sane()
 			answer.Usage.Cost = m.config.Prices.Cost(answer.Usage)
 			m.hide(answer)
 			a.over = true
@@ -147,8 +148,20 @@ func (m *Model) again(ctx context.Context, try int, err error) (time.Duration, b
 	if !ok || !t.Again || try >= m.config.Tries || ctx.Err() != nil || t.After > m.config.Longest {
 		return 0, false
 	}
-	most := min(m.config.Pause<<(try-1), m.config.Longest)
+	most := m.longest(try)
 	return t.After + most/2 + rand.N(most/2+1), true
+}
+
+// longest gives the longest pause after a try.
+func (m *Model) longest(try int) time.Duration {
+	pause := m.config.Pause
+	for range try - 1 {
+		if pause >= m.config.Longest { // before it overflows
+			break
+		}
+		pause *= 2
+	}
+	return min(pause, m.config.Longest)
 }
 
 // soon words why and when a model is asked again.

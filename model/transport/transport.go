@@ -85,6 +85,13 @@ var (
 //
 // Errors: ctx's, or a *model.Trouble.
 func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.ReadCloser, error) {
+	return e.Send(ctx, path, &Document{Parts: parts})
+}
+
+// Send is Post for a document whose owner wants its bytes back. It is sent
+// once.
+func (e *Endpoint) Send(ctx context.Context, path string, d *Document) (io.ReadCloser, error) {
+	defer d.open()()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var begun atomic.Bool
 	watch := time.AfterFunc(e.config.Begin, func() {
@@ -97,7 +104,7 @@ func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.R
 		watch.Stop()
 		cancel(errDone)
 	}
-	r, err := e.request(ctx, path, parts)
+	r, err := e.request(ctx, path, d)
 	if err != nil {
 		stop()
 		return nil, err
@@ -107,50 +114,24 @@ func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.R
 		defer stop()
 		return nil, e.broken(ctx, "cannot be reached", err)
 	}
-	body := &body{endpoint: e, from: answer.Body, ctx: ctx, watch: watch, stop: stop}
-	begun.Store(true)
+	body := &body{endpoint: e, from: answer.Body, ctx: ctx, begun: &begun, watch: watch, stop: stop}
 	if answer.StatusCode/100 == 2 {
-		watch.Reset(e.config.Idle)
 		return body, nil
 	}
 	defer body.Close()
 	return nil, e.refused(ctx, answer, body)
 }
 
-func (e *Endpoint) request(ctx context.Context, path string, parts [][]byte) (*http.Request, error) {
+func (e *Endpoint) request(ctx context.Context, path string, d *Document) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL+path, nil)
 	if err != nil {
 		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its baseURL is no address", e.config.Name)
 	}
 	r.Header = e.header.Clone()
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&document{parts: parts}), nil }
-	r.Body, _ = r.GetBody()
-	for _, p := range parts {
-		r.ContentLength += int64(len(p))
-	}
+	r.ContentLength = d.size()
+	r.GetBody = func() (io.ReadCloser, error) { return d.reader(), nil }
+	r.Body = d.reader()
 	return r, nil
-}
-
-// document reads parts as one. It fills what it is given: a small part costs
-// no write of its own.
-type document struct {
-	parts [][]byte
-	at    int // in the first of them
-}
-
-// Read implements io.Reader.
-func (d *document) Read(p []byte) (n int, err error) {
-	for n < len(p) && len(d.parts) > 0 {
-		copied := copy(p[n:], d.parts[0][d.at:])
-		n, d.at = n+copied, d.at+copied
-		if d.at == len(d.parts[0]) {
-			d.parts, d.at = d.parts[1:], 0
-		}
-	}
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
 }
 
 // broken words an attempt that got no answer, or not all of it: what says
@@ -197,16 +178,25 @@ type body struct {
 	endpoint *Endpoint
 	from     io.ReadCloser
 	ctx      context.Context
-	watch    *time.Timer // its function cancels ctx
+	begun    *atomic.Bool // something of it came
+	watch    *time.Timer  // its function cancels ctx
 	stop     func()
 	ended    bool // nothing more can be read
 }
 
-// Read implements io.Reader; its errors are those of Post.
+// Read implements io.Reader; its errors are those of Post. An answer begins
+// with its first piece: many a server says 200 and then reads the question.
 func (b *body) Read(p []byte) (int, error) {
-	b.watch.Reset(b.endpoint.config.Idle)
+	wait := b.endpoint.config.Idle
+	if !b.begun.Load() {
+		wait = b.endpoint.config.Begin
+	}
+	b.watch.Reset(wait)
 	n, err := b.from.Read(p)
 	b.watch.Stop() // who reads may take its time
+	if n > 0 {
+		b.begun.Store(true)
+	}
 	if err != nil {
 		b.ended = true
 	}

@@ -1,0 +1,450 @@
+package chat_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leanovate/gopter"
+	"github.com/leanovate/gopter/gen"
+	"github.com/leanovate/gopter/prop"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/tool"
+)
+
+var seed = flag.Int64("seed", 0, "seed of the properties; 0 takes the clock")
+
+// check plays a property and prints the seed of a failure.
+func check(t *testing.T, p gopter.Prop) {
+	t.Helper()
+	s := *seed
+	if s == 0 {
+		s = time.Now().UnixNano()
+	}
+	parameters := gopter.DefaultTestParametersWithSeed(s)
+	parameters.MinSuccessfulTests = 500
+	if r := p.Check(parameters); !r.Passed() {
+		t.Errorf("%s after %d: %v %v %v\nagain: go test ./model/chat -run '^%s$' -seed %d", r.Status, r.Succeeded, r.Labels, r.Error, r.Args, t.Name(), s)
+	}
+}
+
+func user(text string) model.Item { return from("user", `{"text":`+string(quote(text))+`}`) }
+
+func from(who, payload string) model.Item {
+	return model.Item{Message: &model.Message{From: who, Payload: json.RawMessage(payload)}}
+}
+
+func quote(text string) []byte { return chat.AppendString(nil, text) }
+
+func answer(a model.Answer) model.Item { return model.Item{Answer: &a} }
+
+func result(call, content string) model.Item {
+	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}
+}
+
+func call(id, provider, name, args string) model.Call {
+	return model.Call{ID: identity.CallID(id), Provider: provider, Name: name, Args: json.RawMessage(args)}
+}
+
+func TestTurns(t *testing.T) {
+	two := answer(model.Answer{Text: "Both.", Calls: []model.Call{call("1", "p1", "read_file", `{"path":"a"}`), call("2", "", "a.b", `[1]`)}})
+	for _, c := range []struct {
+		name    string
+		items   []model.Item
+		compact *model.Compact
+		want    []string
+	}{
+		{"nothing at all", nil, nil, []string{"user: Go on."}},
+		{"a user's words are as they are", []model.Item{user("Hi")}, nil, []string{"user: Hi"}},
+		{"a payload of more than a text is shown whole", []model.Item{from("user", `{"text":"Hi","n":1}`)}, nil, []string{`user: {"text":"Hi","n":1}`}},
+		{"another agent's words say whose they are, on one line", []model.Item{from("a\n1", `{"text":"Hi"}`)}, nil, []string{"user: Message from agent a 1:\nHi"}},
+		{"an empty message is said to be", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
+		{"neighbours are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},
+		{"results come in the order of the calls", []model.Item{user("x"), two, result("2", `{"n":2}`), result("1", `{"n":1}`)}, nil,
+			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.Offered("a.b") + ` {} bad "[1]"`, `results: p1 {"n":1} | 2 {"n":2}`}},
+		{"a message between results waits for its turn", []model.Item{user("x"), two, result("1", `{}`), user("y"), result("2", `{}`)}, nil,
+			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.Offered("a.b") + ` {} bad "[1]"`, `results: p1 {} | 2 {}`, "user: y"}},
+		{"a call that never ended has a result all the same", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}), user("y")}, nil,
+			[]string{"user: x", "assistant:  1 f {}", `results: 1 {"error":"no outcome of this call is known"} error`, "user: y"}},
+		{"an id that comes again gives way to our own", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "c", "f", `{}`), call("2", "c", "f", `{}`)}}), result("1", `{"n":1}`), result("2", `{"n":2}`)}, nil,
+			[]string{"user: x", "assistant:  c f {} | 2 f {}", `results: c {"n":1} | 2 {"n":2}`}},
+		{"arguments that are no object are echoed beside", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `"{path: a"`), call("2", "", "f", `""`)}}), result("1", `{}`), result("2", `{}`)}, nil,
+			[]string{"user: x", `assistant:  1 f {} bad "{path: a" | 2 f {}`, "results: 1 {} | 2 {}"}},
+		{"the last word is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
+			[]string{"user: x", "assistant: One.", `assistant: {"a":1}`, "user: Go on."}},
+		{"an answer that says nothing is none", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},
+		{"a summary stands for what it sums up, results of its calls too", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Compact{Summary: "S", Items: 3},
+			[]string{"user: Summary of the conversation until here, which you wrote yourself:\nS\n\ny"}},
+		{"a summary of more than there is", []model.Item{user("x")}, &model.Compact{Summary: "S", Items: 9}, []string{"user: Summary of the conversation until here, which you wrote yourself:\nS"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			turns := chat.Turns(model.Request{Items: c.items, Compact: c.compact})
+			if diff := cmp.Diff(c.want, lines(turns)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err := lawful(turns); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// lines shows turns.
+func lines(turns []chat.Turn) (list []string) {
+	for _, t := range turns {
+		var parts []string
+		for _, c := range t.Calls {
+			text := fmt.Sprintf("%s %s %s", c.ID, c.Name, c.Args)
+			if c.Bad != "" {
+				text += fmt.Sprintf(" bad %q", c.Bad)
+			}
+			parts = append(parts, text)
+		}
+		for _, r := range t.Results {
+			text := r.ID + " " + r.Text
+			if r.IsError {
+				text += " error"
+			}
+			parts = append(parts, text)
+		}
+		text := []string{"user: ", "assistant: ", "results: "}[t.Speaker] + t.Text
+		if t.Speaker == chat.Assistant && len(parts) > 0 {
+			text += " "
+		}
+		list = append(list, text+strings.Join(parts, " | "))
+	}
+	return list
+}
+
+// lawful says what is wrong with turns, if anything: these are the laws all
+// providers rely on.
+func lawful(turns []chat.Turn) error {
+	if len(turns) == 0 || turns[0].Speaker != chat.User || turns[len(turns)-1].Speaker == chat.Assistant {
+		return fmt.Errorf("they do not begin with a user, or end with the assistant: %v", lines(turns))
+	}
+	ids := map[string]bool{}
+	for i, t := range turns {
+		switch before := turns[max(0, i-1)]; {
+		case t.Speaker == chat.User && i > 0 && before.Speaker == chat.User:
+			return fmt.Errorf("turns %d and %d are both a user's", i-1, i)
+		case t.Speaker == chat.Results && (before.Speaker != chat.Assistant || len(before.Calls) != len(t.Results)):
+			return fmt.Errorf("turn %d answers no calls, or not all", i)
+		case t.Speaker == chat.Assistant && len(t.Calls) > 0 && turns[i+1].Speaker != chat.Results:
+			return fmt.Errorf("turn %d has calls without results", i)
+		}
+		for j, c := range t.Calls {
+			switch {
+			case ids[c.ID]:
+				return fmt.Errorf("two calls are %q", c.ID)
+			case turns[i+1].Results[j].ID != c.ID || turns[i+1].Results[j].Name != c.Name:
+				return fmt.Errorf("result %d of turn %d is not of its call", j, i+1)
+			case !json.Valid(c.Args) || bytes.TrimSpace(c.Args)[0] != '{':
+				return fmt.Errorf("arguments %q are no object", c.Args)
+			}
+			ids[c.ID] = true
+		}
+	}
+	return nil
+}
+
+// FuzzTurns: whatever a journal holds, and wherever it is cut by a summary,
+// the turns are lawful.
+func FuzzTurns(f *testing.F) {
+	f.Add([]byte("maarrrmma"), 0)
+	f.Add([]byte{0, 9, 17, 3, 200, 1, 1, 90, 90}, 4)
+	f.Add([]byte("aaaaaaaa"), -1)
+	f.Fuzz(func(t *testing.T, tape []byte, compact int) {
+		r := model.Request{Items: items(tape)}
+		if compact >= 0 {
+			r.Compact = &model.Compact{Summary: "before", Items: compact}
+		}
+		if err := lawful(chat.Turns(r)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// items makes a conversation of bytes, sensible or not.
+func items(tape []byte) (list []model.Item) {
+	args := []string{`{}`, `{"a":1}`, `[1]`, `"x"`, `""`, `null`, ``, ` {"a":[]}`}
+	for i, b := range tape {
+		switch b % 4 {
+		case 0:
+			list = append(list, from([]string{"user", "a-1"}[b/4%2], []string{`{"text":"t"}`, `"x"`, `{`, `{"images":[1,"x",{"mediaType":"image/png","data":"?"}]}`}[b/8%4]))
+		case 1, 2:
+			a := model.Answer{Text: strings.Repeat("t", int(b/4%2))}
+			for c := range int(b / 8 % 4) {
+				a.Calls = append(a.Calls, call(fmt.Sprint(i, "-", c), []string{"", "p", fmt.Sprint("p", i)}[b/32%3], "f", args[(i+c)%len(args)]))
+			}
+			list = append(list, answer(a))
+		case 3:
+			list = append(list, result(fmt.Sprint(i-1-int(b/4%3), "-", b/16%4), `{"ok":true}`))
+		}
+	}
+	return list
+}
+
+// TestFuzzedTurns plays FuzzTurns at random, also where nobody fuzzes.
+func TestFuzzedTurns(t *testing.T) {
+	check(t, prop.ForAll(func(tape []byte, compact int) string {
+		r := model.Request{Items: items(tape)}
+		if compact > 0 {
+			r.Compact = &model.Compact{Summary: "before", Items: compact}
+		}
+		if err := lawful(chat.Turns(r)); err != nil {
+			return err.Error()
+		}
+		return ""
+	}, gen.SliceOf(gen.UInt8()), gen.IntRange(-5, 40)))
+}
+
+const legal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789-"
+
+func lawfulName(name string) bool {
+	return len(name) > 0 && len(name) <= 64 && strings.Trim(name, legal) == "" && strings.IndexByte(legal[53:], name[0]) < 0
+}
+
+// Tool names are offered injectively, each to the letter of what all providers
+// take, and come back as what they are.
+func TestOfferedNames(t *testing.T) {
+	alphabet := []string{"a", "B", "_", "-", ".", "x__", "7", "ä", "/", " "}
+	name := gen.SliceOf(gen.IntRange(0, len(alphabet)-1)).Map(func(places []int) string {
+		var b strings.Builder
+		for _, p := range places {
+			b.WriteString(alphabet[p])
+		}
+		return b.String()
+	})
+	check(t, prop.ForAll(func(names []string) string {
+		seen := map[string]string{}
+		for _, n := range append(names, corpus.Naughty()[rand.IntN(100)]) {
+			o := chat.Offered(n)
+			if !lawfulName(o) {
+				return fmt.Sprintf("%q is offered as %q", n, o)
+			}
+			for _, other := range []string{n, o} { // an offered name is a name too
+				if before, ok := seen[chat.Offered(other)]; ok && before != other {
+					return fmt.Sprintf("%q and %q are both offered as %q", before, other, chat.Offered(other))
+				}
+				seen[chat.Offered(other)] = other
+			}
+		}
+		return ""
+	}, gen.SliceOf(name)))
+}
+
+func TestOfferedKeepsLegalNames(t *testing.T) {
+	for name, keeps := range map[string]bool{
+		"read_file": true, "_x": true, "A-1": true, strings.Repeat("a", 64): true,
+		"": false, "a.b": false, "1a": false, "-a": false, strings.Repeat("a", 65): false, "x__a": false, "ä": false,
+	} {
+		if got := chat.Offered(name); (got == name) != keeps || !lawfulName(got) {
+			t.Errorf("%q is offered as %q, want it kept %v", name, got, keeps)
+		}
+	}
+}
+
+func toolWire(t *testing.T, names ...string) []byte {
+	t.Helper()
+	var list []tool.Definition
+	for _, name := range names {
+		list = append(list, tool.Definition{Name: name, Description: "<" + name + ">", Input: json.RawMessage(`{"type":"object"}`)})
+	}
+	wire, err := tool.Wire(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire
+}
+
+func TestToolboxSendsReadyBytes(t *testing.T) {
+	var box chat.Toolbox
+	wire := toolWire(t, "read_file", "write_file")
+	if got := box.Of(wire); &got.Wire[0] != &wire[0] || len(got.Wire) != len(wire) {
+		t.Error("tools whose names are legal were copied")
+	}
+	if box.Of(nil) != nil || box.Of([]byte("[]")) != nil {
+		t.Error("no tools are some")
+	}
+}
+
+func TestToolboxMapsNames(t *testing.T) {
+	var box chat.Toolbox
+	long := strings.Repeat("long.", 20)
+	wire := toolWire(t, "read_file", "a.b", long)
+	tools := box.Of(wire)
+	want := strings.NewReplacer(`"a.b"`, `"`+chat.Offered("a.b")+`"`, `"`+long+`"`, `"`+chat.Offered(long)+`"`).Replace(string(wire))
+	var got, wanted any
+	if err := errors.Join(json.Unmarshal(tools.Wire, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
+		t.Fatalf("%v: %s", err, tools.Wire)
+	}
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"read_file", "a.b", long, "unheard.of"} {
+		if got := tools.Real(chat.Offered(name)); got != name && name != "unheard.of" {
+			t.Errorf("%q comes back as %q", name, got)
+		}
+	}
+	if got := tools.Real(chat.Offered("unheard.of")); got != chat.Offered("unheard.of") {
+		t.Errorf("a name that was not offered became %q", got)
+	}
+	if box.Of(wire) != tools {
+		t.Error("the same tools were converted again")
+	}
+}
+
+func TestDraft(t *testing.T) {
+	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
+	for _, c := range []struct {
+		name, args string
+		stop       model.Stop
+		want       string // "" is no call
+	}{
+		{"an object", `{"a": 1}`, "", `{"a": 1}`},
+		{"nothing is an empty object", " ", "", `{}`},
+		{"nothing in an answer cut off may be a beginning", "", model.Length, `""`},
+		{"an object in an answer cut off is whole", `{"a":1}`, model.Length, `{"a":1}`},
+		{"no JSON is quoted", `{a`, "", `"{a"`},
+		{"what nests past every measure is none", deep, "", `"` + deep + `"`},
+		{"what is no UTF-8 is made to be", "{\"a\":\"\xff\"}", "", "{\"a\":\"\ufffd\"}"},
+		{"a refusal calls nothing", `{}`, model.Refusal, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var d chat.Draft
+			d.Say("t\xff")
+			d.Call("1", "id", "", c.args[:len(c.args)/2])
+			d.Call("1", "", "f", c.args[len(c.args)/2:])
+			d.Stop = c.stop
+			a := d.Answer("p", nil, []model.Item{user("x"), answer(model.Answer{}), user("y")})
+			want := &model.Answer{Text: "t\ufffd", Finish: model.End, Stop: c.stop, Read: 2}
+			if c.want != "" {
+				want.Finish, want.Calls = model.Calls, []model.Call{{Provider: "id", Name: "f", Args: json.RawMessage(c.want)}}
+			}
+			if diff := cmp.Diff(want, a); diff != "" {
+				t.Errorf("(-want +got):\n%.2000s", diff)
+			}
+		})
+	}
+}
+
+// Only the last call of an answer that was cut off can lack arguments.
+func TestDraftCutOff(t *testing.T) {
+	var d chat.Draft
+	d.Call("1", "a", "f", "")
+	d.Call("2", "b", "f", "")
+	d.Stop = model.Length
+	a := d.Answer("p", nil, nil)
+	if got := string(a.Calls[0].Args) + string(a.Calls[1].Args); got != `{}""` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestDraftIsBounded(t *testing.T) {
+	for name, grow := range map[string]func(d *chat.Draft, i int){
+		"text":      func(d *chat.Draft, i int) { d.Say(strings.Repeat("x", 1<<20)) },
+		"arguments": func(d *chat.Draft, i int) { d.Call("1", "", "", strings.Repeat("x", 1<<20)) },
+		"names":     func(d *chat.Draft, i int) { d.Call("1", strings.Repeat("x", 5<<20), strings.Repeat("x", 5<<20), "") },
+		"calls":     func(d *chat.Draft, i int) { d.Call(fmt.Sprint(i), "", "f", "{}") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d chat.Draft
+			for i := range 300 {
+				grow(&d, i)
+				if err := d.Check(); err != nil {
+					if trouble, ok := errors.AsType[*model.Trouble](err); !ok || trouble.Again || errcode.Of(err) != errcode.LLMCallFailed {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+			}
+			t.Error("it grew without end")
+		})
+	}
+}
+
+func TestValid(t *testing.T) {
+	for _, d := range corpus.Documents() {
+		if got := chat.Valid(string(d.Text)); got != json.Valid(d.Text) && d.Expect != corpus.Either && utf8.Valid(d.Text) {
+			t.Errorf("%s: got %v", d.Name, got)
+		}
+	}
+	if !chat.Valid(strings.Repeat("[", 500)+strings.Repeat("]", 500)) || !chat.Valid(`["`+strings.Repeat("[", 1000)+`\""]`) || !chat.Valid("["+strings.Repeat("[],", 1000)+"1]") {
+		t.Error("a shallow document is refused")
+	}
+	if chat.Valid(strings.Repeat("[", 600)+strings.Repeat("]", 600)) || chat.Valid(strings.Repeat(`{"a":`, 4<<20)) {
+		t.Error("a deep document is taken")
+	}
+}
+
+// FuzzString: AppendString writes what encoding/json reads back.
+func FuzzString(f *testing.F) {
+	for _, s := range corpus.Naughty() {
+		f.Add(s)
+	}
+	for c := range 256 {
+		f.Add("seven..." + string([]byte{byte(c)}) + "\\\"...")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var back string
+		doc := chat.AppendString([]byte("x"), text)
+		if err := json.Unmarshal(doc[1:], &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") {
+			t.Errorf("%q became %q: %v", text, doc, err)
+		}
+	})
+}
+
+func TestImages(t *testing.T) {
+	png := model.Image{MediaType: "image/png", Data: []byte("\x89PNG")}
+	data := base64.StdEncoding.EncodeToString(png.Data)
+	find := func(ref string) (model.Image, error) {
+		if ref == "art-1" {
+			return png, nil
+		}
+		return model.Image{}, errcode.New(errcode.ArtifactNotFound, "no %s", ref)
+	}
+	inline := `{"mediaType":"image/png","data":"` + data + `"}`
+	for _, c := range []struct {
+		name, payload string
+		text          string
+		images        int
+	}{
+		{"inline", `{"text":"See","images":[` + inline + `]}`, "See", 1},
+		{"an artifact", `{"text":"See","images":["art-1","art-1"]}`, "See", 2},
+		{"an artifact that is none", `{"text":"See","images":["art-2"]}`, "See", 0},
+		{"a type no provider takes", `{"text":"See","images":[{"mediaType":"image/svg+xml","data":"` + data + `"}]}`, "See", 0},
+		{"no base64", `{"text":"See","images":[{"mediaType":"image/png","data":"?"}]}`, "See", 0},
+		{"too large", `{"text":"See","images":[{"mediaType":"image/png","data":"` + strings.Repeat("AAAA", 2<<20) + `"}]}`, "See", 0},
+		{"too many", `{"text":"See","images":["art-1"` + strings.Repeat(`,"art-1"`, 30) + `]}`, "See", 20},
+		{"no list", `{"text":"See","images":"art-1"}`, "See", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			turn := chat.Turns(model.Request{Image: find, Items: []model.Item{from("user", c.payload)}})[0]
+			if turn.Text != c.text || len(turn.Images) != c.images {
+				t.Errorf("got %q and %d images, want %d", turn.Text, len(turn.Images), c.images)
+			}
+		})
+	}
+	t.Run("in a result", func(t *testing.T) {
+		r := model.Request{Items: []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}),
+			result("1", `{"encoding":"base64","content":"`+data+`","mediaType":"image/png"}`)}}
+		got := chat.Turns(r)[2].Results[0]
+		if got.Text != `{"encoding":"base64","content":"(shown as an image)","mediaType":"image/png"}` || len(got.Images) != 1 || string(got.Images[0].Data) != "\x89PNG" {
+			t.Errorf("got %q and %d images", got.Text, len(got.Images))
+		}
+	})
+}

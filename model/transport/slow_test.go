@@ -1,0 +1,65 @@
+package transport_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rolecall/rolecall/model/transport"
+)
+
+// slow is a server that says 200 at once; its two pieces come later.
+type slow struct{ first, second time.Duration }
+
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	out, in := io.Pipe()
+	context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
+	go func() {
+		defer in.Close()
+		for _, p := range []struct {
+			text string
+			wait time.Duration
+		}{{"a", s.first}, {"b", s.second}} {
+			select {
+			case <-time.After(p.wait):
+			case <-r.Context().Done():
+			}
+			io.WriteString(in, p.text)
+		}
+	}()
+	return &http.Response{StatusCode: 200, Body: out}, nil
+}
+
+// An answer begins with its first piece, not with its header: a server on a
+// small machine reads the question in between.
+func TestHowLongAnAnswerMayTake(t *testing.T) {
+	const begin, idle, short = 5 * time.Minute, time.Minute, time.Second
+	for name, c := range map[string]struct {
+		server slow
+		want   string // the text, or a part of the error
+	}{
+		"at once":                                {slow{0, 0}, "ab"},
+		"late to begin, and then steady":         {slow{begin - short, idle - short}, "ab"},
+		"never begun, though there was a header": {slow{begin + short, 0}, "did not begin to answer within 5m0s"},
+		"begun, and then silent":                 {slow{0, idle + short}, "nothing came for 1m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", Begin: begin, Idle: idle, Client: &http.Client{Transport: c.server}})
+				body, err := e.Post(t.Context(), "/", []byte("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer body.Close()
+				got, err := io.ReadAll(body)
+				if text := string(got); err == nil && text != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %q and %v, want %q", text, err, c.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,451 @@
+package transport_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/transport"
+)
+
+const key = "sk-secret-0123456789"
+
+// serve starts a server that the test stops, and gives the Config of an
+// Endpoint for it.
+func serve(t *testing.T, answer http.HandlerFunc) transport.Config {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return transport.Config{Name: "m", URL: server.URL, Key: key, Header: map[string]string{"Authorization": "Bearer " + key}, Client: server.Client()}
+}
+
+// post gives all of an answer.
+func post(ctx context.Context, c transport.Config, parts ...[]byte) (string, error) {
+	body, err := transport.New(c).Post(ctx, "/x", parts...)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	return string(text), err
+}
+
+// trouble checks that an error is a trouble that names no key.
+func trouble(t *testing.T, err error) *model.Trouble {
+	t.Helper()
+	found, ok := errors.AsType[*model.Trouble](err)
+	if !ok {
+		t.Fatalf("got %v (%T), want a trouble", err, err)
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), key) {
+			t.Errorf("the key stands in %v", e)
+		}
+	}
+	return found
+}
+
+func TestPostSendsPartsAsOne(t *testing.T) {
+	big := bytes.Repeat([]byte("x"), 100_000)
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprint(w, r.Method, r.URL.Path, r.ContentLength, r.Header["Authorization"], r.Header["Content-Type"], bytes.Equal(body, slices.Concat([]byte("{"), big, []byte("}"))))
+	})
+	got, err := post(t.Context(), c, []byte("{"), nil, big, []byte("}"))
+	if want := "POST/x100002[Bearer " + key + "][application/json]true"; got != want || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	const lasting, passing = false, true
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		code   errcode.Code
+		again  bool
+		says   string
+	}{
+		{"a bad request", 400, `{"error":{"message":"bad tool","type":"invalid_request_error"}}`, errcode.LLMCallFailed, lasting, "bad tool"},
+		{"a key that is not taken", 401, `{"error":{"message":"Incorrect API key provided: ` + key + `."}}`, errcode.LLMCallFailed, lasting, "apiKey"},
+		{"a key that is echoed escaped", 401, `{"error":{"message":"` + strings.ReplaceAll(key, "-", `\u002d`) + `"}}`, errcode.LLMCallFailed, lasting, "***"},
+		{"a key echoed beside JSON", 401, `<html>` + key + `</html>`, errcode.LLMCallFailed, lasting, "***"},
+		{"a key echoed where the quote ends", 500, strings.Repeat("x", 290) + key, errcode.LLMCallFailed, passing, "***"},
+		{"a place that is forbidden", 403, `{"detail":"moderation"}`, errcode.LLMCallFailed, lasting, "moderation"},
+		{"an unknown model", 404, `{"error":"model 'x' not found"}`, errcode.LLMCallFailed, lasting, "model 'x' not found"},
+		{"no credit", 402, `{"error":{"message":"Insufficient Balance"}}`, errcode.LLMCallFailed, lasting, "Insufficient"},
+		{"a request timeout", 408, ``, errcode.LLMCallFailed, passing, "it says nothing"},
+		{"a conflict", 409, `{}`, errcode.LLMCallFailed, passing, "{}"},
+		{"a conversation too long in bytes", 413, ``, errcode.ContextExceeded, lasting, "length"},
+		{"too often", 429, `{"error":{"message":"Rate limit reached"}}`, errcode.RateLimited, passing, "Rate limit"},
+		{"an empty account", 429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`, errcode.LLMCallFailed, lasting, "nothing left"},
+		{"a server's trouble", 500, `oops`, errcode.LLMCallFailed, passing, "oops"},
+		{"overloaded", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, errcode.LLMCallFailed, passing, "Overloaded"},
+		{"too long for OpenAI", 400, `{"error":{"message":"This model's maximum context length is 128000 tokens.","code":"context_length_exceeded"}}`, errcode.ContextExceeded, lasting, "128000"},
+		{"too long for llama.cpp", 400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":8192}}`, errcode.ContextExceeded, lasting, "size"},
+		{"too long for an older llama.cpp", 500, `{"error":{"code":500,"message":"too large","type":"exceed_context_size_error"}}`, errcode.ContextExceeded, lasting, "too large"},
+		{"too long for Anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}`, errcode.ContextExceeded, lasting, "208310"},
+		{"too long for Gemini", 400, `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}`, errcode.ContextExceeded, lasting, "1048576"},
+		{"too long for xAI", 400, `{"error":"This model's maximum prompt length is 131072 but the request contains 140000 tokens."}`, errcode.ContextExceeded, lasting, "131072"},
+		{"deep JSON", 500, strings.Repeat("[", 200_000), errcode.LLMCallFailed, passing, "[["},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := post(t.Context(), serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			}))
+			got := trouble(t, err)
+			if errcode.Of(err) != c.code || got.Again != c.again || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
+				t.Errorf("got %s, again %v: %v", errcode.Of(err), got.Again, err)
+			}
+		})
+	}
+}
+
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		name, header, value, body string
+		least, most               time.Duration
+	}{
+		{"seconds", "Retry-After", "7", "", 7 * time.Second, 7 * time.Second},
+		{"parts of seconds", "Retry-After", "0.5", "", time.Second / 2, time.Second / 2},
+		{"milliseconds", "Retry-After-Ms", "1500", "", 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{"a date to come", "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), "", 50 * time.Minute, time.Hour},
+		{"a date that was", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", "", 0, 0},
+		{"a date far away", "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT", "", 24 * time.Hour, 24 * time.Hour},
+		{"nonsense", "Retry-After", "soon", "", 0, 0},
+		{"before now", "Retry-After", "-5", "", 0, 0},
+		{"no number", "Retry-After", "NaN", "", 0, 0},
+		{"for ever", "Retry-After", "Inf", "", 24 * time.Hour, 24 * time.Hour},
+		{"Gemini's", "X", "x", `{"error":{"details":[{"@type":"Help"},{"@type":"RetryInfo","retryDelay":"3.5s"}]}}`, 3500 * time.Millisecond, 3500 * time.Millisecond},
+		{"Gemini's, for ever", "X", "x", `{"error":{"details":[{"retryDelay":"999999h"}]}}`, 24 * time.Hour, 24 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := post(t.Context(), serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(c.header, c.value)
+				w.WriteHeader(429)
+				io.WriteString(w, c.body)
+			}))
+			if got := trouble(t, err).After; got < c.least || got > c.most {
+				t.Errorf("got %v, want %v to %v", got, c.least, c.most)
+			}
+		})
+	}
+}
+
+// Neither the key nor the conversation goes where a server points.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 307, 308} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			reached := make(chan string, 1)
+			elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reached <- r.Header.Get("Authorization") }))
+			defer elsewhere.Close()
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL+"/"+key, status) })
+			for _, client := range []*http.Client{nil, c.Client} {
+				c.Client = client
+				_, err := post(t.Context(), c, []byte("{}"))
+				if got := trouble(t, err); got.Again || !strings.Contains(err.Error(), "baseURL") {
+					t.Errorf("got %v", err)
+				}
+			}
+			select {
+			case got := <-reached:
+				t.Errorf("the redirect was followed with %q", got)
+			default:
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	for name, c := range map[string]struct {
+		url   string
+		again bool
+	}{
+		"nobody listens": {"http://" + l.Addr().String() + "/" + key, true},
+		"no address":     {"http://[::1/" + key, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := post(t.Context(), transport.Config{Name: "m", URL: c.url, Key: key})
+			if got := trouble(t, err); got.Again != c.again || strings.Contains(err.Error(), "http://") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// stalled is a server's answer over a pipe in a synctest bubble: its beginning,
+// and then nothing until it is closed.
+func stalled(t *testing.T, begin string, config transport.Config) (*transport.Endpoint, *sync.WaitGroup) {
+	near, far := net.Pipe()
+	var server sync.WaitGroup
+	server.Go(func() {
+		buffer := make([]byte, 4<<10)
+		far.Read(buffer)
+		io.WriteString(far, begin)
+		io.Copy(io.Discard, far) // until the client hangs up
+		far.Close()
+	})
+	config.Name, config.URL = "m", "http://m"
+	config.Client = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil }}}
+	return transport.New(config), &server
+}
+
+const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+func TestAnswerThatNeverBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, server := stalled(t, "", transport.Config{Begin: 30 * time.Second})
+		began := time.Now()
+		_, err := e.Post(t.Context(), "/", []byte("{}"))
+		if took := time.Since(began); !trouble(t, err).Again || !strings.Contains(err.Error(), "did not begin") || took != 30*time.Second {
+			t.Errorf("after %v got %v", took, err)
+		}
+		server.Wait()
+	})
+}
+
+func TestAnswerThatStopsComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, server := stalled(t, head+"data: 1\n\n", transport.Config{Idle: 10 * time.Second})
+		body, err := e.Post(t.Context(), "/", []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, events := time.Now(), 0
+		for event, err := range transport.Events(body) {
+			if err == nil {
+				events++
+				time.Sleep(time.Hour) // who listens may take its time
+				began = time.Now()
+				continue
+			}
+			if !trouble(t, err).Again || !strings.Contains(err.Error(), "nothing came for 10s") || time.Since(began) != 10*time.Second {
+				t.Errorf("after %v got %v, %q", time.Since(began), err, event.Data)
+			}
+		}
+		if events != 1 {
+			t.Errorf("got %d events, want 1", events)
+		}
+		body.Close()
+		server.Wait()
+	})
+}
+
+// A connection that breaks in the middle is not the end of an answer.
+func TestAnswerThatBreaksOff(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "data: 1\n\ndata: 2\n")
+		w.(http.Flusher).Flush()
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		conn.Close()
+	})
+	body, err := transport.New(c).Post(t.Context(), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	var got []string
+	for e, err := range transport.Events(body) {
+		if err != nil {
+			if !trouble(t, err).Again || !strings.Contains(err.Error(), "broke off in the middle") {
+				t.Error(err)
+			}
+			got = append(got, "error")
+			continue
+		}
+		got = append(got, string(e.Data))
+	}
+	if !slices.Equal(got, []string{"1", "error"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Cancelling ends an answer at once, with the caller's own cause, and hangs up.
+func TestCancel(t *testing.T) {
+	gone := make(chan struct{})
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "data: 1\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(gone)
+	})
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	body, err := transport.New(c).Post(ctx, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	for e, err := range transport.Events(body) {
+		if err != nil && err != cause {
+			t.Errorf("got %v, want %v", err, cause)
+		}
+		if err == nil && string(e.Data) == "1" {
+			cancel(cause)
+		}
+	}
+	<-gone
+	if _, err := transport.New(c).Post(ctx, "/"); err != cause {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}
+
+// An answer is often read to its last event, not to the end of its body. Its
+// connection is used again all the same.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	connections := make(chan net.Conn, 10)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, "data: [DONE]\n\n")
+		w.(http.Flusher).Flush()
+	}))
+	server.Config.ConnState = func(c net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections <- c
+		}
+	}
+	server.Start()
+	defer server.Close()
+	e := transport.New(transport.Config{URL: server.URL, Client: server.Client()})
+	for range 5 {
+		body, err := e.Post(t.Context(), "/", []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body.Read(make([]byte, 8))
+		body.Close()
+	}
+	if len(connections) != 1 {
+		t.Errorf("got %d connections, want 1", len(connections))
+	}
+}
+
+// A document's bytes come back once, when nobody reads them any more.
+func TestDocumentIsGivenBack(t *testing.T) {
+	done := make(chan string, 5)
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Write(body)
+	})
+	d := &transport.Document{Parts: [][]byte{[]byte("{"), []byte("}")}, Done: func() { done <- "done" }}
+	body, err := transport.New(c).Send(t.Context(), "/", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(body)
+	body.Close()
+	<-done
+	if string(text) != "{}" || err != nil || len(done) != 0 {
+		t.Errorf("got %q, %v and %d times more", text, err, len(done))
+	}
+	c.URL = "http://[::1"
+	transport.New(c).Send(t.Context(), "/", &transport.Document{Done: func() { done <- "refused" }})
+	if got := <-done; got != "refused" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	for _, c := range []struct{ name, body, want string }{
+		{"data", "data: a\n\ndata:b\n\n", "|a||b|"},
+		{"names", "event: x\ndata: a\n\ndata: b\n\n", "x|a||b|"},
+		{"a name without data is no event", "event: x\n\ndata: a\n\n", "|a|"},
+		{"comments and other fields", ": hi\n\nid: 1\nretry: 5\ndata: a\n: there\n\n", "|a|"},
+		{"lines that end in two ways", "data: a\r\n\r\ndata: b\n\n", "|a||b|"},
+		{"several lines", "data: a\ndata:\ndata: b\n\n", "|a\n\nb|"},
+		{"empty data", "data\n\ndata:\n\n", "||||"},
+		{"no empty line at the end", "data: a\n\ndata: b", "|a||b|"},
+		{"no events", "{\"error\": 1}", ""},
+		{"nothing", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got strings.Builder
+			for e, err := range transport.Events(iotest.OneByteReader(strings.NewReader(c.body))) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&got, "%s|%s|", e.Name, e.Data)
+			}
+			if got.String() != c.want {
+				t.Errorf("got %q, want %q", got.String(), c.want)
+			}
+		})
+	}
+}
+
+// endless repeats a text for ever.
+type endless struct{ text string }
+
+func (e endless) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		n += copy(p[n:], e.text)
+	}
+	return n, nil
+}
+
+// What has no end is ended.
+func TestEndlessAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		from io.Reader
+	}{
+		{"a line", io.MultiReader(strings.NewReader("data: "), endless{"xxxxxxxx"})},
+		{"an event", endless{"data: " + strings.Repeat("x", 1018) + "\n"}},
+		{"a comment", endless{":" + strings.Repeat("-", 1022) + "\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var last error
+			for _, err := range transport.Events(c.from) {
+				last = err
+			}
+			if last == nil || !strings.Contains(trouble(t, last).Error(), "more than") {
+				t.Errorf("got %v", last)
+			}
+		})
+	}
+	t.Run("a document", func(t *testing.T) {
+		if _, err := transport.All(endless{"["}); err == nil || trouble(t, err).Again {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// FuzzEvents: whatever comes, the events end, and hold what the lines hold.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("event: x\ndata: a\r\n\ndata"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for e, err := range transport.Events(bytes.NewReader(body)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range bytes.SplitSeq(e.Data, []byte("\n")) {
+				if !bytes.Contains(body, line) {
+					t.Errorf("%q stands nowhere", line)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package model_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rolecall/rolecall/model"
+)
+
+func TestCost(t *testing.T) {
+	prices := model.Prices{Input: 1_250_000_000, Cached: 125_000_000, Output: 10_000_000_000} // 1.25, 0.125 and 10 a million
+	tests := []struct {
+		name   string
+		prices model.Prices
+		usage  model.Usage
+		want   string
+	}{
+		{"nothing", prices, model.Usage{}, "0.000000"},
+		{"a million of each", prices, model.Usage{Input: 2_000_000, Cached: 1_000_000, Output: 1_000_000}, "11.375000"},
+		{"one token", prices, model.Usage{Input: 1}, "0.000001"},
+		{"what was cached has no price of its own", model.Prices{Input: 1e9}, model.Usage{Input: 10, Cached: 10}, "0.000010"},
+		{"more was cached than sent", prices, model.Usage{Input: 1_000_000, Cached: 5_000_000}, "0.125000"},
+		{"a provider counts backwards", prices, model.Usage{Input: -5, Cached: -7, Output: math.MinInt}, "0.000000"},
+		{"a provider counts past everything", model.Prices{Input: 1e15, Output: 1e15}, model.Usage{Input: math.MaxInt, Output: math.MaxInt}, "200000000.000000"},
+		{"a price past everything", model.Prices{Input: math.MaxInt64}, model.Usage{Input: math.MaxInt}, "2305843009.213693"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.prices.Cost(tt.usage).String(); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	if got := model.Money(-1_500_000).String(); got != "-0.001500" {
+		t.Errorf("got %s", got)
+	}
+}
