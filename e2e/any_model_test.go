@@ -89,6 +89,28 @@ func runsOn(t *testing.T, p provider, streamed bool) {
 	h.mustNotHold(t, key)
 }
 
+// Overload, limits, errors, streams that break off and nonsense cost time. What
+// is answered and done, and how often, stays the same.
+func TestFaultsChangeNothing(t *testing.T) {
+	for _, p := range providers() {
+		t.Run("on "+p.name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			m := startMock(t, "faults", keyed(p))
+			h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{"model: brain": "model: " + p.name})
+			h.mustAnswer(t, p.env(m))
+			faults := 0
+			for _, r := range m.journal(t) {
+				if r.Response.Status != 200 || r.Response.ChaosAction != "" || r.Response.Interrupted {
+					faults++
+				}
+			}
+			if faults != 6 {
+				t.Errorf("%d faults, want 6", faults)
+			}
+		})
+	}
+}
+
 // Who has no key, or a wrong one, is told so at once, and what to do.
 func TestAKeyThatIsMissingOrWrong(t *testing.T) {
 	for _, p := range providers() {

@@ -3,10 +3,12 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -23,15 +25,18 @@ var mayCall = map[string][]string{
 // a role does not allow.
 func TestASmallModelStaysWithinItsRoles(t *testing.T) {
 	url := startLlama(t)
-	for name, edits := range map[string]map[string]string{
-		"root, analyst and reporter think with it": {"model: brain": "model: local"},
-		"analyst and reporter think with it, root with the script": {
+	for _, c := range []struct {
+		name  string
+		edits map[string]string
+	}{
+		{"root, analyst and reporter think with it", map[string]string{"model: brain": "model: local"}},
+		{"analyst and reporter think with it, root with the script", map[string]string{
 			"toolGroups: [workspace]": "toolGroups: [workspace]\nmodel: local",
 			"toolGroups: [console]":   "toolGroups: [console]\nmodel: local",
-		},
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, "any-model", []string{"orders.txt"}, edits)
+		t.Run(c.name, func(t *testing.T) {
+			h := newHouse(t, "any-model", []string{"orders.txt"}, c.edits)
 			orders := read(t, h.path("work", "orders.txt"))
 			o := h.run(t, []string{"LOCAL_BASE_URL=" + url + "/v1"}, "--json", "--timeout", "15m",
 				"--group", "org_management", "--group", "workspace", "--group", "console", question)
@@ -90,10 +95,18 @@ func allowed(tool string) func(event) bool {
 	return func(e event) bool { return e.Type == "tool_call" && e.Tool == tool && e.Decision == "allowed" }
 }
 
-// told gives decisions and outcome, for who reads the log of the test.
+// told gives calls and outcome, for who reads the log of the test.
 func (o outcome) told(events []event) string {
+	var b strings.Builder
+	b.WriteString(o.stderr)
+	for _, e := range events {
+		if e.Type == "tool_call" {
+			fmt.Fprintf(&b, "%s %s %.200s: %s %s\n", e.Role, e.Tool, e.Args, e.Decision, e.Code)
+		}
+	}
 	last := events[len(events)-1]
-	return o.stderr + decisions(events) + "→ " + last.Status + " " + last.Code + " " + last.Error + " " + string(last.Result)
+	fmt.Fprintf(&b, "%s %s %s %.500s", last.Status, last.Code, last.Error, last.Result)
+	return b.String()
 }
 
 // startLlama serves the small model and gives its address.

@@ -91,7 +91,9 @@ type request struct {
 		}
 	}
 	Response struct {
-		Status int
+		Status      int
+		ChaosAction string // a fault of chaos
+		Interrupted bool   // a stream that broke off
 	}
 }
 

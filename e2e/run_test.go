@@ -106,7 +106,7 @@ type event struct {
 	Agent    string          `json:"agent"`
 	Role     string          `json:"role"`
 	Tool     string          `json:"tool"`
-	Tools    []string        `json:"tools"`
+	Args     json.RawMessage `json:"args"`
 	Group    string          `json:"group"`
 	Decision string          `json:"decision"`
 	Code     string          `json:"code"`

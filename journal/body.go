@@ -23,7 +23,7 @@ type Body interface {
 type TaskStarted struct {
 	Text   string   `json:"text"`
 	Caller string   `json:"caller"`
-	Groups []string `json:"groups,omitempty"` // the narrowing
+	Groups []string `json:"groups,omitzero"` // the narrowing; nil is none
 	State  string   `json:"state,omitempty"`
 }
 
@@ -77,6 +77,7 @@ type ToolCall struct {
 	Decision string          `json:"decision"` // allowed or denied
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
+	Rule     string          `json:"rule,omitempty"` // of the View, when that denied: a toolgroups.Rule
 	Epoch    uint64          `json:"epoch"`
 	Effect   tool.Effect     `json:"effect,omitzero"` // of the tool when the call started; absent is Mutating
 }

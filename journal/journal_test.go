@@ -170,7 +170,7 @@ func TestZeroBodiesComeBack(t *testing.T) {
 
 func TestUnmarshalRefuses(t *testing.T) {
 	tests := []struct{ name, doc, want string }{
-		{"a type that is not known", `{"at":"2026-01-02T03:04:05Z","type":"model_delta"}`, `event type "model_delta" is not known here`},
+		{"a type that is not known", `{"at":"2026-01-02T03:04:05Z","type":"model_dream"}`, `event type "model_dream" is not known here`},
 		{"no type", `{"at":"2026-01-02T03:04:05Z"}`, `event type "" is not known here`},
 		{"a type in other letters", `{"type":"Message"}`, `"Message" is not known`},
 		{"a field of a wrong kind", `{"type":"tool_call","tool":7}`, `event of type "tool_call"`},

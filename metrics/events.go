@@ -1,13 +1,12 @@
 package metrics
 
 import (
-	"strings"
-
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // What each event moves. All are called with mu held.
@@ -115,18 +114,11 @@ func (m *Metrics) called(e journal.Event, b journal.ToolCall) {
 			a.close(b.Call) // one that another process had started
 			a.open = append(a.open, openCall{b.Call, m.names.tool(b.Tool), e.At.UnixNano()})
 		}
-	case outOfState(b):
+	case b.Rule == toolgroups.WrongState.String():
 		m.misplaced.of("", "", "").Inc()
 	case b.Code == errcode.ToolNotAvailable && m.names.knows(b.Tool):
 		m.denied.of("", "", "").Inc()
 	}
-}
-
-// outOfState says whether a call was denied because of the workflow state. The
-// event has that in its reason alone, which ends in these words whatever name
-// the caller made up; a tool-gated agent is told no reason, and so is nobody.
-func outOfState(b journal.ToolCall) bool {
-	return b.Code == errcode.ToolNotAvailable && strings.HasSuffix(b.Reason, " is not available in this workflow state")
 }
 
 func (m *Metrics) returned(e journal.Event, id identity.CallID, outcome string) {

@@ -123,6 +123,13 @@ func denied(name string, code errcode.Code, reason string) journal.ToolCall {
 	return journal.ToolCall{Call: "c", Tool: name, Decision: journal.Denied, Code: code, Reason: reason}
 }
 
+// misplaced is a call denied because of the workflow state.
+func misplaced(name string) journal.ToolCall {
+	c := denied(name, errcode.ToolNotAvailable, "tool "+name+" is not available in this workflow state")
+	c.Rule = toolgroups.WrongState.String()
+	return c
+}
+
 // life is a task from its start to its end, in which the agent opens the door.
 func life() []journal.Event {
 	return []journal.Event{
@@ -180,7 +187,7 @@ rolecall_tasks_total{status="cancelled"} 1
 			at(0, allowed("1", "look")),
 			at(0, denied("look", errcode.ToolNotAvailable, "tool look is not available to this role")),
 			at(0, denied("look", errcode.ToolNotAvailable, "tool look is not available to this role")),
-			at(0, denied("enter", errcode.ToolNotAvailable, "tool enter is not available in this workflow state")),
+			at(0, misplaced("enter")),
 			at(0, denied("made up", errcode.UnknownTool, "there is no tool made up")),
 			at(0, denied("look", errcode.InvalidArguments, "arguments of look …")),
 		}, `agent_group_access_denied_total{} 2
@@ -190,7 +197,7 @@ rolecall_decisions_total{code="invalid_arguments",decision="denied"} 1
 rolecall_decisions_total{code="tool_not_available",decision="denied"} 3
 rolecall_decisions_total{code="unknown_tool",decision="denied"} 1
 `},
-		{"a name that reads like a reason is none", []journal.Event{
+		{"words alone are no rule", []journal.Event{
 			at(0, denied("x is not available in this workflow state", errcode.UnknownTool, "there is no tool x is not available in this workflow state")),
 			at(0, denied("x", errcode.ToolNotAvailable, "Access denied. This agent is not authorized to use the x is not available in this workflow state tool.")),
 		}, `agent_group_access_denied_total{} 0

@@ -115,6 +115,9 @@ func decided(c *gate.Admission) journal.ToolCall {
 		return e
 	}
 	e.Decision, e.Code, e.Reason = journal.Denied, errcode.Of(c.Denial), errcode.Message(c.Denial)
+	if e.Code == c.Decision.Code() {
+		e.Rule = c.Decision.Rule().String()
+	}
 	e.Args = nil // not known to be JSON; the answer has them
 	return e
 }

@@ -64,10 +64,10 @@ func TestPostSendsPartsAsOne(t *testing.T) {
 	big := bytes.Repeat([]byte("x"), 100_000)
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprint(w, r.Method, r.URL.Path, r.ContentLength, r.Header["Authorization"], r.Header["Content-Type"], bytes.Equal(body, slices.Concat([]byte("{"), big, []byte("}"))))
+		fmt.Fprintln(w, r.Method, r.URL.Path, r.ContentLength, r.Header["Authorization"], r.Header["Content-Type"], bytes.Equal(body, slices.Concat([]byte("{"), big, []byte("}"))))
 	})
 	got, err := post(t.Context(), c, []byte("{"), nil, big, []byte("}"))
-	if want := "POST/x100002[Bearer " + key + "][application/json]true"; got != want || err != nil {
+	if want := "POST /x 100002 [Bearer " + key + "] [application/json] true\n"; got != want || err != nil {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }

@@ -1,0 +1,222 @@
+package openai_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/openai"
+)
+
+// sent gives the request a model makes of a conversation.
+func sent(t *testing.T, c openai.Config, r model.Request) (header http.Header, body []byte) {
+	t.Helper()
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header
+		body, _ = io.ReadAll(r.Body)
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" || r.ContentLength != int64(len(body)) {
+			t.Errorf("got %s %s with %d of %d bytes", r.Method, r.URL, len(body), r.ContentLength)
+		}
+		io.WriteString(w, `{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}`)
+	})
+	c.BaseURL, c.Client = server.BaseURL, server.Client
+	if o := ask(t, openai.New(c), r); o.err != nil {
+		t.Fatal(o.err)
+	}
+	return header, body
+}
+
+// sameJSON holds JSON against what is wanted, whatever its spaces and order.
+func sameJSON(t *testing.T, want string, got []byte) {
+	t.Helper()
+	var w, g any
+	if err := json.Unmarshal([]byte(want), &w); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(got, &g); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	if diff := cmp.Diff(w, g); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRequest(t *testing.T) {
+	cold := 0.0
+	for _, c := range []struct {
+		name   string
+		config openai.Config
+		want   string
+	}{
+		{"with nothing asked for", openai.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
+		{"streaming", openai.Config{Model: "m", Stream: true}, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`},
+		{"with bounds", openai.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			header, body := sent(t, c.config, model.Request{Items: []model.Item{said("user", `{"text":"Hi"}`)}})
+			sameJSON(t, c.want, body)
+			if _, ok := header["Authorization"]; ok || header.Get("Content-Type") != "application/json" {
+				t.Errorf("got %v", header)
+			}
+		})
+	}
+	if header, _ := sent(t, openai.Config{Key: secret}, hello(t)); header.Get("Authorization") != "Bearer "+secret {
+		t.Errorf("got %v", header)
+	}
+}
+
+// dial answers for any host.
+type dial struct{ server *httptest.Server }
+
+func (d dial) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = "http", d.server.Listener.Addr().String()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// OpenAI's own models refuse max_tokens, other servers know nothing else.
+func TestNameOfTheLength(t *testing.T) {
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		io.WriteString(w, `{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+	for url, want := range map[string]string{
+		"":                                     `"max_completion_tokens":7`,
+		"https://api.openai.com/v1":            `"max_completion_tokens":7`,
+		"https://eu.api.openai.com/v1":         `"max_completion_tokens":7`,
+		"https://x.openai.azure.com/openai/v1": `"max_completion_tokens":7`,
+		"https://api.openai.com.example/v1":    `"max_tokens":7`,
+		"https://notapi.openai.com/v1":         `"max_tokens":7`,
+		"https://api.deepseek.com":             `"max_tokens":7`,
+		"http://localhost:11434/v1":            `"max_tokens":7`,
+	} {
+		o := ask(t, openai.New(openai.Config{BaseURL: url, MaxTokens: 7, Client: &http.Client{Transport: dial{server}}}), hello(t))
+		if o.err != nil || !bytes.Contains(body, []byte(want)) {
+			t.Errorf("%q: %v, got %s", url, o.err, body)
+		}
+	}
+}
+
+func TestToolsAreSentAsTheyAre(t *testing.T) {
+	wire := []byte(`[ {"type":"function" , "function":{"name":"read_file","description":"<b>","parameters":{"type":"object"}}} ]`)
+	_, body := sent(t, openai.Config{}, model.Request{ToolJSON: wire})
+	if !bytes.HasSuffix(body, append(append([]byte(`,"tools":`), wire...), '}')) {
+		t.Errorf("got %s", body)
+	}
+	for _, none := range [][]byte{nil, []byte("[]")} {
+		if _, body := sent(t, openai.Config{}, model.Request{ToolJSON: none}); bytes.Contains(body, []byte("tool")) {
+			t.Errorf("got %s", body)
+		}
+	}
+}
+
+func call(id, provider, name, args string) model.Call {
+	return model.Call{ID: identity.CallID(id), Provider: provider, Name: name, Args: json.RawMessage(args)}
+}
+
+func TestConversation(t *testing.T) {
+	const pixel = `{"mediaType":"image/png","data":"iVBORw=="}`
+	_, body := sent(t, openai.Config{Model: "m"}, model.Request{
+		System: "Be \u2028 <brief>.\n",
+		Items: []model.Item{
+			said("user", `{"text":"What is this?","images":[`+pixel+`]}`),
+			answered(model.Answer{Text: "I look.", Finish: model.Calls, Calls: []model.Call{call("1", "call_x", "read_file", `{"path": "a"}`), call("2", "", "a.b", `"{path: b"`)}}),
+			{Result: &model.Result{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
+			{Result: &model.Result{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
+			answered(model.Answer{Finish: model.Calls, Calls: []model.Call{call("3", "call_y", "read_file", `{}`)}}),
+			ended("3", `{"content":"b"}`),
+			answered(model.Answer{Text: "A pixel.", Finish: model.End}),
+			said("agent-7", `{"text":"Done?"}`),
+		},
+	})
+	sameJSON(t, `{"model":"m","messages":[
+		{"role":"system","content":"Be \u2028 <brief>.\n"},
+		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
+		{"role":"assistant","content":"I look.","tool_calls":[
+			{"id":"call_x","type":"function","function":{"name":"read_file","arguments":"{\"path\": \"a\"}"}},
+			{"id":"2","type":"function","function":{"name":"`+chat.Offered("a.b")+`","arguments":"{path: b"}}]},
+		{"role":"tool","tool_call_id":"call_x","content":"{\"encoding\":\"base64\",\"mediaType\":\"image/png\",\"content\":\"(shown as an image)\"}"},
+		{"role":"tool","tool_call_id":"2","content":"{\"error\":\"no JSON\"}"},
+		{"role":"user","content":[{"type":"text","text":"The image in the result of read_file, call call_x:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
+		{"role":"assistant","content":null,"tool_calls":[{"id":"call_y","type":"function","function":{"name":"read_file","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"call_y","content":"{\"content\":\"b\"}"},
+		{"role":"assistant","content":"A pixel."},
+		{"role":"user","content":"Message from agent agent-7:\nDone?"}]}`, body)
+}
+
+// Reasoning goes back with what it led to, when a tool was called in between,
+// and to the provider it came from.
+func TestReasoningIsSentBack(t *testing.T) {
+	thought := func(a model.Answer, reasoning string) model.Item {
+		a.Reasoning, a.Provider = json.RawMessage(reasoning), "openai"
+		return answered(a)
+	}
+	foreign := model.Answer{Calls: []model.Call{call("4", "", "f", `{}`)}, Reasoning: json.RawMessage(`{"reasoning_content":"foreign"}`), Provider: "anthropic"}
+	_, body := sent(t, openai.Config{}, model.Request{Items: []model.Item{
+		said("user", `{"text":"a"}`),
+		thought(model.Answer{Text: "No tool."}, `{"reasoning_content":"not wanted"}`),
+		said("user", `{"text":"b"}`),
+		thought(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}, `{"reasoning_content":"first","role":"system","content":"smuggled"}`),
+		ended("1", `{}`),
+		thought(model.Answer{Text: "Done."}, `{"reasoning_details":[{"type":"reasoning.text","text":"second"}]}`),
+		said("user", `{"text":"c"}`),
+		thought(model.Answer{Calls: []model.Call{call("2", "", "f", `{}`)}}, `{"reasoning":"third"}`),
+		ended("2", `{}`),
+		answered(foreign),
+		ended("4", `{}`),
+	}})
+	var got struct{ Messages []map[string]any }
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	var kept []any
+	for _, m := range got.Messages {
+		if m["role"] == "assistant" {
+			kept = append(kept, m["reasoning_content"], m["reasoning_details"], m["reasoning"])
+		}
+		if m["content"] == "smuggled" || m["role"] == "system" {
+			t.Errorf("fields of the reasoning became the message's: %v", m)
+		}
+	}
+	want := []any{nil, nil, nil, "first", nil, nil, nil, []any{map[string]any{"type": "reasoning.text", "text": "second"}}, nil, nil, nil, "third", nil, nil, nil}
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What an answer holds goes back as it came: the golden answers of testdata,
+// in the next request.
+func TestReasoningSurvivesARound(t *testing.T) {
+	details := `[{"type":"reasoning.text","text":"a","format":"f","index":0,"signature":"s","new":{"x":[1]}},{"type":"reasoning.encrypted","data":"d","id":"i","index":1}]`
+	reply := `{"choices":[{"message":{"content":null,"reasoning":"a","reasoning_details":` + details + `,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
+	c := serve(t, text(reply))
+	c.Stream = false
+	first := ask(t, openai.New(c), hello(t))
+	if first.err != nil {
+		t.Fatal(first.err)
+	}
+	_, body := sent(t, openai.Config{}, model.Request{Items: []model.Item{said("user", `{"text":"x"}`), answered(*first.answer)}})
+	if !strings.Contains(string(body), `"reasoning_details":`+details) {
+		t.Errorf("got %s", body)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	if got := openai.New(openai.Config{}).Window(); got != 128_000 {
+		t.Errorf("got %d", got)
+	}
+	if got := openai.New(openai.Config{Window: 8192}).Window(); got != 8192 {
+		t.Errorf("got %d", got)
+	}
+}
