@@ -86,7 +86,7 @@ func (a *api) routes() []route {
 
 		{"GET", "/api/v1/tasks", paged + "status", answer(a.listTasks)},
 		{"GET", "/api/v1/tasks/{id}", "", answer(a.showTask)},
-		{"GET", "/api/v1/tasks/{id}/events", "follow after", a.taskEvents},
+		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", a.taskEvents},
 		{"POST", "/api/v1/tasks/{id}/cancel", "reason", answer(a.cancelTask)},
 
 		{"GET", "/api/v1/roles", paged, answer(a.listRoles)},

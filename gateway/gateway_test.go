@@ -103,11 +103,16 @@ type house struct {
 
 func open(t testing.TB, b brain) *house {
 	t.Helper()
+	return openOn(t, b)
+}
+
+func openOn(t testing.TB, m model.Model) *house {
+	t.Helper()
 	store := persisttest.Open(t)
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{
 		Store: store, Groups: groups, Workspaces: t.TempDir(),
-		Model: func(string) (model.Model, error) { return b, nil },
+		Model: func(string) (model.Model, error) { return m, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -226,7 +226,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 		}
 		if delta.Answer != nil {
 			answer = delta.Answer
-		} else if show != nil {
+		} else if show != nil && ctx.Err() == nil { // what comes after the end of the turn is discarded
 			show(delta)
 		}
 	}

@@ -61,7 +61,7 @@ type Result struct {
 // was compressed, then what the agent was sent, said and did.
 func Turns(r model.Request) []Turn {
 	items := r.Items
-	b := builder{request: r, results: results(items), ids: make(map[string]bool, len(items)/2)}
+	b := newBuilder(r)
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
 		b.say(Turn{Text: "Summary of the conversation until here, which you wrote yourself:\n" + c.Summary})
@@ -90,6 +90,20 @@ type builder struct {
 	turns   []Turn
 	results map[identity.CallID]*model.Result
 	ids     map[string]bool // of calls, as the provider reads them
+
+	// Room for what the turns hold, made once for all.
+	calls    []Call
+	outcomes []Result
+}
+
+func newBuilder(r model.Request) builder {
+	n := 0
+	for _, item := range r.Items {
+		if item.Answer != nil {
+			n += len(item.Answer.Calls)
+		}
+	}
+	return builder{request: r, results: results(r.Items), ids: make(map[string]bool, n), calls: make([]Call, 0, n), outcomes: make([]Result, 0, n)}
 }
 
 // results finds the results of a conversation by their calls.
@@ -124,14 +138,13 @@ func (b *builder) answer(a *model.Answer) {
 		t.Text = string(a.Value)
 	}
 	outcome := Turn{Speaker: Results}
-	if n := len(a.Calls); n > 0 {
-		t.Calls, outcome.Results = make([]Call, 0, n), make([]Result, 0, n)
-	}
+	first := len(b.calls)
 	for _, c := range a.Calls {
 		id := b.id(c)
-		t.Calls = append(t.Calls, asCall(id, c))
-		outcome.Results = append(outcome.Results, b.result(id, c))
+		b.calls = append(b.calls, asCall(id, c))
+		b.outcomes = append(b.outcomes, b.result(id, c))
 	}
+	t.Calls, outcome.Results = slices.Clip(b.calls[first:]), slices.Clip(b.outcomes[first:])
 	if t.Text != "" || len(t.Calls) > 0 {
 		b.turns = append(b.turns, t)
 	}

@@ -37,7 +37,7 @@ func (d *Document) size() (n int64) {
 
 // reader reads the document from its beginning.
 func (d *Document) reader() io.ReadCloser {
-	return &reader{parts: d.Parts, close: sync.OnceFunc(d.open())}
+	return &reader{parts: d.Parts, close: d.open()}
 }
 
 // reader reads parts as one. It fills what it is given, so that a small part
@@ -74,8 +74,10 @@ func (r *reader) Read(p []byte) (n int, err error) {
 // Close implements io.Closer. After it the parts are not touched.
 func (r *reader) Close() error {
 	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.close()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.closed = true
+		r.close()
+	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (e *Endpoint) Send(ctx context.Context, path string, d *Document) (io.ReadC
 	answer, err := e.config.Client.Do(r)
 	if err != nil {
 		defer stop()
-		return nil, e.broken(ctx, "cannot be reached", err)
+		return nil, e.broken(ctx, "cannot be reached at "+r.URL.Host, err)
 	}
 	body := &body{endpoint: e, from: answer.Body, ctx: ctx, begun: &begun, watch: watch, stop: stop}
 	if answer.StatusCode/100 == 2 {
