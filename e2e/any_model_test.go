@@ -80,7 +80,7 @@ func runsOn(t *testing.T, p provider, streamed bool) {
 	})
 	h.mustAnswer(t, p.env(m))
 	requests := m.journal(t)
-	if len(requests) < 8 { // root four times at least, the others twice
+	if len(requests) < 16 { // root four times at least, the others twice, and two runs
 		t.Errorf("the mock was asked %d times", len(requests))
 	}
 	for _, r := range requests {

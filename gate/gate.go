@@ -131,8 +131,9 @@ type Offer struct {
 
 // Offer gives what the principal sees now, all of it from one View.
 func (s *Seat) Offer() Offer {
-	shelf := s.in(s.view())
-	return Offer{shelf.Names(), shelf.Wire(), shelf.View().Gated()}
+	view := s.view()
+	shelf := s.in(view)
+	return Offer{shelf.Names(), shelf.Wire(), view.Gated()}
 }
 
 // view gives the View in force.

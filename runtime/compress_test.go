@@ -420,3 +420,38 @@ func dumped(r model.Request) []string {
 	}
 	return list
 }
+
+// What the model has not read yet is not summed up, however long it is.
+func TestUnreadMailIsNotSummedUp(t *testing.T) {
+	mail := strings.Repeat("news", 7_000) // as many tokens
+	ended := make(chan struct{})
+	var asked requests
+	h := plan{tools: []tool.Tool{filler(t)}, model: fluent(10_000, asked.of(func(ctx context.Context, r model.Request, n int) (model.Answer, error) {
+		switch {
+		case r.Self.Role == "root":
+			<-ctx.Done()
+			return model.Answer{}, ctx.Err()
+		case sumsUp(r):
+			return end("sum"), nil
+		case answers(r) == 0:
+			return do("fill", obj{"n": 4_900}, "fill", obj{"n": 4_800}), nil
+		}
+		ended <- struct{}{}
+		return end("read"), nil
+	}))}.open(t)
+	id := h.start(t, org.TaskSpec{})
+	agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use("probe")})
+	h.tell(t, agent, `"begin"`)
+	<-ended
+	h.tell(t, agent, `"`+mail+`"`)
+	<-ended
+	list := workers(asked.all())
+	summary, next := list[len(list)-2], list[len(list)-1]
+	if !sumsUp(summary) || slices.ContainsFunc(messages(summary), func(m model.Message) bool { return strings.Contains(string(m.Payload), mail) }) {
+		t.Error("it is summed up, or nothing is")
+	}
+	turns := chat.Turns(next)
+	if last := turns[len(turns)-1]; next.Compact == nil || last.Speaker != chat.User || !strings.Contains(last.Text, mail) {
+		t.Errorf("the next request has the summary %v and ends in %.100s", next.Compact, last.Text)
+	}
+}

@@ -139,6 +139,11 @@ func wantGuided(t *testing.T, list []model.Request) {
 		if offers := len(r.Tools) > 0 && len(r.ToolJSON) > 0; offers != step || !step && (r.Tools != nil || r.ToolJSON != nil) {
 			t.Errorf("request %d: a step %t, and tools %v", i, step, r.Tools)
 		}
+		for _, name := range r.Tools {
+			if !slices.Contains(toolsTried[:5], name) {
+				t.Errorf("request %d offers %s", i, name)
+			}
+		}
 		if planning && !strings.Contains(r.System, "\n- look: ") {
 			t.Errorf("request %d lists no tools\n%s", i, r.System)
 		}
@@ -248,12 +253,13 @@ func TestATurnHasAtMostSixPlans(t *testing.T) {
 // planned anew and not called.
 func TestAStepThatIsTakenAwayIsReplanned(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		when   string // the event after which, or the request in which the role changes
-		course string
+		name     string
+		when     string // the event after which, or the request in which the role changes
+		stubborn int    // answers before which poke is planned again
+		course   string
 	}{
-		{"before the step is asked for", "planned", "plan(poke), role updated, fault, plan(), end"},
-		{"while the model thinks about the step", "thinking", "plan(poke), role updated, poke denied, poke failed, fault, plan(), end"},
+		{"before the step is asked for", "planned", 2, "plan(poke), role updated, fault, plan(), end"},
+		{"while the model thinks about the step", "thinking", 3, "plan(poke), role updated, poke denied, poke failed, fault, plan(), end"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h *house
@@ -269,11 +275,16 @@ func TestAStepThatIsTakenAwayIsReplanned(t *testing.T) {
 				})
 			}
 			h = plan{tools: w.tools(t), model: fluent(100_000, asked.of(func(_ context.Context, r model.Request, n int) (model.Answer, error) {
-				if n == 1 && c.when == "thinking" {
+				switch planning := strings.Contains(r.System, "make a plan"); {
+				case n == 0, planning && answers(r) < c.stubborn:
+					return planOf("poke"), nil
+				case planning:
+					return planOf(), nil
+				case strings.Contains(r.System, "Take the next one now"):
 					revoke()
 					return do("poke", obj{}), nil
 				}
-				return []model.Answer{planOf("poke"), planOf("poke"), planOf("poke"), planOf(), end("done")}[min(n+map[string]int{"planned": 1}[c.when]*min(n, 1), 4)], nil
+				return end("done"), nil
 			})), store: func(s journal.Store) journal.Store {
 				return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 					seq, err := s.Commit(ctx, b)
@@ -572,4 +583,21 @@ func (m *rebel) strayed() string {
 		}
 	}
 	return ""
+}
+
+// A provider takes its reasoning back only with the calls it led to: without
+// them it is not kept.
+func TestReasoningOfCallsThatAreNotMadeIsDropped(t *testing.T) {
+	thought := json.RawMessage(`{"thought":"poke it"}`)
+	h := plan{tools: new(workshop).tools(t), model: fluent(100_000, brain(func(r model.Request) model.Answer {
+		a := []model.Answer{do("poke", obj{}), planOf("look"), do("look", obj{}), end("done")}[answers(r)]
+		a.Reasoning, a.Provider = thought, "p"
+		return a
+	}))}.open(t)
+	h.want(t, h.run(t, h.planner(t)), `"done"`, "")
+	for i, a := range said[journal.ModelAnswered](t, h) {
+		if got, want := a.Answer.Provider, map[bool]string{false: "p"}[i == 0]; got != want || string(a.Answer.Reasoning) != map[bool]string{false: string(thought)}[i == 0] {
+			t.Errorf("answer %d has the reasoning %s of %q", i, a.Answer.Reasoning, got)
+		}
+	}
 }
