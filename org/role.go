@@ -1,6 +1,7 @@
 package org
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -222,39 +223,18 @@ func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, make
 	return old, m, nil
 }
 
+// over completes what s leaves out by what a role is.
+func (s RoleSpec) over(old *Role) RoleSpec {
+	return RoleSpec{
+		Name: cmp.Or(s.Name, old.Name), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
+		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
+		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
+	}
+}
+
 // revise gives old changed by spec.
 func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
-	merged := RoleSpec{Name: old.Name, Prompt: old.Prompt, Model: string(old.Model), Use: &old.Use, Grant: &old.Grant, Limits: old.Limits, Hosts: old.Hosts, Pattern: old.Pattern, ToolGated: &old.ToolGated, Server: &old.Server}
-	if spec.Name != "" {
-		merged.Name = spec.Name
-	}
-	if spec.Prompt != "" {
-		merged.Prompt = spec.Prompt
-	}
-	if spec.Model != "" {
-		merged.Model = spec.Model
-	}
-	if spec.Use != nil {
-		merged.Use = spec.Use
-	}
-	if spec.Grant != nil {
-		merged.Grant = spec.Grant
-	}
-	if spec.Limits != (Limits{}) {
-		merged.Limits = spec.Limits
-	}
-	if spec.Hosts != nil {
-		merged.Hosts = spec.Hosts
-	}
-	if spec.Pattern != "" {
-		merged.Pattern = spec.Pattern
-	}
-	if spec.ToolGated != nil {
-		merged.ToolGated = spec.ToolGated
-	}
-	if spec.Server != nil {
-		merged.Server = spec.Server
-	}
+	merged := spec.over(old)
 	if maker.name == ByConfig { // says all there is: what it leaves out is gone
 		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server

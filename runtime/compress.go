@@ -12,25 +12,6 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// thinker is an agent's model and how much it can read at once.
-type thinker struct {
-	model.Model
-	window   int  // tokens
-	language bool // it reads words, and can be asked for some
-}
-
-// thinker finds the agent's model.
-func (a *actor) thinker() (thinker, error) {
-	m, err := a.rt.modelOf(a.agent)
-	if err != nil {
-		return thinker{}, err
-	}
-	if window, ok := model.Window(m); ok {
-		return thinker{m, window, true}, nil
-	}
-	return thinker{m, contextWindow, false}, nil
-}
-
 // fits gives a request that fits into the model's window: a conversation that
 // fills it is compressed, and refused when it does so still; the provider would
 // refuse it, or forget its beginning.

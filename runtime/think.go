@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,14 +8,30 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/org"
 )
+
+// thinker is an agent's model and how much it can read at once.
+type thinker struct {
+	model.Model
+	window   int  // tokens
+	language bool // it reads words, and can be asked for some
+}
+
+// thinker finds the agent's model.
+func (a *actor) thinker() (thinker, error) {
+	m, err := a.rt.modelOf(a.agent)
+	if err != nil {
+		return thinker{}, err
+	}
+	if window, ok := model.Window(m); ok {
+		return thinker{m, window, true}, nil
+	}
+	return thinker{m, contextWindow, false}, nil
+}
 
 // generate asks the agent's model and completes the answer with what the
 // record needs.
@@ -102,113 +117,6 @@ func (a *actor) name(calls []model.Call) {
 			c.Args = asStored(c.Args)
 		}
 		c.Name, c.Provider = valid(c.Name), valid(c.Provider)
-	}
-}
-
-// asStored gives JSON as the journal gives it back: a process that starts
-// anew then sends a model the same bytes.
-func asStored(doc json.RawMessage) json.RawMessage {
-	if settled(doc) {
-		return bytes.Clone(doc)
-	}
-	text, err := json.Marshal(doc)
-	if doc == nil || err != nil {
-		return doc
-	}
-	return text
-}
-
-// settled says whether encoding/json would change nothing in a document: there
-// is no space between its tokens and nothing in it that is escaped.
-func settled(doc []byte) bool {
-	inText := false
-	for i := 0; i < len(doc); i++ {
-		switch b := doc[i]; {
-		case b == '"':
-			inText = !inText
-		case b == '\\':
-			i++ // within a string: what is escaped ends none
-		case b == '<', b == '>', b == '&', b == 0xE2: // the last begins U+2028
-			return false
-		case b <= ' ' && !inText:
-			return false
-		}
-	}
-	return true
-}
-
-// valid gives text as the journal gives it back.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
-
-// storable says whether a document is JSON that can be read again also from
-// inside a record: encoding/json gives up past some depth.
-func storable(doc []byte) bool {
-	const around, most = 100, 10_000
-	return json.Valid(doc) && (len(doc) < most-around ||
-		json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), doc, bytes.Repeat([]byte("]"), around))))
-}
-
-// question is what the agent's model is told, and where the agent stands then.
-type question struct {
-	model.Request
-	seat *gate.Seat
-	sees []string // names of the tools; Tools may be fewer
-	plan *plan    // of an agent that works by plan, else nil
-}
-
-// question is what the agent's model is told now. Errors: no_tools_available,
-// invalid_config, max_tool_rounds_exceeded.
-func (a *actor) question(ctx context.Context, t thinker) (*question, error) {
-	seat := a.rt.gate.Bind(identity.ByAgent(a.agent.ID))
-	offer := seat.Offer()
-	if err := a.operable(offer); err != nil {
-		return nil, err
-	}
-	q := &question{seat: seat, sees: offer.Names, Request: model.Request{
-		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
-		System: a.rt.prompt(a.agent, offer.Names) + a.errand(),
-		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.Wire, Compact: a.state.compact,
-		Image: a.image(ctx, seat),
-	}}
-	if t.language {
-		q.System += a.state.repeated.told()
-	}
-	q.System += fullness(a.state.usage.with(q.Request), t.window, offer.Names)
-	if err := a.guided(t, q); err != nil {
-		return nil, err
-	}
-	q.System += constraints(offer)
-	return q, nil
-}
-
-// guided has a question follow the agent's plan, if it works by one.
-func (a *actor) guided(t thinker, q *question) error {
-	if role, _ := a.rt.org.Role(a.agent.Role); role.Pattern != org.Plan {
-		return nil
-	}
-	if !t.language {
-		return errcode.New(errcode.InvalidConfig, "role %q works by plan, which needs a language model; its model is none", a.role)
-	}
-	p := a.state.plan.standing(q.seat)
-	q.plan = &p
-	return q.guide()
-}
-
-// image finds images among the artifacts of the agent's task, if the agent may
-// read them.
-func (a *actor) image(ctx context.Context, seat *gate.Seat) func(string) (model.Image, error) {
-	return func(ref string) (model.Image, error) {
-		if d := seat.Authorize("get_artifact"); !d.Allowed() {
-			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())
-		}
-		stored, content, err := a.rt.Artifact(ctx, ref)
-		if err == nil && stored.Task != a.agent.Task {
-			err = errcode.New(errcode.ArtifactNotFound, "this task has no artifact %q", ref)
-		}
-		if err != nil {
-			return model.Image{}, err
-		}
-		return model.Image{MediaType: stored.MediaType, Data: content}, nil
 	}
 }
 

@@ -195,7 +195,7 @@ func (b *builder) result(id string, c model.Call) Result {
 // message words a message: a user's as it is, any other with who sent it.
 func (b *builder) message(m *model.Message) Turn {
 	text := string(m.Payload)
-	payload := gjson.ParseBytes(m.Payload)
+	payload := gjson.Parse(text)
 	if inner := payload.Get("text"); inner.Type == gjson.String && fields(payload) == 1 {
 		text = inner.Str
 	}

@@ -89,7 +89,7 @@ func asTrouble(err error) error {
 // All reads a body that is one document.
 func All(r io.Reader) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(4 << 10)
+	b.Grow(1 << 10)
 	_, err := b.ReadFrom(io.LimitReader(r, maxAnswer+1))
 	if err == nil && b.Len() > maxAnswer {
 		err = model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxAnswer)
