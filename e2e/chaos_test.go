@@ -54,7 +54,7 @@ type mishap struct {
 	do   func(s *unreliable, w http.ResponseWriter, r *http.Request)
 }
 
-// mishaps are the faults of point 2 of the list, in the transport.
+// mishaps are what goes wrong with providers, and with models that answer.
 var mishaps = []mishap{
 	{"429 with Retry-After", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "0.02")

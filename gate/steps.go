@@ -107,6 +107,9 @@ func (g *Gate) parse(a *Admission) (err error) {
 	if n := len(a.Request.Args); n > g.config.MaxArgs {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are taken", a.Request.Name, n, g.config.MaxArgs)
 	}
+	if err := quoted(a.Request.Name, a.Request.Args); err != nil {
+		return err
+	}
 	if a.handle != nil {
 		a.fits, err = a.handle.Schema.Read(a.Request.Args)
 		return err
@@ -115,6 +118,19 @@ func (g *Gate) parse(a *Admission) (err error) {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s are no JSON object that is safe to read: %v", a.Request.Name, err)
 	}
 	return nil
+}
+
+// quoted says what is wrong with arguments that came as a text: providers pass
+// on so what a model wrote when that is no JSON.
+func quoted(name string, args []byte) error {
+	var text string
+	if args[0] != '"' || json.Unmarshal(args, &text) != nil {
+		return nil
+	}
+	if err := strictjson.Object([]byte(text), nil); err != nil {
+		return errcode.New(errcode.InvalidArguments, "arguments of %s are no JSON object that is safe to read: %v; they have %d bytes", name, err, len(text))
+	}
+	return errcode.New(errcode.InvalidArguments, "arguments of %s are a text that holds an object, not an object: send the object itself", name)
 }
 
 // authorize refuses what the View does not let through.
