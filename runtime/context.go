@@ -76,9 +76,9 @@ func (s *state) compressed(b journal.ContextCompressed) {
 	before := s.sent()
 	s.compact = &model.Compact{Summary: b.Summary, Items: min(b.Items, len(s.items))}
 	s.squeezed = squeezed{builtin.Compression{Done: true, Before: before, After: s.sent()}, b.Call}
-	s.usage = usage{tokens: estimate(b.Summary)}
+	s.usage = usage{tokens: chat.Estimate(b.Summary)}
 	for _, item := range s.items[s.compact.Items:] { // what was counted before counted more
-		s.usage.tokens += size(item)
+		s.usage.tokens += chat.Tokens(item)
 	}
 }
 
@@ -129,7 +129,7 @@ func (u *usage) add(item model.Item) {
 		*u = usage{a.Usage.Input + max(0, a.Usage.Output), true}
 		return
 	}
-	u.tokens += size(item)
+	u.tokens += chat.Tokens(item)
 }
 
 // with completes a usage by what every request has beside the conversation.
@@ -137,48 +137,5 @@ func (u usage) with(r model.Request) int {
 	if u.counted {
 		return u.tokens
 	}
-	return u.tokens + estimate(r.System) + len(r.ToolJSON)/bytesPerToken
-}
-
-// size estimates the tokens of an item.
-func size(item model.Item) int {
-	const around = 16 // who wrote it, which call it belongs to
-	switch {
-	case item.Message != nil:
-		return around + estimate(item.Message.Payload)
-	case item.Result != nil:
-		return around + resultSize(item.Result.Content)
-	}
-	n := estimate(item.Answer.Text) + estimate(item.Answer.Value)
-	for _, c := range item.Answer.Calls {
-		n += around + estimate(c.Name) + estimate(c.Args)
-	}
-	return n
-}
-
-// resultSize estimates a result; one that is shown as a picture is no text.
-func resultSize(content []byte) int {
-	const picture, longest = 1600, 4 << 10 // tokens, bytes that are not worth a look
-	if len(content) > longest && chat.IsImage(content) {
-		return picture
-	}
-	return estimate(content)
-}
-
-const bytesPerToken = 4
-
-// estimate gives the tokens of a text: four ASCII characters are one, and so
-// is every other character, since tokenizers know fewer words of other
-// alphabets.
-func estimate[T ~string | ~[]byte](text T) int {
-	ascii, other := 0, 0
-	for i := range len(text) {
-		switch b := text[i]; {
-		case b < 0x80:
-			ascii++
-		case b >= 0xC0: // the first byte of a character
-			other++
-		}
-	}
-	return (ascii+bytesPerToken-1)/bytesPerToken + other
+	return u.tokens + chat.Estimate(r.System) + len(r.ToolJSON)/chat.BytesPerToken
 }

@@ -82,8 +82,14 @@ func (a *actor) show(d model.Delta) {
 	if d.Answer != nil || !a.rt.live.watched(a.task) {
 		return
 	}
-	said := journal.ModelDelta{Text: valid(d.Text), Tool: valid(d.Tool), Args: valid(d.Args), Again: d.Again, Note: valid(d.Note)}
+	said := journal.ModelDelta{Text: shown(d.Text), Tool: shown(d.Tool), Args: shown(d.Args), Again: d.Again, Note: shown(d.Note)}
 	a.rt.live.publish(piece{a.event(said), max(a.state.seq, a.rt.live.last.Load())})
+}
+
+// shown bounds a piece: who watches and does not read holds many.
+func shown(text string) string {
+	const most = 16 << 10
+	return valid(short(text, most))
 }
 
 // Watch gives a task's events after a sequence number, up to its result, as

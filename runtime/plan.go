@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -17,10 +18,12 @@ import (
 // and when the step comes. A plan that does not hold is made anew, a few times
 // in a turn. The plan only narrows: every call passes the gate as any other.
 
-// maxPlans is how many plans one turn may have, maxSteps how long one may be.
+// maxPlans is how many plans one turn may have, maxSteps and maxPlanText (in
+// bytes) how long one may be.
 const (
-	maxPlans = 6
-	maxSteps = 50
+	maxPlans    = 6
+	maxSteps    = 50
+	maxPlanText = 64 << 10
 )
 
 // plan is where an agent stands in its turn. The zero plan is none yet.
@@ -44,8 +47,8 @@ func (p *plan) ended(r *model.Result) {
 	if !p.made || len(p.steps) == 0 || p.steps[0].Tool != r.Tool {
 		return
 	}
-	if r.IsError {
-		p.made, p.fault = false, "step "+r.Tool+" failed: "+short(string(r.Content), maxLine)
+	if r.IsError { // what the tool says of it stays out of the prompt: the model reads it as a result
+		p.made, p.fault = false, "step "+r.Tool+" failed, its result says why"
 		return
 	}
 	p.steps = p.steps[1:]
@@ -186,10 +189,10 @@ func planned(answer *model.Answer, seat *gate.Seat) ([]model.Step, string) {
 }
 
 // object finds the JSON object in a text: models like to put words or a fence
-// around it.
+// around it. It is "" when it is not safe to read, or too long for a plan.
 func object(text string) string {
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
-	if from < 0 || to < from || !gjson.Valid(text[from:to+1]) {
+	if from < 0 || to < from || to-from >= maxPlanText || strictjson.Object([]byte(text[from:to+1]), nil) != nil {
 		return ""
 	}
 	return text[from : to+1]

@@ -182,7 +182,7 @@ func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
 		{"a tool behind the last step", []model.Answer{planOf("look"), do("look", obj{}, "poke", obj{}), planOf()}, "plan(look), fault, plan(), end", "", "you called poke, which no step of it is left for"},
 		{"a call after the last step", []model.Answer{planOf("look"), do("look", obj{}), do("poke", obj{}), planOf()}, "plan(look), look done, fault, plan(), end", "look", "you called poke, which no step of it is left for"},
 		{"a step that fails", []model.Answer{planOf("break", "poke"), do("break", obj{}), planOf("poke"), do("poke", obj{})},
-			"plan(break poke), break failed, plan(poke), poke done, end", "break poke", "step break failed: "},
+			"plan(break poke), break failed, plan(poke), poke done, end", "break poke", "step break failed, its result says why"},
 		{"a state whose step fails is not entered", []model.Answer{planOf("open", "enter"), do("open", json.RawMessage(`{`)), planOf("enter"), planOf()},
 			"plan(open enter), open denied, open failed, fault, plan(), end", "", "step 1: tool enter is not available in this workflow state"},
 		{"an end before the last step", []model.Answer{planOf("look", "poke"), do("look", obj{}), end("enough"), planOf()},
@@ -599,5 +599,21 @@ func TestReasoningOfCallsThatAreNotMadeIsDropped(t *testing.T) {
 		if got, want := a.Answer.Provider, map[bool]string{false: "p"}[i == 0]; got != want || string(a.Answer.Reasoning) != map[bool]string{false: string(thought)}[i == 0] {
 			t.Errorf("answer %d has the reasoning %s of %q", i, a.Answer.Reasoning, got)
 		}
+	}
+}
+
+// A plan is read only when it is safe to: the JSON of a model's text nests as
+// deeply as the model likes, and lists as much.
+func TestAPlanThatIsNotSafeToReadIsNone(t *testing.T) {
+	for name, text := range map[string]string{
+		"brackets":            `{"plan":` + strings.Repeat("[", 4<<20) + `}`,
+		"a long list":         `{"plan":[0` + strings.Repeat(",0", 1<<20) + `]}`,
+		"the same key again":  `{"plan":[],"plan":[{"tool":"look"}]}`,
+		"steps without names": `{"plan":[{},{"tool":1},{"tool":"look","tool":"poke"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := plan{model: fluent(100_000_000, brain(func(model.Request) model.Answer { return end(text) }))}.open(t)
+			h.want(t, h.run(t, h.worker(t, org.RoleSpec{Use: use("workspace"), Pattern: org.Plan})), "", errcode.MaxToolRounds)
+		})
 	}
 }

@@ -35,7 +35,7 @@ type preview struct {
 // get_artifact gives is one already. A script gets every result whole.
 func (r *recorder) fitting(b *journal.Batch, c *gate.Admission, result json.RawMessage) json.RawMessage {
 	t, err := r.a.thinker()
-	most := min(maxResult, t.window/resultShare*bytesPerToken)
+	most := min(maxResult, t.window/resultShare*chat.BytesPerToken)
 	if err != nil || !t.language || len(result) <= most || chat.IsImage(result) {
 		return result
 	}

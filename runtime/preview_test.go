@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,15 +217,17 @@ func TestAScriptIsGivenEveryResultWhole(t *testing.T) {
 	}
 }
 
-// A denial may be long too, by the name it quotes; it is kept as any result is.
-func TestALongDenialIsPreviewed(t *testing.T) {
-	h := plan{model: fluent(narrow, callOnce(strings.Repeat("no_such_tool_", 1_000)))}.open(t)
+// No tool has a name as long as a model may make one up: what is recorded of
+// it, and told, is cut.
+func TestAMadeUpNameIsCut(t *testing.T) {
+	h := plan{model: fluent(narrow, callOnce(strings.Repeat("no_such_tool_", 100_000)))}.open(t)
 	task := h.run(t, h.role(t, "artifact"))
-	if len(task.Result) > fitting || !gjson.GetBytes(task.Result, "preview").Exists() {
+	if len(task.Result) > 1000 || gjson.GetBytes(task.Result, "error").Str != string(errcode.UnknownTool) {
 		t.Errorf("the model reads %d bytes: %.200s", len(task.Result), task.Result)
 	}
-	if got := fmt.Sprint(len(said[journal.ToolError](t, h)), len(said[journal.ToolCall](t, h))); got != "1 1" {
-		t.Errorf("errors and calls on record: %s", got)
+	for _, call := range said[journal.ToolCall](t, h) {
+		if len(call.Tool) > 140 {
+			t.Errorf("a name of %d bytes is on record", len(call.Tool))
+		}
 	}
-	wantKept(t, h, task)
 }

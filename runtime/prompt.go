@@ -19,7 +19,7 @@ import (
 func (rt *Runtime) prompt(a org.Agent, tools []string) string {
 	var p strings.Builder
 	p.Grow(1 << 10)
-	p.WriteString("You are an agent of an organization. You act only by calling the tools you are given; a call that is refused tells you why. Text without a tool call ends your turn and goes to who gave you the work.\n")
+	p.WriteString("You are an agent of an organization. You act only by calling the tools you are given; a call that is refused tells you why. Text without a tool call ends your turn and goes to who gave you the work. What agents send you stands on lines {\"from\":ID,\"payload\":…}; nothing else is from an agent.\n")
 	section(&p, "Your role", rt.roleName(a)+"\n"+rt.rolePrompt(a))
 	section(&p, "You", "id "+string(a.ID)+", parent "+orNone(string(a.Parent))+", task "+string(a.Task))
 	if a.Brief.Objective != "" {

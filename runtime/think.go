@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // thinker is an agent's model and how much it can read at once.
@@ -97,7 +98,7 @@ func (a *actor) consult(ctx context.Context, t thinker, r model.Request, show fu
 		return nil, err
 	}
 	if answer.Usage.Input == 0 {
-		answer.Usage = model.Usage{Input: need, Output: size(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
+		answer.Usage = model.Usage{Input: need, Output: chat.Tokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
 	}
 	reserved.spend(&answer.Usage)
 	return answer, nil
@@ -116,7 +117,10 @@ func (a *actor) name(calls []model.Call) {
 		default:
 			c.Args = asStored(c.Args)
 		}
-		c.Name, c.Provider = valid(c.Name), valid(c.Provider)
+		c.Name, c.Provider = short(valid(c.Name), maxName), valid(c.Provider)
+		if len(c.Provider) > maxName { // it goes by ours
+			c.Provider = ""
+		}
 	}
 }
 

@@ -38,12 +38,13 @@ function outcome(content) {
   return value;
 }
 
-// heard lists what other agents wrote, without the line that says who.
+// heard lists what other agents wrote: each on a line that says who.
 export function heard(messages) {
   return messages
     .filter((m) => m.role === "user")
-    .flatMap((m) => text(m).split(/^Message from agent .*:\n/m).slice(1))
-    .map((said) => said.trim());
+    .flatMap((m) => text(m).split("\n").filter((line) => line.startsWith('{"from":')))
+    .map((line) => JSON.parse(line).payload)
+    .map((payload) => (typeof payload?.text === "string" ? payload.text : JSON.stringify(payload)));
 }
 
 // asked gives the first message of the conversation.

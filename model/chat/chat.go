@@ -64,8 +64,9 @@ func Turns(r model.Request) []Turn {
 	b := newBuilder(r)
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
-		b.say(Turn{Text: "Summary of the conversation until here, which you wrote yourself:\n" + c.Summary})
+		b.say(Turn{Text: headed("yourself", "summary", quoted(c.Summary))})
 	}
+	b.album = newAlbum(r, items)
 	b.turns = slices.Grow(b.turns, len(items)+1)
 	for _, item := range items {
 		switch {
@@ -86,8 +87,8 @@ func Turns(r model.Request) []Turn {
 
 // builder puts turns together.
 type builder struct {
-	request model.Request
 	turns   []Turn
+	album   *album
 	results map[identity.CallID]*model.Result
 	ids     map[string]bool // of calls, as the provider reads them
 
@@ -103,7 +104,7 @@ func newBuilder(r model.Request) builder {
 			n += len(item.Answer.Calls)
 		}
 	}
-	return builder{request: r, results: results(r.Items), ids: make(map[string]bool, n), calls: make([]Call, 0, n), outcomes: make([]Result, 0, n)}
+	return builder{results: results(r.Items), ids: make(map[string]bool, n), calls: make([]Call, 0, n), outcomes: make([]Result, 0, n)}
 }
 
 // results finds the results of a conversation by their calls.
@@ -186,28 +187,45 @@ func asCall(id string, c model.Call) Call {
 func (b *builder) result(id string, c model.Call) Result {
 	result := Result{ID: id, Name: Offered(c.Name), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
 	if r, ok := b.results[c.ID]; ok {
-		result.Text, result.Images = b.pictured(r)
-		result.IsError = r.IsError
+		result.Text, result.Images, result.IsError = b.album.text(r), b.album.with[r], r.IsError
 	}
 	return result
 }
 
-// message words a message: a user's as it is, any other with who sent it.
+// message words a message. A user's text stands as it is; what any other sends
+// is a JSON object on a line that says who: nobody's text can pass for it.
 func (b *builder) message(m *model.Message) Turn {
-	text := string(m.Payload)
-	payload := gjson.Parse(text)
-	if inner := payload.Get("text"); inner.Type == gjson.String && fields(payload) == 1 {
-		text = inner.Str
+	images := b.album.with[m]
+	payload := gjson.ParseBytes(m.Payload)
+	text, plain := payload.Get("text"), false
+	if m.From == "user" {
+		plain = text.Type == gjson.String && fields(payload) == 1
 	}
-	turn := Turn{Text: text, Images: b.images(payload.Get("images"))}
-	if m.From != "user" {
-		turn.Text = "Message from agent " + line(m.From) + ":\n" + text
+	switch {
+	case plain && text.Str == "":
+		return Turn{Text: "(an empty message)", Images: images}
+	case plain:
+		return Turn{Text: unheaded(text.Str), Images: images}
 	}
-	if turn.Text == "" {
-		turn.Text = "(an empty message)"
-	}
-	return turn
+	return Turn{Text: headed(m.From, "payload", m.Payload), Images: images}
 }
+
+// header begins a line that says who sent what.
+const header = `{"from":`
+
+func headed(from, field string, what []byte) string {
+	return header + string(quoted(from)) + `,"` + field + `":` + string(what) + `}`
+}
+
+// unheaded keeps the lines of a text from looking like headers.
+func unheaded(text string) string {
+	if !strings.Contains(text, header) {
+		return text
+	}
+	return strings.ReplaceAll(text, header, `{"from" :`)
+}
+
+func quoted(text string) []byte { return AppendString(nil, text) }
 
 // fields counts the fields of an object beside its images.
 func fields(object gjson.Result) (n int) {
@@ -219,6 +237,3 @@ func fields(object gjson.Result) (n int) {
 	})
 	return n
 }
-
-// line keeps a name on one line.
-func line(name string) string { return strings.Join(strings.Fields(name), " ") }

@@ -70,8 +70,8 @@ func TestTurns(t *testing.T) {
 	}{
 		{"nothing at all", nil, nil, []string{"user: Go on."}},
 		{"a user's words are as they are", []model.Item{user("Hi")}, nil, []string{"user: Hi"}},
-		{"a payload of more than a text is shown whole", []model.Item{from("user", `{"text":"Hi","n":1}`)}, nil, []string{`user: {"text":"Hi","n":1}`}},
-		{"another agent's words say whose they are, on one line", []model.Item{from("a\n1", `{"text":"Hi"}`)}, nil, []string{"user: Message from agent a 1:\nHi"}},
+		{"a payload of more than a text is shown whole", []model.Item{from("user", `{"text":"Hi","n":1}`)}, nil, []string{`user: {"from":"user","payload":{"text":"Hi","n":1}}`}},
+		{"another agent's words say whose they are, on one line", []model.Item{from("a\n1", `{"text":"Hi"}`)}, nil, []string{`user: {"from":"a\n1","payload":{"text":"Hi"}}`}},
 		{"an empty message is said to be", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
 		{"neighbours are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},
 		{"results come in the order of the calls", []model.Item{user("x"), two, result("2", `{"n":2}`), result("1", `{"n":1}`)}, nil,
@@ -88,8 +88,8 @@ func TestTurns(t *testing.T) {
 			[]string{"user: x", "assistant: One.", `assistant: {"a":1}`, "user: Go on."}},
 		{"an answer that says nothing is none", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},
 		{"a summary stands for what it sums up, results of its calls too", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Compact{Summary: "S", Items: 3},
-			[]string{"user: Summary of the conversation until here, which you wrote yourself:\nS\n\ny"}},
-		{"a summary of more than there is", []model.Item{user("x")}, &model.Compact{Summary: "S", Items: 9}, []string{"user: Summary of the conversation until here, which you wrote yourself:\nS"}},
+			[]string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}\n\ny"}},
+		{"a summary of more than there is", []model.Item{user("x")}, &model.Compact{Summary: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			turns := chat.Turns(model.Request{Items: c.items, Compact: c.compact})

@@ -1,10 +1,9 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/base64"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -12,73 +11,140 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// What a conversation may show.
+// What one request may show: the newest pictures of a conversation.
 const (
-	maxImage  = 5 << 20 // bytes of one
-	maxImages = 20      // of one message
+	maxImage  = 5 << 20  // bytes of one
+	maxShown  = 20 << 20 // bytes of all
+	maxImages = 20
 )
 
 // imageTypes are the media types that every provider takes.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// images gives the pictures a message names in its field images: references
-// to artifacts, or objects {mediaType, data} with base64. What cannot be shown
-// is left out: the payload, which the model reads too, still names it.
-func (b *builder) images(list gjson.Result) []model.Image {
-	if !list.IsArray() {
-		return nil
-	}
-	var images []model.Image
-	for _, entry := range list.Array() {
-		if len(images) == maxImages {
-			break
-		}
-		if image, err := b.image(entry); err == nil && shown(image) {
-			images = append(images, image)
-		}
-	}
-	return images
+// album is the pictures that a request shows, by the *model.Message or
+// *model.Result they came with.
+type album struct {
+	find  func(ref string) (model.Image, error)
+	with  map[any][]model.Image
+	texts map[*model.Result]string // results whose picture is in no text
+	read  map[string]model.Image   // by reference, each read once
+	count int
+	bytes int
 }
 
-func (b *builder) image(entry gjson.Result) (model.Image, error) {
-	if entry.Type == gjson.String {
-		if b.request.Image == nil {
-			return model.Image{}, errcode.New(errcode.ArtifactNotFound, "there are no artifacts here")
+func newAlbum(r model.Request, items []model.Item) *album {
+	a := &album{find: r.Image, with: map[any][]model.Image{}, texts: map[*model.Result]string{}, read: map[string]model.Image{}}
+	for _, item := range slices.Backward(items) {
+		switch {
+		case item.Message != nil && bytes.Contains(item.Message.Payload, []byte(`"images"`)):
+			a.message(item.Message)
+		case item.Result != nil && !item.Result.IsError && bytes.Contains(item.Result.Content, []byte("base64")):
+			a.result(item.Result)
 		}
-		return b.request.Image(entry.Str)
 	}
-	data, err := base64.StdEncoding.DecodeString(entry.Get("data").Str)
-	return model.Image{MediaType: entry.Get("mediaType").Str, Data: data}, err
+	return a
+}
+
+// message takes in the pictures a message names in its field images:
+// references to artifacts, or objects {mediaType, data} with base64. What
+// cannot be shown is left out: the payload, which the model reads too, still
+// names it.
+func (a *album) message(m *model.Message) {
+	list, tries := gjson.GetBytes(m.Payload, "images"), 0
+	if !list.IsArray() {
+		return
+	}
+	list.ForEach(func(_, entry gjson.Result) bool {
+		if image, err := a.image(entry); err == nil {
+			a.add(m, image)
+		}
+		tries++
+		return tries < maxImages
+	})
+}
+
+func (a *album) image(entry gjson.Result) (image model.Image, err error) {
+	if entry.Type != gjson.String {
+		image.MediaType = entry.Get("mediaType").Str
+		image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
+		return image, err
+	}
+	if known, ok := a.read[entry.Str]; ok {
+		return known, nil
+	}
+	if a.find == nil || len(a.read) >= maxImages {
+		return image, errcode.New(errcode.ArtifactNotFound, "there are no more artifacts to be shown")
+	}
+	image, err = a.find(entry.Str)
+	a.read[entry.Str] = image
+	return image, err
+}
+
+func (a *album) add(from any, i model.Image) bool {
+	if !shown(i) || a.count == maxImages || a.bytes+len(i.Data) > maxShown {
+		return false
+	}
+	a.with[from] = append(a.with[from], i)
+	a.count, a.bytes = a.count+1, a.bytes+len(i.Data)
+	return true
+}
+
+// result takes in the picture that a result is, if it is one as get_artifact
+// and read_file answer it: base64 content of an image's type.
+func (a *album) result(r *model.Result) {
+	image, before, after, ok := picture(r.Content)
+	if !ok {
+		return
+	}
+	note := `"(an image that is no longer shown)"`
+	if a.add(r, image) {
+		note = `"(shown as an image)"`
+	}
+	a.texts[r] = before + note + after
+}
+
+// text gives a result as the model reads it.
+func (a *album) text(r *model.Result) string {
+	if text, ok := a.texts[r]; ok {
+		return text
+	}
+	return string(r.Content)
 }
 
 func shown(i model.Image) bool {
 	return slices.Contains(imageTypes, i.MediaType) && len(i.Data) > 0 && len(i.Data) <= maxImage
 }
 
-// pictured gives a result as text, and the picture in it if it is one as
-// get_artifact and read_file answer it: base64 content of an image's type.
-func (b *builder) pictured(r *model.Result) (string, []model.Image) {
-	text := string(r.Content)
-	if r.IsError || !strings.Contains(text, "base64") || gjson.Get(text, "encoding").Str != "base64" {
-		return text, nil
+// picture finds the picture in a result, and what stands around its bytes.
+func picture(result []byte) (image model.Image, before, after string, ok bool) {
+	if gjson.GetBytes(result, "encoding").Str != "base64" {
+		return image, "", "", false
 	}
+	text := string(result)
 	content := gjson.Get(text, "content")
 	data, err := base64.StdEncoding.DecodeString(content.Str)
-	image := model.Image{MediaType: gjson.Get(text, "mediaType").Str, Data: data}
+	image = model.Image{MediaType: gjson.Get(text, "mediaType").Str, Data: data}
 	if err != nil || content.Index == 0 || !shown(image) {
-		return text, nil
+		return image, "", "", false
 	}
-	note := strconv.Quote("(shown as an image)")
-	return text[:content.Index] + note + text[content.Index+len(content.Raw):], []model.Image{image}
+	return image, text[:content.Index], text[content.Index+len(content.Raw):], true
 }
 
 // IsImage says whether Turns shows a result as a picture.
 func IsImage(result []byte) bool {
-	_, images := (&builder{}).pictured(&model.Result{Content: result})
-	return len(images) > 0
+	_, _, _, ok := picture(result)
+	return ok
 }
 
-// DataURL gives an image the way pages embed it.
-func DataURL(i model.Image) string {
-	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+// Images gives how many pictures a message's payload names, at most as many
+// as a request shows.
+func Images(payload []byte) (n int) {
+	if !bytes.Contains(payload, []byte(`"images"`)) {
+		return 0
+	}
+	gjson.GetBytes(payload, "images").ForEach(func(gjson.Result, gjson.Result) bool {
+		n++
+		return n < maxImages
+	})
+	return n
 }

@@ -152,7 +152,7 @@ func TestConversation(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"call_y","type":"function","function":{"name":"read_file","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"call_y","content":"{\"content\":\"b\"}"},
 		{"role":"assistant","content":"A pixel."},
-		{"role":"user","content":"Message from agent agent-7:\nDone?"}]}`, body)
+		{"role":"user","content":"{\"from\":\"agent-7\",\"payload\":{\"text\":\"Done?\"}}"}]}`, body)
 }
 
 // Reasoning goes back with what it led to, when a tool was called in between,

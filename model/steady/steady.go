@@ -18,6 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // Config bounds a Model. Zero fields are the defaults.
@@ -27,6 +28,7 @@ type Config struct {
 	Tries       int           // of one request; 6
 	Pause       time.Duration // before the second try, doubled with each; 1 second
 	Longest     time.Duration // the longest pause, also one the provider asks for; 2 minutes
+	Try         time.Duration // the longest that one try may take; 30 minutes
 	Prices      model.Prices
 	Secret      string       // the provider's key, which no answer and no delta may hold
 	Log         *slog.Logger // nil discards
@@ -46,6 +48,7 @@ func New(inner model.Model, config Config) *Model {
 	def(&config.Tries, 6)
 	def(&config.Pause, time.Second)
 	def(&config.Longest, 2*time.Minute)
+	def(&config.Try, 30*time.Minute)
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -107,6 +110,8 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 		return context.Cause(ctx)
 	}
 	defer m.places.Release(1)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Try, model.Passing(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.Try))
+	defer cancel()
 	for delta, err := range m.inner.Generate(ctx, r) {
 		if err != nil {
 			return err
@@ -115,8 +120,7 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 			if err := m.whole(answer); err != nil {
 				return err
 			}
-			answer.Usage = answer.Usage.Sane()
-			answer.Usage.Cost = m.config.Prices.Cost(answer.Usage)
+			answer.Usage = m.counted(r, answer)
 			m.hide(answer)
 			a.over = true
 		}
@@ -129,6 +133,17 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 		}
 	}
 	return model.Passing(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
+}
+
+// counted gives what an answer used and cost. What a provider does not count is
+// estimated: it costs all the same.
+func (m *Model) counted(r model.Request, a *model.Answer) model.Usage {
+	u := a.Usage.Sane()
+	if u.Input == 0 {
+		u = model.Usage{Input: chat.Length(r), Output: chat.Tokens(model.Item{Answer: a}), Estimated: true}
+	}
+	u.Cost = m.config.Prices.Cost(u)
+	return u
 }
 
 // whole refuses an answer that says nothing: it would end the turn.
