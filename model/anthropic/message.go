@@ -50,8 +50,15 @@ func (s *message) document(data []byte) error {
 	if doc.Get("type").Str == "error" {
 		return s.model.complaint(doc)
 	}
-	for i, content := range doc.Get("content").Array() {
-		s.begin(strconv.Itoa(i), content)
+	blocks := 0
+	doc.Get("content").ForEach(func(_, content gjson.Result) bool {
+		s.begin(strconv.Itoa(blocks), content)
+		blocks++
+		err = s.check()
+		return err == nil
+	})
+	if err != nil {
+		return err
 	}
 	s.end(doc)
 	s.usage.take(doc.Get("usage"))

@@ -103,7 +103,7 @@ func TestTrouble(t *testing.T) {
 		{"an event that is no object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "no JSON"},
 		{"an event of brackets", 200, "data: {\"type\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "no JSON"},
 		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, true, "broke off"},
-		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "257 calls"},
+		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := play(t, anthropic.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)

@@ -13,6 +13,8 @@ import (
 type Draft struct {
 	text      strings.Builder
 	calls     []*draftCall
+	args      int  // bytes of all ids, names and arguments
+	over      bool // something was left out: the draft is refused
 	Stop      model.Stop
 	Usage     model.Usage
 	Reasoning json.RawMessage
@@ -30,12 +32,31 @@ const (
 )
 
 // Say adds text.
-func (d *Draft) Say(text string) { d.text.WriteString(text) }
+func (d *Draft) Say(text string) {
+	if d.room(len(text)) {
+		d.text.WriteString(text)
+	}
+}
+
+// room says whether there is some for more bytes. What there is none for is
+// left out, so that no provider makes a draft grow between two Checks.
+func (d *Draft) room(more int) bool {
+	d.over = d.over || d.text.Len()+d.args+len(d.Reasoning)+more > maxText
+	return !d.over
+}
+
+// Over says whether the draft is refused already: the rest need not be read.
+func (d *Draft) Over() bool { return d.over }
 
 // Call begins a call or goes on with one: key tells the calls of an answer
 // apart. Empty id and name leave what is known.
 func (d *Draft) Call(key, id, name, args string) {
+	more := len(id) + len(name) + len(args)
 	c := d.find(key)
+	if c == nil || !d.room(more) {
+		return
+	}
+	d.args += more
 	if id != "" {
 		c.id = id
 	}
@@ -45,11 +66,17 @@ func (d *Draft) Call(key, id, name, args string) {
 	c.args.WriteString(args)
 }
 
+// find gives the call of a key, a new one if there is none; nil when there are
+// too many.
 func (d *Draft) find(key string) *draftCall {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if d.calls[i].key == key {
 			return d.calls[i]
 		}
+	}
+	if len(d.calls) == maxCalls {
+		d.over = true
+		return nil
 	}
 	d.calls = append(d.calls, &draftCall{key: key})
 	return d.calls[len(d.calls)-1]
@@ -57,14 +84,10 @@ func (d *Draft) find(key string) *draftCall {
 
 // Check refuses a draft that has grown past every measure.
 func (d *Draft) Check() error {
-	size := d.text.Len() + len(d.Reasoning)
-	for _, c := range d.calls {
-		size += len(c.id) + len(c.name) + c.args.Len()
+	if d.room(0) {
+		return nil
 	}
-	if size > maxText || len(d.calls) > maxCalls {
-		return model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has %d bytes and %d calls; at most %d and %d are taken", size, len(d.calls), maxText, maxCalls)
-	}
-	return nil
+	return model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes, which is the most that is taken", maxCalls, maxText)
 }
 
 // Answer gives the whole answer. Tools tells offered names from real ones, and

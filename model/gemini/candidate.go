@@ -49,12 +49,14 @@ func (c *candidate) take(data []byte) ([]model.Delta, error) {
 	set(&c.finish, first.Get("finishReason"))
 	set(&c.reason, first.Get("finishMessage"))
 	var deltas []model.Delta
-	for _, p := range first.Get("content.parts").Array() {
+	first.Get("content.parts").ForEach(func(_, p gjson.Result) bool {
 		if delta := c.part(p); delta != (model.Delta{}) {
 			deltas = append(deltas, delta)
 		}
-	}
-	return deltas, c.check()
+		err = c.check()
+		return err == nil
+	})
+	return deltas, err
 }
 
 // parse reads what the provider sent as an object.

@@ -141,9 +141,8 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 
 // check refuses an answer that has grown past every measure.
 func (a *answer) check() error {
-	const most = 8 << 20
-	if a.think.size > most {
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q thought for more than %d bytes", a.model.config.Name, most)
+	if a.think.size > maxThought {
+		return model.Lasting(errcode.LLMCallFailed, nil, "model %q thought for more than %d bytes", a.model.config.Name, maxThought)
 	}
 	return a.draft.Check()
 }

@@ -17,6 +17,12 @@ const (
 	fieldReasoning = "reasoning"
 )
 
+// What reasoning may grow to: bytes, and details.
+const (
+	maxThought = 8 << 20
+	maxDetails = 1024
+)
+
 // reasoning is what a model thought before it answered. Only the first of the
 // fields above that a server uses is kept: the others say the same again.
 type reasoning struct {
@@ -33,7 +39,10 @@ func (r *reasoning) take(key string, value gjson.Result, piece bool) {
 		r.size += len(value.Raw)
 		value.ForEach(func(_, d gjson.Result) bool {
 			r.detail(d, piece)
-			return true
+			if len(r.details) > maxDetails {
+				r.size = maxThought + 1
+			}
+			return r.size <= maxThought
 		})
 	case key == fieldContent && value.Type == gjson.String:
 		r.text(0, value.Str)

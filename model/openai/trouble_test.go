@@ -73,7 +73,7 @@ func TestTrouble(t *testing.T) {
 		{"a page in place of a stream", 200, "<html>Sign in</html>", errcode.LLMCallFailed, passing, "broke off"},
 		{"a document without a message", 200, `{"choices":[]}`, errcode.LLMCallFailed, passing, "without a message"},
 		{"a document that is cut off", 200, `{"choices":[{"message":{"content":"H`, errcode.LLMCallFailed, passing, "no JSON"},
-		{"calls without end", 200, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[" + strings.Repeat(`{"function":{"name":"f"}},`, 100_000) + "{}]}}]}\n\n", errcode.LLMCallFailed, lasting, "at most"},
+		{"calls without end", 200, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[" + strings.Repeat(`{"function":{"name":"f"}},`, 100_000) + "{}]}}]}\n\n", errcode.LLMCallFailed, lasting, "more than 256 calls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := ask(t, openai.New(serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ type Event struct {
 const (
 	maxEvent  = 16 << 20
 	maxStream = 256 << 20
-	maxAnswer = 64 << 20
+	maxAnswer = 16 << 20
 )
 
 // Events reads server-sent events to the end of a body. Comments are left out.
