@@ -15,23 +15,24 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// provider is a server on loopback that answers each request with the same
+// canned is a server on loopback that answers each request with the same
 // pieces, each sent when it is written, and keeps the last request.
-type provider struct {
+type canned struct {
 	url  string
 	last []byte
 }
 
-// serveProvider starts a provider; it ends with the process.
-func serveProvider(pieces []string) (*provider, error) {
+// serveProvider starts one; it ends with the process.
+func serveProvider(pieces []string) (*canned, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &provider{url: "http://" + l.Addr().String()}
+	p := &canned{url: "http://" + l.Addr().String()}
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.last == nil {
 			p.last = made(io.ReadAll(r.Body))
@@ -114,7 +115,7 @@ func modelComparison(stream bool) (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	m := openai.New(openai.Config{Name: "bench", Model: "gpt-5-mini", BaseURL: p.url, Key: "sk-bench", Stream: stream})
+	m := openai.New(provider.Config{Name: "bench", Model: "gpt-5-mini", BaseURL: p.url, Key: "sk-bench", Stream: stream})
 	think(m, r, 1) // so that the server has the body
 	body := slices.Clone(p.last)
 	return comparison{fmt.Sprintf("model: a call with %d items and %d tools (%d KB, of it %d KB tools), answered by %s", len(r.Items), len(r.Tools), len(body)/1000, len(r.ToolJSON)/1000, title), []candidate{

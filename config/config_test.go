@@ -26,6 +26,9 @@ func TestRefused(t *testing.T) {
 		if err == nil {
 			t.Fatalf("read %+v, want an error", cfg)
 		}
+		if strings.Contains(err.Error(), "canary") {
+			t.Error("a secret is shown")
+		}
 		if got := errcode.Of(err); got != errcode.InvalidConfig {
 			t.Errorf("errcode.Of = %s, want %s", got, errcode.InvalidConfig)
 		}
@@ -108,6 +111,7 @@ func testEnv(name string) (string, bool) {
 		"NUMBER": "42",
 		"HEAT":   "0.5",
 		"MY_KEY": "sk-canary",
+		"ODD":    "sk-cän\u200bary",
 		"EMPTY":  "",
 		"YAML":   "x\nkind: model",
 		"NESTED": "${NAME}",
@@ -120,6 +124,19 @@ func testEnv(name string) (string, bool) {
 func read(t *testing.T, text string) (*config.Config, error) {
 	t.Helper()
 	return config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, testEnv)
+}
+
+// What is around a key in its variable does not go out with a request.
+func TestAKeyIsTrimmed(t *testing.T) {
+	for _, held := range []string{"sk-1", " sk-1", "sk-1\r\n", "\t\u00a0sk-1\n\n"} {
+		for _, text := range []string{"apiKey: ${K}", "baseURL: https://example.com\napiKey: ${OPENAI_API_KEY}", ""} {
+			file := config.File{Path: "org.yaml", Data: []byte("kind: model\nname: m\ntype: openai\nmodel: gpt\n" + text)}
+			cfg, err := config.Read([]config.File{file}, func(string) (string, bool) { return held, true })
+			if err != nil || cfg.Models[0].Key != "sk-1" {
+				t.Errorf("%q with %q: key %q, error %v", text, held, string(cfg.Models[0].Key), err)
+			}
+		}
+	}
 }
 
 func refused(t *testing.T, text string) config.Errors {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -27,7 +26,7 @@ type Model struct {
 	Key     Secret // "" when there is none, or KeyFrom is not set
 	KeyFrom string // the variable Key is from; "" when none is needed
 
-	Whole         bool // answers come in one piece
+	Stream        bool // answers come in pieces, unless the document says no
 	MaxTokens     int  // of an answer
 	Temperature   *float64
 	ContextWindow int // tokens of a request and its answer
@@ -40,7 +39,10 @@ type Model struct {
 }
 
 // Prices are what a million tokens cost, in billionths of a currency.
-type Prices struct{ Input, Output, Cached int64 }
+type Prices struct {
+	Input, Output, Cached int64
+	Set                   bool // there are some, if only of 0
+}
 
 // Secret is a text that is not printed.
 type Secret string
@@ -133,13 +135,13 @@ const (
 // document names another.
 func provider(variable string) func(item, *Model) {
 	return func(it item, m *Model) {
-		stream := true
+		m.Stream = true
 		it.fields(
 			kindOf(),
 			field{"model", filledText(&m.Model)},
 			field{"baseURL", address(&m.BaseURL)},
 			field{"apiKey", secret(&m.Key, &m.KeyFrom)},
-			field{"stream", truth(&stream)},
+			field{"stream", truth(&m.Stream)},
 			field{"maxTokens", amount(&m.MaxTokens, maxModelTokens)},
 			field{"temperature", temperature(&m.Temperature)},
 			field{"contextWindow", amount(&m.ContextWindow, maxModelTokens)},
@@ -150,17 +152,30 @@ func provider(variable string) func(item, *Model) {
 				field{"output", price(&m.Prices.Output)},
 				field{"cached", price(&m.Prices.Cached)},
 			)},
-			field{"fallback", models(&m.Fallback)},
+			field{"fallback", fallbacks(it.name, &m.Fallback)},
 		)
-		m.Whole = !stream
 		if _, ok := it.child("model"); !ok {
 			it.at("model").fail("is missing", "it is the name the provider knows the model by")
 		}
 		if m.KeyFrom == "" && m.BaseURL == "" {
-			m.KeyFrom = variable
-			value, _ := it.doc.env(variable)
-			m.Key = Secret(value)
+			m.KeyFrom, m.Key = variable, it.at("apiKey").key(variable)
 		}
+		if _, m.Prices.Set = it.child("prices"); !m.Prices.Set {
+			it.doc.doubt(it.unpriced)
+		}
+		it.workable(m)
+	}
+}
+
+// workable refuses what each field may say and all together cannot.
+func (it item) workable(m *Model) {
+	if m.ContextWindow > 0 && m.MaxTokens >= m.ContextWindow {
+		at, _ := it.child("maxTokens")
+		at.fail("leaves no room for the request: the contextWindow holds both", "an answer of "+strconv.Itoa(m.ContextWindow/4)+", say")
+	}
+	if m.Type == "anthropic" && m.Temperature != nil && *m.Temperature > 1 {
+		at, _ := it.child("temperature")
+		at.wrong("a number from 0 to 1", "the models of this provider take no more")
 	}
 }
 
@@ -181,6 +196,9 @@ func amount(to *int, most int64) func(value) {
 	}
 }
 
+// completions is what people copy with an address.
+const completions = "/chat/completions"
+
 // address reads where a provider is.
 func address(to *string) func(value) {
 	return func(v value) {
@@ -188,12 +206,13 @@ func address(to *string) func(value) {
 		if !ok {
 			return
 		}
-		u, err := url.Parse(text)
-		switch {
+		switch u, err := url.Parse(text); {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			v.wrong("an address", "as https://api.example.com/v1")
+			v.hide("must be an address", "as https://api.example.com/v1")
 		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			v.fail("holds more than scheme, host and path", "a key is written as apiKey: ${NAME}")
+			v.hide("holds more than scheme, host and path", "a key is written as apiKey: ${NAME}")
+		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completions):
+			v.fail("ends in "+completions+", which every request adds", "without it, as https://api.example.com/v1")
 		default:
 			*to = strings.TrimRight(text, "/")
 		}
@@ -205,19 +224,30 @@ func address(to *string) func(value) {
 func secret(to *Secret, from *string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode {
-			v.wrong("a variable", "as ${OPENAI_API_KEY}")
+			v.hide("must be a variable", "as ${OPENAI_API_KEY}")
 			return
 		}
 		name, ok := strings.CutPrefix(v.node.Value, "${")
 		name, closed := strings.CutSuffix(name, "}")
 		name, _, fallback := strings.Cut(name, ":")
 		if !ok || !closed || fallback || !isVariable(name) {
-			v.fail("must be a variable and nothing else: documents are kept with every task", "write ${OPENAI_API_KEY}, say, and set that")
+			v.hide("must be a variable and nothing else: documents are kept with every task", "write ${OPENAI_API_KEY}, say, and set that")
 			return
 		}
-		text, _ := v.doc.env(name)
-		*to, *from = Secret(text), name
+		*to, *from = v.key(name), name
 	}
+}
+
+// key gives what a variable holds, as a key: what a shell or an editor left
+// around it is none of it.
+func (v value) key(variable string) Secret {
+	text, _ := v.doc.env(variable)
+	text = strings.TrimSpace(text)
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		v.hide("what the variable "+clip(variable)+" holds is no key: it has characters that are not printable ASCII", "set it anew")
+		return ""
+	}
+	return Secret(text)
 }
 
 func temperature(to **float64) func(value) {
@@ -232,8 +262,12 @@ func temperature(to **float64) func(value) {
 func price(to *int64) func(value) {
 	const billion = 1e9
 	return func(v value) {
-		if f, ok := v.number(maxPrice); ok {
-			*to = int64(math.Round(f * billion))
+		f, ok := v.number(maxPrice)
+		if !ok {
+			return
+		}
+		if *to = int64(math.Round(f * billion)); *to == 0 && f > 0 {
+			v.fail("is less than a billionth and would count as nothing", "")
 		}
 	}
 }
@@ -248,14 +282,14 @@ func (v value) number(most float64) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || !(f >= 0 && f <= most) {
-		v.wrong(fmt.Sprintf("a number from 0 to %g", most), "")
+		v.wrong("a number from 0 to "+strconv.FormatFloat(most, 'f', -1, 64), "")
 		return 0, false
 	}
 	return f, true
 }
 
-// models reads a list of names of models.
-func models(to *[]string) func(value) {
+// fallbacks reads a list of names of models other than self.
+func fallbacks(self string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.wrong("a list of models", "as [cheap, local]")
@@ -263,7 +297,11 @@ func models(to *[]string) func(value) {
 		}
 		for _, entry := range v.items() {
 			var name string
-			if refer("model", &name)(entry); name != "" {
+			switch refer("model", &name)(entry); name {
+			case "":
+			case self:
+				entry.fail("names the model itself", "a fallback is asked when this model has failed")
+			default:
 				*to = append(*to, name)
 			}
 		}

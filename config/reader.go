@@ -18,7 +18,8 @@ type reader struct {
 	named   map[string][]byte                 // those opened
 	names   map[declared]Pos
 	refs    []reference
-	partial bool // something could not be read, so a missing name proves nothing
+	doubts  []func(used models) // of what only the whole configuration shows
+	partial bool                // something could not be read, so a missing name proves nothing
 	errs    Errors
 }
 
@@ -54,6 +55,7 @@ func (r *reader) read(files []File) (*Config, error) {
 	r.config.Files = append(r.config.Files[:len(files):len(files)], r.namedFiles()...)
 	if !r.partial {
 		r.resolve()
+		r.settle()
 	}
 	return r.config, Join(nil, r.errs...)
 }

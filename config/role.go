@@ -43,6 +43,12 @@ func readRole(it item) {
 		later("approval"),
 		field{"pattern", oneOf(&role.Pattern, "react", "plan")},
 	)
+	if groups := role.ToolGroups; role.ToolGated && groups.Set && !groups.All && len(groups.IDs) == 0 {
+		it.at("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools give its answers")
+	}
+	if pattern, ok := it.child("pattern"); ok && role.Pattern == "plan" {
+		it.doc.doubt(func(used models) { pattern.planned(role, used) })
+	}
 	it.doc.config.Roles = append(it.doc.config.Roles, role)
 }
 

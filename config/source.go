@@ -14,6 +14,8 @@ type source struct {
 	path  string
 	text  string // without byte order mark
 	lines []int  // where each line starts; filled when first asked for
+
+	secrets map[int]int // by number, where in a line secretAt finds one; of those asked for
 }
 
 func newSource(f File) *source {
@@ -30,25 +32,64 @@ func (s *source) fault(at Pos, field, message, hint string) *Error {
 
 // excerpt gives the line of a place with a caret below.
 func (s *source) excerpt(at Pos) string {
-	if at.Line < 1 || at.Column < 1 {
+	if at.Line < 1 || at.Column < 1 || s.inSecret(at.Line) {
 		return ""
 	}
-	line := masked(s.line(at.Line))
+	line := masked(s.line(at.Line), s.secretIn(at.Line))
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
 	return pointAt(line, at.Column-1)
 }
 
-// key finds a key that is written out, which no error may show.
-var key = regexp.MustCompile(`(apiKey["']?\s*:\s*)([^\s$][^,}]*)`)
+// What no error may show is a key that is written out, also where its field
+// has not the right name. A variable is none.
+var (
+	secretField = regexp.MustCompile(`(?i)(?:api[_-]?key|\b(?:key|token|secret|password))["']?\s*:\s*`)
+	variableOf  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
+)
 
-// masked hides keys in a line; the line stays as long as it is.
-func masked(line string) string {
-	return key.ReplaceAllStringFunc(line, func(found string) string {
-		head := key.FindStringSubmatch(found)[1]
-		return head + strings.Repeat("*", utf8.RuneCountInString(found)-utf8.RuneCountInString(head))
-	})
+// secretAt is where a key begins that is written out, or is to follow on the
+// next line; -1 when there is none.
+func secretAt(line string) int {
+	for _, at := range secretField.FindAllStringIndex(line, -1) {
+		if !variableOf.MatchString(line[at[1]:]) {
+			return at[1]
+		}
+	}
+	return -1
+}
+
+// masked hides all of a line from where a key begins: nobody knows where it ends.
+func masked(line string, at int) string {
+	if at < 0 {
+		return line
+	}
+	return line[:at] + strings.Repeat("*", utf8.RuneCountInString(line[at:]))
+}
+
+// secretIn is secretAt of the n-th line, which may be long, looked for once.
+func (s *source) secretIn(n int) int {
+	at, known := s.secrets[n]
+	if !known {
+		if s.secrets == nil {
+			s.secrets = map[int]int{}
+		}
+		at = secretAt(s.line(n))
+		s.secrets[n] = at
+	}
+	return at
+}
+
+// inSecret says whether a line may go on with a key that began above it.
+func (s *source) inSecret(n int) bool {
+	const most = 100 // lines without text between them
+	for above := n - 1; above > max(0, n-most); above-- {
+		if strings.TrimSpace(s.line(above)) != "" {
+			return s.secretIn(above) >= 0
+		}
+	}
+	return false
 }
 
 // line gives the n-th line, without its end.

@@ -24,7 +24,7 @@ func Suggest(word string, known []string) string {
 
 // listing names all words, sorted, or nothing when they are too many to read.
 func listing(intro string, words []string) string {
-	const most = 12
+	const most = 16
 	if len(words) == 0 || len(words) > most {
 		return ""
 	}

@@ -38,6 +38,11 @@ func (v value) fail(message, hint string) {
 	v.doc.report(v.pos, v.doc.src, v.field, message, hint)
 }
 
+// hide reports what may hold a secret, so without an excerpt.
+func (v value) hide(message, hint string) {
+	v.doc.report(v.pos, &source{}, v.field, message, hint)
+}
+
 // wrong reports a value of another type than wanted.
 func (v value) wrong(want, hint string) {
 	if v.isNull() {

@@ -28,17 +28,17 @@ reporter console_print allowed
 reporter write_file denied tool_not_available
 `
 
-// provider is one way to reach the mock.
-type provider struct {
+// vendor is one way to reach the mock.
+type vendor struct {
 	name   string // of the model in organization.yaml
 	env    func(m mock) []string
 	header string // that carries the key; "" when there is none
 	path   func(streamed bool) string
 }
 
-func providers() []provider {
+func providers() []vendor {
 	chat := func(bool) string { return "/v1/chat/completions" }
-	return []provider{
+	return []vendor{
 		{"openai", func(m mock) []string { return []string{"OPENAI_API_KEY=" + key, "OPENAI_BASE_URL=" + m.openAI()} }, "authorization", chat},
 		{"anthropic", func(m mock) []string {
 			return []string{"ANTHROPIC_API_KEY=" + key, "ANTHROPIC_BASE_URL=" + m.anthropic()}
@@ -72,7 +72,7 @@ func TestOneOrganizationRunsOnEveryModel(t *testing.T) {
 	}
 }
 
-func runsOn(t *testing.T, p provider, streamed bool) {
+func runsOn(t *testing.T, p vendor, streamed bool) {
 	m := startMock(t, "any-model", keyed(p))
 	h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{
 		"model: brain": "model: " + p.name,
@@ -146,7 +146,7 @@ func TestAKeyThatIsMissingOrWrong(t *testing.T) {
 }
 
 // keyed lets the mock refuse whoever has no key, if the provider does.
-func keyed(p provider) map[string]any {
+func keyed(p vendor) map[string]any {
 	if p.header == "" {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (h house) mustAnswer(t *testing.T, env []string) {
 }
 
 // mustBeWhole says what a request lacks.
-func (r request) mustBeWhole(t *testing.T, p provider, streamed bool) {
+func (r request) mustBeWhole(t *testing.T, p vendor, streamed bool) {
 	t.Helper()
 	path, _, _ := strings.Cut(r.Path, "?")
 	if r.Method != "POST" || path != p.path(streamed) || r.Response.Status != 200 {
@@ -210,7 +210,7 @@ var legal = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
 // mustHaveTools looks at the tools. Of Gemini's, the journal leaves out
 // parametersJsonSchema.
-func (r request) mustHaveTools(t *testing.T, p provider) {
+func (r request) mustHaveTools(t *testing.T, p vendor) {
 	t.Helper()
 	if len(r.Body.Tools) == 0 {
 		t.Errorf("%s has no tools", r.Path)

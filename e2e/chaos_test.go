@@ -25,6 +25,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/steady"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist/persisttest"
@@ -233,7 +234,7 @@ func newChaos(t *testing.T) *chaos {
 	c := &chaos{server: serveChaos(t), effects: effects{counts: map[identity.CallID]int{}}}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	t.Cleanup(client.CloseIdleConnections)
-	thinker := steady.New(openai.New(openai.Config{
+	thinker := steady.New(openai.New(provider.Config{
 		Name: "chaos", Model: "chaos", BaseURL: c.server.URL, Stream: true, Window: 100 * firstNumber,
 		Timeout: 300 * time.Millisecond, Idle: 300 * time.Millisecond, Client: client,
 	}), steady.Config{Name: "chaos", Concurrency: 8, Pause: time.Millisecond, Prices: model.Prices{Input: 1e9}})

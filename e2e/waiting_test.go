@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/steady"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -40,7 +41,7 @@ func TestAThousandAgentsWaitOnSlowStreams(t *testing.T) {
 		chunk(w, `[DONE]`)
 	}))
 	defer server.Close()
-	slow := steady.New(openai.New(openai.Config{Name: "slow", Model: "slow", BaseURL: server.URL, Stream: true}), steady.Config{Name: "slow", Concurrency: agents})
+	slow := steady.New(openai.New(provider.Config{Name: "slow", Model: "slow", BaseURL: server.URL, Stream: true}), steady.Config{Name: "slow", Concurrency: agents})
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{Store: memory.New(), Groups: groups, Model: func(string) (model.Model, error) { return slow, nil }})
 	if err != nil {

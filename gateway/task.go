@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Task is a task; lists have no Result.
+// Task is a task; lists have neither Result nor Usage.
 type Task struct {
 	ID        identity.TaskID  `json:"id"`
 	Text      string           `json:"text"`
@@ -26,6 +27,7 @@ type Task struct {
 	Error     *org.TaskError   `json:"error,omitempty"`
 	CreatedAt time.Time        `json:"createdAt"`
 	EndedAt   time.Time        `json:"endedAt,omitzero"`
+	Usage     model.Usage      `json:"usage,omitzero"` // of all its models so far
 }
 
 // listTasks lists tasks by age.
@@ -52,7 +54,12 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 
 func (a *api) showTask(r *http.Request) (any, error) {
 	t, err := a.rt.TaskRecord(r.Context(), identity.TaskID(r.PathValue("id")))
-	return taskOf(t), err
+	if err != nil {
+		return nil, err
+	}
+	shown := taskOf(t)
+	shown.Usage, err = a.rt.Usage(r.Context(), t.ID)
+	return shown, err
 }
 
 // cancelTask ends a task and answers with it; one that has ended stays as it is.

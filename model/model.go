@@ -94,6 +94,16 @@ type Item struct {
 	Result  *Result  // a call of the last answer ended
 }
 
+// Messages counts the messages of a conversation.
+func Messages(items []Item) (n int) {
+	for _, item := range items {
+		if item.Message != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Message is what one member of the organization sends another.
 type Message struct {
 	ID        string          `json:"id"`

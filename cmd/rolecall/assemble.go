@@ -68,11 +68,13 @@ func assemble(c *common, a assembly) (*house, error) {
 		return nil, err
 	}
 	h := &house{
-		data: c.data, log: c.logger(), in: c.in, screen: a.screen, store: store,
+		data: c.data, log: c.logger(c.err), in: c.in, screen: a.screen, store: store,
 		groups: toolgroups.NewManager(toolgroups.Reserved()...), figures: prometheus.NewRegistry(),
 	}
 	if h.screen == nil {
 		h.screen = &screen{out: io.Discard}
+	} else {
+		h.log = c.logger(h.screen) // who is asked there is not written over
 	}
 	h.counted, err = metrics.New(h.figures, metrics.Config{Groups: h.groups, Load: func() metrics.Load { return metrics.Load(h.rt.Load()) }})
 	if err != nil {
@@ -81,7 +83,7 @@ func assemble(c *common, a assembly) (*house, error) {
 	h.rt, err = runtime.New(runtime.Config{
 		Store: store, Groups: h.groups, Model: h.model,
 		Workspaces: filepath.Join(c.data, "workspaces"), Data: c.data,
-		Console: h.screen, Log: c.logger(), Fatal: a.fatal,
+		Console: h.screen, Log: h.log, Fatal: a.fatal,
 		Observe: h.counted.Observe,
 	})
 	if err == nil {
@@ -97,8 +99,8 @@ func assemble(c *common, a assembly) (*house, error) {
 // api is the handler that everybody talks to.
 func (h *house) api(c *common) (http.Handler, error) {
 	return gateway.New(gateway.Config{
-		Runtime: h.rt, Log: c.logger(), Version: version(),
-		Metrics: metrics.Handler(h.figures, c.logger()), Refused: h.counted.Refused,
+		Runtime: h.rt, Log: h.log, Version: version(),
+		Metrics: metrics.Handler(h.figures, h.log), Refused: h.counted.Refused,
 	})
 }
 

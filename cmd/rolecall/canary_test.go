@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -46,35 +47,52 @@ func echo(asked *atomic.Int64) http.Handler {
 	})
 }
 
+// transcript is what several write to at once, as to a terminal.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *transcript) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
 // Keys never reach a log, an error, an event, a record or a recording, also
 // when a provider sends them back.
 func TestKeysAreWrittenNowhere(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(echo(&asked))
 	defer server.Close()
-	for _, kind := range []string{"openai", "anthropic", "gemini"} {
-		t.Run(kind, func(t *testing.T) {
+	for _, c := range []struct{ name, kind, key string }{
+		{"openai", "openai", canary}, {"anthropic", "anthropic", canary}, {"gemini", "gemini", canary},
+		{"a key with space around it", "openai", " " + canary + " "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			asked.Store(0)
+			key := c.key
 			dir := t.TempDir()
 			file := filepath.Join(dir, "org.yaml")
-			text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: " + kind + ", model: m, apiKey: \"${CANARY}\", baseURL: \"" + server.URL + "\"}\n"
+			text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: " + c.kind + ", model: m, apiKey: \"${CANARY}\", baseURL: \"" + server.URL + "\"}\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var said bytes.Buffer
+			var said transcript
 			for _, args := range [][]string{
 				{"check", "-f", file, "--json"},
 				{"run", "-v", "-f", file, "which key have you?"},
 				{"run", "-v", "--json", "-f", file, "which key have you?"},
 				{"task", "list", "--json"}, {"role", "list", "--json"}, {"agent", "list", "--json"},
 			} {
-				c := &common{launcher: launcher, in: strings.NewReader(""), out: &said, err: &said, env: func(name string) (string, bool) { return canary, name == "CANARY" }}
+				c := &common{launcher: launcher, in: strings.NewReader(""), out: &said, err: &said, env: func(name string) (string, bool) { return key, name == "CANARY" }}
 				run(t.Context(), c, append(args, "--data", filepath.Join(dir, "data")))
 			}
 			if asked.Load() == 0 {
 				t.Fatal("the provider was not asked")
 			}
-			noCanary(t, "what was printed", said.Bytes())
+			noCanary(t, "what was printed", said.text.Bytes())
 			noCanaryUnder(t, dir)
 		})
 	}

@@ -29,9 +29,12 @@ func checkFunc(ctx context.Context, c *common) error {
 		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
 	}
 	cfg, err := config.Load(c.files, c.env)
-	err = tryOut(ctx, c, cfg, err)
+	notes, err := tryOut(ctx, c, cfg, err)
 	if c.json {
-		return printCheck(c, cfg, err)
+		return printCheck(c, cfg, notes, err)
+	}
+	for _, note := range notes {
+		fmt.Fprintln(c.err, "~ "+clean(note))
 	}
 	if err != nil {
 		return err
@@ -42,24 +45,27 @@ func checkFunc(ctx context.Context, c *common) error {
 
 // tryOut puts the configuration together on a data directory of its own,
 // which finds what the files alone do not show. loaded is what Load found.
-func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) error {
+// The notes are no mistakes.
+func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) (notes []string, err error) {
 	dir, err := os.MkdirTemp("", "rolecall-check-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	trial := *c
 	trial.data = dir
 	h, err := assemble(&trial, assembly{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = h.configure(ctx, cfg, loaded)
-	return errors.Join(err, h.Close())
+	if err = errors.Join(h.configure(ctx, cfg, loaded), h.Close()); err != nil {
+		return nil, err
+	}
+	return h.models.notes, nil
 }
 
-// printCheck prints {"ok", "errors"}; the status still tells.
-func printCheck(c *common, cfg *config.Config, err error) error {
+// printCheck prints {"ok", "errors", "notes"}; the status still tells.
+func printCheck(c *common, cfg *config.Config, notes []string, err error) error {
 	list, ok := errors.AsType[config.Errors](err)
 	if err != nil && !ok {
 		return err
@@ -67,7 +73,7 @@ func printCheck(c *common, cfg *config.Config, err error) error {
 	if list == nil {
 		list = config.Errors{}
 	}
-	out := map[string]any{"ok": err == nil, "errors": list, "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models)}
+	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models)}
 	if err := printLine(c.out, out); err != nil {
 		return err
 	}

@@ -252,6 +252,9 @@ func (h *house) recorded(ctx context.Context, c *common, hash string) (*config.C
 // watch shows a task at work, as from event before on, and prints its result.
 func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
+	for _, note := range h.models.notes {
+		fmt.Fprintln(h.screen, "~ "+clean(note))
+	}
 	if timeout > 0 {
 		stop := time.AfterFunc(timeout, func() {
 			if err := h.rt.Cancel(context.WithoutCancel(ctx), id, "it took longer than "+timeout.String()); err != nil {
@@ -271,10 +274,11 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before
 	return printResult(c, task)
 }
 
-// tellUsage says what a task's models used up, if they counted.
+// tellUsage says what a task's models used up, if they counted. What is on a
+// recording somebody used up before.
 func (h *house) tellUsage(ctx context.Context, c *common, id identity.TaskID) {
 	u, err := h.rt.Usage(ctx, id)
-	if err != nil || u.Input+u.Output == 0 {
+	if err != nil || u.Input+u.Output == 0 || !h.models.counts {
 		return
 	}
 	line := fmt.Sprintf("used %d tokens, %d of them answers", u.Input+u.Output, u.Output)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -79,11 +80,26 @@ func taskFields(t gateway.Task) fields {
 		}
 		f = append(f, [2]string{"workspace", t.Workspace + mode})
 	}
+	if u := t.Usage; u != (model.Usage{}) {
+		f = append(f, [2]string{"tokens", usageText(u)})
+		if u.Cost > 0 {
+			f = append(f, [2]string{"cost", u.Cost.String()})
+		}
+	}
 	f = append(f, [2]string{"text", t.Text}, [2]string{"result", resultText(t.Result)})
 	if t.Error != nil {
 		f = append(f, [2]string{"error", string(t.Error.Code) + ": " + t.Error.Message})
 	}
 	return f
+}
+
+// usageText words what models used.
+func usageText(u model.Usage) string {
+	text := fmt.Sprintf("%d in (%d cached), %d out", u.Input, u.Cached, u.Output)
+	if u.Estimated {
+		text += ", in part estimated"
+	}
+	return text
 }
 
 // resultText gives a result as run prints it: a string as it is, anything

@@ -42,6 +42,10 @@ func events(s string) []journal.Event {
 		journal.MessageSent{Message: model.Message{From: string(agent), To: "user", Payload: raw}, Due: s},
 		journal.MessageSent{Message: model.Message{From: "user", To: s, Payload: raw}},
 		journal.StateTransition{From: s, To: s},
+		journal.ModelDelta{Text: s, Tool: s},
+		journal.ModelDelta{Note: s},
+		journal.ModelAnswered{Answer: model.Answer{Finish: model.Planned, Plan: []model.Step{{Tool: s, Why: s}}}},
+		journal.ModelAnswered{Answer: model.Answer{Fault: s, Text: s}},
 		journal.Failed{Code: errcode.LLMCallFailed, Message: s},
 		journal.AgentTerminated{Reason: s},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,12 +18,11 @@ import (
 type lineView struct {
 	screen *screen
 	colour bool
-	names  map[string]string        // agents by id, as shown
 	denied map[identity.CallID]bool // calls whose error is shown already
 }
 
 func newLineView(s *screen, colour bool) *lineView {
-	return &lineView{screen: s, colour: colour, names: map[string]string{}, denied: map[identity.CallID]bool{}}
+	return &lineView{screen: s, colour: colour, denied: map[identity.CallID]bool{}}
 }
 
 func (v *lineView) event(e journal.Event) error {
@@ -48,7 +48,7 @@ func (v *lineView) line(e journal.Event) string {
 			return v.paint(red, fmt.Sprintf("~ %s  %s", who, clean(b.Note)))
 		}
 	case journal.ModelAnswered:
-		return v.planned(who, b.Answer)
+		return v.answered(who, b.Answer)
 	case journal.ContextCompressed:
 		return fmt.Sprintf("  %s  sums up its first %d entries", who, b.Items)
 	case journal.ToolCall:
@@ -69,11 +69,16 @@ func (v *lineView) line(e journal.Event) string {
 	return ""
 }
 
-// planned words an answer that is a plan, or was to be one.
-func (v *lineView) planned(who string, a model.Answer) string {
+// answered words an answer that is a plan, or was to be one, or was ended
+// before its time.
+func (v *lineView) answered(who string, a model.Answer) string {
 	switch {
 	case a.Fault != "":
 		return v.paint(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.Fault)))
+	case a.Stop == model.Length:
+		return v.paint(red, fmt.Sprintf("~ %s  its answer was cut off at its length (maxTokens)", who))
+	case a.Stop == model.Refusal:
+		return v.paint(red, fmt.Sprintf("~ %s  its model refused to answer", who))
 	case a.Finish != model.Planned:
 		return ""
 	}
@@ -106,10 +111,7 @@ func (v *lineView) message(who string, b journal.MessageSent) string {
 	if from == "user" {
 		who = "user"
 	}
-	to := clean(b.Message.To)
-	if name, ok := v.names[b.Message.To]; ok {
-		to = name
-	}
+	to := cmp.Or(v.screen.names.of(b.Message.To, ""), clean(b.Message.To))
 	line := fmt.Sprintf("  %s → %s  %s", who, to, brief(b.Message.Payload, 60))
 	if b.Due != "" {
 		line += "  (delivered at " + clean(b.Due) + ")"
@@ -117,24 +119,7 @@ func (v *lineView) message(who string, b journal.MessageSent) string {
 	return line
 }
 
-// name gives an agent's role, numbered when a role has more than one agent.
-func (v *lineView) name(e journal.Event) string {
-	id := string(e.Agent)
-	if name, ok := v.names[id]; ok {
-		return name
-	}
-	name, taken := clean(e.Role), 1
-	for _, other := range v.names {
-		if other == name || strings.HasPrefix(other, name+"#") {
-			taken++
-		}
-	}
-	if taken > 1 {
-		name = fmt.Sprintf("%s#%d", name, taken)
-	}
-	v.names[id] = name
-	return name
-}
+func (v *lineView) name(e journal.Event) string { return v.screen.names.of(string(e.Agent), e.Role) }
 
 // The colours used, as terminals take them.
 const (
@@ -154,7 +139,7 @@ func orNothing(tools []string) string {
 	if len(tools) == 0 {
 		return "nothing"
 	}
-	return strings.Join(tools, ", ")
+	return clean(strings.Join(tools, ", "))
 }
 
 // brief gives the beginning of a JSON document on one line.

@@ -123,13 +123,13 @@ Start here:
   rolecall run -f org.yaml "TASK"        give a task to an organization of yours
   rolecall can --role analyst read_file  what the gate would say, and why`
 
-// logger writes to stderr when asked to.
-func (c *common) logger() *slog.Logger {
+// logger writes to out, which is stderr, when asked to.
+func (c *common) logger(out io.Writer) *slog.Logger {
 	level := slog.LevelError
 	if c.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 
 // exactly refuses another number of arguments with words.

@@ -21,7 +21,7 @@ type recordings struct {
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	byTask map[identity.TaskID]*replay.Recorder
+	byTask map[identity.TaskID]*recording
 }
 
 // maxRecorders bounds the tasks whose recordings are remembered; one that is
@@ -50,26 +50,33 @@ func (t tape) Window() int {
 
 // Generate implements model.Model.
 func (t tape) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	recorder := t.kept.of(r.Self.Task)
+	recording := t.kept.of(r.Self.Task)
 	return func(yield func(model.Delta, error) bool) {
-		recorder.Wrap(t.Model).Generate(ctx, r)(yield)
-		if err := recorder.Err(); err != nil {
-			t.kept.log.Warn("the recording of a task has ended", "task", r.Self.Task, "error", err)
+		recording.Wrap(t.Model).Generate(ctx, r)(yield)
+		if err := recording.Err(); err != nil {
+			recording.ended.Do(func() { t.kept.log.Warn("the recording of a task has ended", "task", r.Self.Task, "error", err) })
 		}
 	}
 }
 
+// recording is the recorder of a task, and whether it was said that it ended.
+type recording struct {
+	*replay.Recorder
+	ended sync.Once
+}
+
 // of finds the recorder of a task.
-func (r *recordings) of(id identity.TaskID) *replay.Recorder {
+func (r *recordings) of(id identity.TaskID) *recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found, ok := r.byTask[id]; ok {
 		return found
 	}
 	if r.byTask == nil || len(r.byTask) >= maxRecorders {
-		r.byTask = map[identity.TaskID]*replay.Recorder{}
+		r.byTask = map[identity.TaskID]*recording{}
 	}
-	made := replay.NewRecorder(appender(filepath.Join(r.dir, string(id)+".jsonl")), func() []string { return r.secrets })
+	file := appender(filepath.Join(r.dir, string(id)+".jsonl"))
+	made := &recording{Recorder: replay.NewRecorder(file, func() []string { return r.secrets })}
 	r.byTask[id] = made
 	return made
 }

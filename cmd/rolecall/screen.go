@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,9 +17,16 @@ type screen struct {
 	out   io.Writer
 	width int // columns; 0 when it is no terminal
 
-	mu   sync.Mutex // guards what follows, and the order of writes
-	tree []string
+	names names // of the agents shown
+
+	mu    sync.Mutex // guards what follows, and the order of writes
+	tree  []string
+	asked bool            // a person has the screen alone
+	held  strings.Builder // what others wrote meanwhile
 }
+
+// maxHeld bounds what is kept back for a person who thinks for a long time.
+const maxHeld = 64 << 10
 
 func newScreen(out io.Writer) *screen {
 	s := &screen{out: out}
@@ -38,6 +46,36 @@ func (s *screen) plain() {
 	s.width, s.tree = 0, nil
 }
 
+// alone keeps back what is written, by others than the desk, until over is called.
+func (s *screen) alone() (over func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked = false
+		_ = s.release() // who asks gets to know that its own writing fails
+	}
+}
+
+// release writes what was kept back.
+func (s *screen) release() error {
+	text := s.held.String()
+	s.held.Reset()
+	_, err := io.WriteString(s.out, text)
+	return err
+}
+
+// desk is where a person is asked: what is written there is never kept back.
+type desk struct{ *screen }
+
+func (d desk) Write(text []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.out.Write(text)
+}
+
 // Write prints text above the tree.
 func (s *screen) Write(text []byte) (int, error) {
 	if err := s.update(string(text), nil); err != nil {
@@ -47,9 +85,20 @@ func (s *screen) Write(text []byte) (int, error) {
 }
 
 // update prints text and draws tree below it; a nil tree stays as it is.
+// Where nothing changes nothing is drawn.
 func (s *screen) update(text string, tree []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if text == "" && slices.Equal(tree, s.tree) {
+		return nil
+	}
+	if s.asked {
+		s.held.WriteString(text)
+		if s.held.Len() > maxHeld {
+			return s.release()
+		}
+		return nil
+	}
 	var b strings.Builder
 	if n := len(s.tree); n > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", n)

@@ -10,7 +10,8 @@ import (
 )
 
 // treeView keeps the tree of agents at the bottom of a terminal and prints
-// what was refused, and what agents say to each other, above it.
+// above it what was refused, what agents say to each other, and what became of
+// their models.
 type treeView struct {
 	lines  *lineView
 	agents []*node // parents before children
@@ -33,19 +34,22 @@ func (v *treeView) learn(e journal.Event) {
 func (v *treeView) event(e journal.Event) error {
 	line := v.lines.line(e)
 	v.note(e)
-	switch e.Body.(type) {
-	case journal.MessageSent, journal.Failed:
-		line += "\n"
-	case journal.ToolCall, journal.ToolError:
-		if line != "" && strings.Contains(line, "! ") {
-			line += "\n"
-			break
-		}
-		line = ""
-	default:
-		line = ""
+	if line == "" || !scrolls(e) {
+		return v.lines.screen.update("", v.tree())
 	}
-	return v.lines.screen.update(line, v.tree())
+	return v.lines.screen.update(line+"\n", v.tree())
+}
+
+// scrolls says whether an event's line stands above the tree: what happens and
+// is done with, and what the tree does not show.
+func scrolls(e journal.Event) bool {
+	switch b := e.Body.(type) {
+	case journal.MessageSent, journal.Failed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
+		return true
+	case journal.ToolCall:
+		return b.Decision == journal.Denied
+	}
+	return false
 }
 
 // note keeps what the tree shows of an event.
@@ -62,6 +66,10 @@ func (v *treeView) note(e journal.Event) {
 			if b.Decision == journal.Denied {
 				n.denied++
 			}
+		}
+	case journal.ModelDelta:
+		if b.Note == "" {
+			v.doing(e.Agent, "answers")
 		}
 	case journal.ModelAnswered:
 		switch b.Answer.Finish {
@@ -109,7 +117,7 @@ func (v *treeView) insert(n *node) {
 func (v *treeView) tree() []string {
 	list := make([]string, 0, len(v.agents))
 	for _, n := range v.agents {
-		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.names[string(n.id)], n.doing, n.calls)
+		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.screen.names.of(string(n.id), ""), n.doing, n.calls)
 		if n.denied > 0 {
 			text += fmt.Sprintf(", %d denied", n.denied)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // BenchmarkCall compares a whole call with net/http alone, which sends a ready
@@ -25,7 +26,7 @@ func BenchmarkCall(b *testing.B) {
 	defer server.Close()
 	r := long()
 	b.Run("generate", func(b *testing.B) {
-		m := anthropic.New(anthropic.Config{Model: name, BaseURL: server.URL, Key: key, Stream: true})
+		m := anthropic.New(provider.Config{Model: name, BaseURL: server.URL, Key: key, Stream: true})
 		for b.Loop() {
 			for _, err := range m.Generate(b.Context(), r) {
 				if err != nil {
@@ -36,7 +37,7 @@ func BenchmarkCall(b *testing.B) {
 	})
 	b.Run("net-http", func(b *testing.B) {
 		var body string
-		for range anthropic.New(anthropic.Config{Model: name, Stream: true, Client: record(&body)}).Generate(b.Context(), r) {
+		for range anthropic.New(provider.Config{Model: name, Stream: true, Client: record(&body)}).Generate(b.Context(), r) {
 			break
 		}
 		for b.Loop() {

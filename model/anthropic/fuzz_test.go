@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // record gives a client that keeps what is sent and answers with a word.
@@ -33,7 +34,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"), true)
 	f.Add([]byte("data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":-1e99}}\ndata:\n\ndata: {\"type\":\"message_stop\"}"), true)
 	f.Fuzz(func(t *testing.T, reply []byte, stream bool) {
-		m := anthropic.New(anthropic.Config{Model: name, Key: key, Stream: stream, Client: client(func(string) (int, string) { return 200, string(reply) })})
+		m := anthropic.New(provider.Config{Model: name, Key: key, Stream: stream, Client: client(func(string) (int, string) { return 200, string(reply) })})
 		_, a, err := gather(t, m, hello())
 		if err != nil {
 			if _, ok := errors.AsType[*model.Trouble](err); !ok {
@@ -53,7 +54,7 @@ func FuzzAnswer(f *testing.F) {
 			b.Calls[i].ID = callID(string(rune('a' + i)))
 		}
 		var sent string
-		again := anthropic.New(anthropic.Config{Model: name, Client: record(&sent)})
+		again := anthropic.New(provider.Config{Model: name, Client: record(&sent)})
 		r := hello()
 		r.Items = append(r.Items, answered(b))
 		if _, _, err := gather(t, again, r); err != nil {

@@ -3,26 +3,28 @@ package anthropic
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // message is the provider's answer as it comes.
 type message struct {
-	model  *Model
-	tools  *chat.Tools
-	draft  chat.Draft
+	*provider.Reply
+	client *client
 	blocks []*block
 	size   int // bytes of thinking
 	usage  usage
 	stop   string // stop_reason
 	reason string // of a refusal, when the provider says it
-	done   bool
+}
+
+func (c *client) decoder(r *provider.Reply) provider.Decoder {
+	return &message{Reply: r, client: c}
 }
 
 // block is a content block of a message.
@@ -41,14 +43,10 @@ const (
 	maxThinking = 8 << 20
 )
 
-// document takes in a whole message.
-func (s *message) document(data []byte) error {
-	doc, err := s.model.parse(data)
-	if err != nil {
-		return err
-	}
+// Document implements provider.Decoder.
+func (s *message) Document(doc gjson.Result) (err error) {
 	if doc.Get("type").Str == "error" {
-		return s.model.complaint(doc)
+		return s.complaint(doc)
 	}
 	blocks := 0
 	doc.Get("content").ForEach(func(_, content gjson.Result) bool {
@@ -65,93 +63,73 @@ func (s *message) document(data []byte) error {
 	return s.check()
 }
 
-// event takes in an event of a stream and gives what there is to show of it.
-func (s *message) event(data []byte) (model.Delta, error) {
-	var delta model.Delta
-	doc, err := s.model.parse(data)
-	if err != nil {
-		return delta, err
-	}
+// Event implements provider.Decoder.
+func (s *message) Event(doc gjson.Result) error {
 	switch doc.Get("type").Str {
 	case "message_start":
 		s.usage.take(doc.Get("message.usage"))
 	case "content_block_start":
-		delta = s.begin(doc.Get("index").Raw, doc.Get("content_block"))
+		s.begin(doc.Get("index").Raw, doc.Get("content_block"))
 	case "content_block_delta":
-		delta = s.extend(doc.Get("index").Raw, doc.Get("delta"))
+		s.extend(doc.Get("index").Raw, doc.Get("delta"))
 	case "message_delta":
 		s.end(doc.Get("delta"))
 		s.usage.take(doc.Get("usage"))
 	case "message_stop":
-		s.done = true
+		s.Ended = true
 	case "error":
-		return delta, s.model.complaint(doc)
+		return s.complaint(doc)
 	}
-	return delta, s.check()
-}
-
-// parse reads what the provider sent as an object.
-func (m *Model) parse(data []byte) (gjson.Result, error) {
-	text := strings.ToValidUTF8(string(data), "\ufffd")
-	doc := gjson.Parse(text)
-	if !doc.IsObject() || !chat.Valid(text) {
-		return doc, m.broken("sent something that is no JSON object")
-	}
-	return doc, nil
+	return s.check()
 }
 
 // check refuses a message that has grown past every measure.
 func (s *message) check() error {
 	if len(s.blocks) > maxBlocks || s.size > maxThinking {
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q sent %d blocks and %d bytes of thinking; at most %d and %d are taken",
-			s.model.config.Name, len(s.blocks), s.size, maxBlocks, maxThinking)
+		return s.Lasting(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are taken",
+			len(s.blocks), s.size, maxBlocks, maxThinking)
 	}
-	return s.draft.Check()
+	return s.Draft.Check()
 }
 
 // begin takes in the beginning of a block, or a whole one.
-func (s *message) begin(index string, start gjson.Result) model.Delta {
+func (s *message) begin(index string, start gjson.Result) {
 	b := &block{index: index, key: strconv.Itoa(len(s.blocks)), start: start, piece: piece{kind: start.Get("type").Str}}
 	s.blocks = append(s.blocks, b)
 	switch b.kind {
 	case textKind:
-		return s.say(b, start.Get("text").Str)
+		s.say(b, start.Get("text").Str)
 	case callKind:
 		name := start.Get("name").Str
-		s.draft.Call(b.key, start.Get("id").Str, name, "")
-		if s.tools != nil {
-			name = s.tools.Real(name)
-		}
-		return model.Delta{Tool: name}
+		s.Draft.Call(b.key, start.Get("id").Str, name, "")
+		s.Show(model.Delta{Tool: name})
 	case thinkingKind:
 		s.think(&b.thinking, start.Get("thinking").Str)
 		s.think(&b.signature, start.Get("signature").Str)
 	case redactedKind:
 		s.size += len(start.Raw)
 	}
-	return model.Delta{}
 }
 
 // extend takes in more of a block.
-func (s *message) extend(index string, delta gjson.Result) model.Delta {
+func (s *message) extend(index string, delta gjson.Result) {
 	b := s.find(index)
 	if b == nil {
-		return model.Delta{}
+		return
 	}
 	switch kind := delta.Get("type").Str; {
 	case kind == "text_delta" && b.kind == textKind:
-		return s.say(b, delta.Get("text").Str)
+		s.say(b, delta.Get("text").Str)
 	case kind == "input_json_delta" && b.kind == callKind:
 		args := delta.Get("partial_json").Str
 		b.args += len(args)
-		s.draft.Call(b.key, "", "", args)
-		return model.Delta{Args: args}
+		s.Draft.Call(b.key, "", "", args)
+		s.Show(model.Delta{Args: args})
 	case kind == "thinking_delta" && b.kind == thinkingKind:
 		s.think(&b.thinking, delta.Get("thinking").Str)
 	case kind == "signature_delta" && b.kind == thinkingKind:
 		s.think(&b.signature, delta.Get("signature").Str)
 	}
-	return model.Delta{}
 }
 
 // find gives the block that was begun last with an index.
@@ -164,10 +142,10 @@ func (s *message) find(index string) *block {
 	return nil
 }
 
-func (s *message) say(b *block, text string) model.Delta {
+func (s *message) say(b *block, text string) {
 	b.size += len(text)
-	s.draft.Say(text)
-	return model.Delta{Text: text}
+	s.Draft.Say(text)
+	s.Show(model.Delta{Text: text})
 }
 
 func (s *message) think(to *[]byte, text string) {
@@ -185,26 +163,27 @@ func (s *message) end(delta gjson.Result) {
 	}
 }
 
-// answer gives the message as an answer to items.
-func (s *message) answer(items []model.Item) (*model.Answer, error) {
-	s.draft.Usage = s.usage.sum()
+// Answer implements provider.Decoder.
+func (s *message) Answer() (*model.Answer, error) {
+	if !s.Ended {
+		return nil, s.Broken()
+	}
+	s.Draft.Usage = s.usage.sum()
 	switch s.stop {
 	case "refusal":
-		s.draft.Stop = model.Refusal
+		s.Refuse("", s.reason)
 	case "max_tokens", "model_context_window_exceeded":
-		s.draft.Stop = model.Length
+		s.Draft.Stop = model.Length
 	default:
-		s.draft.Reasoning = s.reasoning()
+		s.Draft.Reasoning = s.reasoning()
 	}
 	s.complete()
-	a := s.draft.Answer(provider, s.tools, items)
+	a := s.Reply.Answer()
 	switch {
 	case s.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:
-		return nil, model.Lasting(errcode.ContextExceeded, nil, "model %q has no room left for an answer", s.model.config.Name)
+		return nil, s.Lasting(errcode.ContextExceeded, "has no room left for an answer")
 	case s.stop == "pause_turn" && a.Finish == model.End && a.Text != "":
 		a.Finish = model.Continue // it wants to be asked again, with what it has said
-	case a.Stop == model.Refusal:
-		refuse(a, s.reason)
 	}
 	return a, nil
 }
@@ -214,21 +193,11 @@ func (s *message) answer(items []model.Item) (*model.Answer, error) {
 // like all.
 func (s *message) complete() {
 	for i, b := range s.blocks {
-		cut := s.draft.Stop != "" && i == len(s.blocks)-1
+		cut := s.Draft.Stop != "" && i == len(s.blocks)-1
 		if input := b.start.Get("input"); b.kind == callKind && b.args == 0 && input.Exists() && !cut {
-			s.draft.Call(b.key, "", "", input.Raw)
+			s.Draft.Call(b.key, "", "", input.Raw)
 		}
 	}
-}
-
-// refuse makes an answer a refusal: what it began to do is not done.
-func refuse(a *model.Answer, reason string) {
-	a.Calls, a.Finish = nil, model.End
-	said := "The model refused to answer."
-	if a.Text != "" {
-		said = a.Text + "\n\nThe model refused to go on."
-	}
-	a.Text = strings.TrimSpace(said + " " + reason)
 }
 
 // reasoning gives the thinking of a message in the form of record.
@@ -246,7 +215,7 @@ func (s *message) reasoning() []byte {
 		}
 		pieces = append(pieces, b.piece)
 	}
-	return record(s.model.config.Model, pieces)
+	return record(s.client.config.Model, pieces)
 }
 
 func (b *block) rawThinking() []byte {
@@ -263,17 +232,10 @@ type usage struct{ fresh, written, read, output int }
 
 // take takes in a report. Later ones say more or the same, never less.
 func (u *usage) take(report gjson.Result) {
-	count(&u.fresh, report.Get("input_tokens"))
-	count(&u.written, report.Get("cache_creation_input_tokens"))
-	count(&u.read, report.Get("cache_read_input_tokens"))
-	count(&u.output, report.Get("output_tokens"))
-}
-
-// maxTokens bounds what is believed: no sum of such numbers runs over.
-const maxTokens = 1 << 30
-
-func count(n *int, report gjson.Result) {
-	*n = max(*n, int(min(report.Int(), maxTokens)))
+	u.fresh = max(u.fresh, provider.Count(report.Get("input_tokens")))
+	u.written = max(u.written, provider.Count(report.Get("cache_creation_input_tokens")))
+	u.read = max(u.read, provider.Count(report.Get("cache_read_input_tokens")))
+	u.output = max(u.output, provider.Count(report.Get("output_tokens")))
 }
 
 func (u usage) sum() model.Usage {
@@ -281,8 +243,8 @@ func (u usage) sum() model.Usage {
 }
 
 // complaint gives the trouble of an error that comes with a good status.
-func (m *Model) complaint(doc gjson.Result) error {
-	return m.endpoint.Complaint(status(doc.Get("error.type").Str), 0, []byte(doc.Raw))
+func (s *message) complaint(doc gjson.Result) error {
+	return s.Complaint(status(doc.Get("error.type").Str), 0, doc)
 }
 
 // status gives the status that an error has when it comes before an answer.

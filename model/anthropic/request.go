@@ -5,6 +5,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/transport"
 )
 
 // mark ends a block up to which the provider is to keep what it has read. Four
@@ -14,11 +15,11 @@ import (
 // for what it keeps looks back a few blocks only.
 const mark = `,"cache_control":{"type":"ephemeral"}`
 
-// body gives a request's document in parts, so that neither the tools nor the
-// conversation are copied.
-func (m *Model) body(r model.Request, tools *chat.Tools) [][]byte {
-	talk := encode(m.config.Model, chat.Turns(r))
-	parts := [][]byte{m.head(r.System)}
+// request gives a request's document in parts, so that neither the tools nor
+// the conversation are copied.
+func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
+	talk := encode(c.config.Model, chat.Turns(r))
+	parts := [][]byte{c.head(r.System)}
 	switch {
 	case tools != nil:
 		last := len(tools.Wire) - len("}]")
@@ -27,17 +28,17 @@ func (m *Model) body(r model.Request, tools *chat.Tools) [][]byte {
 		parts = append(parts, talk.asTools())
 	}
 	parts = append(parts, []byte(`,"messages":[`))
-	return append(append(parts, talk.marked()...), []byte(`]}`))
+	return &transport.Document{Parts: append(append(parts, talk.marked()...), []byte(`]}`))}
 }
 
 // head gives the document up to the tools.
-func (m *Model) head(system string) []byte {
-	doc := chat.AppendString([]byte(`{"model":`), m.config.Model)
-	doc = strconv.AppendInt(append(doc, `,"max_tokens":`...), int64(m.config.MaxTokens), 10)
-	if m.config.Stream {
+func (c *client) head(system string) []byte {
+	doc := chat.AppendString([]byte(`{"model":`), c.config.Model)
+	doc = strconv.AppendInt(append(doc, `,"max_tokens":`...), int64(c.config.MaxTokens), 10)
+	if c.config.Stream {
 		doc = append(doc, `,"stream":true`...)
 	}
-	if t := m.config.Temperature; t != nil {
+	if t := c.config.Temperature; t != nil {
 		doc = strconv.AppendFloat(append(doc, `,"temperature":`...), *t, 'g', -1, 64)
 	}
 	if blank(system) {

@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -46,7 +47,7 @@ func TestRequest(t *testing.T) {
 			said("And then?"),
 		},
 	}
-	x := play(t, anthropic.Config{Stream: false, MaxTokens: 100, Temperature: &zero}, r, 200, ok)
+	x := play(t, provider.Config{Stream: false, MaxTokens: 100, Temperature: &zero}, r, 200, ok)
 	if x.err != nil {
 		t.Fatal(x.err)
 	}
@@ -88,22 +89,22 @@ func TestNoToolsAnyMore(t *testing.T) {
 	r.Items = append(r.Items,
 		answered(model.Answer{Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}, {ID: "c2", Name: "look", Args: json.RawMessage(`{}`)}}}),
 		came("c1", "look", `1`), came("c2", "look", `2`))
-	body := decode(t, play(t, anthropic.Config{}, r, 200, ok).body).(map[string]any)
+	body := decode(t, play(t, provider.Config{}, r, 200, ok).body).(map[string]any)
 	got, _ := json.Marshal([]any{body["tool_choice"], body["tools"]})
 	same(t, string(got), `[{"type":"none"},[{"name":"look","description":"Not to be called now.","input_schema":{"type":"object"}}]]`)
 }
 
 func TestDefaults(t *testing.T) {
-	x := play(t, anthropic.Config{Stream: true}, hello(), 200, events(`{"type":"message_stop"}`))
+	x := play(t, provider.Config{Stream: true}, hello(), 200, events(`{"type":"message_stop"}`))
 	same(t, x.body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Hello","cache_control":{"type":"ephemeral"}}]}]}`)
-	if got, want := anthropic.New(anthropic.Config{}).Window(), 200_000; got != want {
+	if got, want := anthropic.New(provider.Config{}).Window(), 200_000; got != want {
 		t.Errorf("got a window of %d, want %d", got, want)
 	}
 }
 
 func TestBlankTextIsNotSent(t *testing.T) {
 	r := model.Request{System: " \n", Items: []model.Item{said("\t"), answered(model.Answer{Text: " \n"}), said(" ")}}
-	body := play(t, anthropic.Config{}, r, 200, ok).body
+	body := play(t, provider.Config{}, r, 200, ok).body
 	same(t, body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"(nothing)","cache_control":{"type":"ephemeral"}}]}]}`)
 }
 
@@ -113,12 +114,12 @@ func TestNamesThereAndBack(t *testing.T) {
 	for _, real := range []string{"plain", "mail/send", "mail.send", "x__mine", strings.Repeat("n", 65), "ünï", `a"b`, "1st"} {
 		r := hello()
 		r.ToolJSON = wire(t, real, "other")
-		body := decode(t, play(t, anthropic.Config{}, r, 200, ok).body)
+		body := decode(t, play(t, provider.Config{}, r, 200, ok).body)
 		offered := body.(map[string]any)["tools"].([]any)[0].(map[string]any)["name"].(string)
 		reply, _ := json.Marshal(map[string]any{"stop_reason": "tool_use", "content": []any{
 			map[string]any{"type": "tool_use", "id": "t", "name": offered, "input": map[string]any{}},
 		}})
-		x := play(t, anthropic.Config{}, r, 200, string(reply))
+		x := play(t, provider.Config{}, r, 200, string(reply))
 		if x.err != nil || x.answer.Calls[0].Name != real {
 			t.Errorf("%q is offered as %q and comes back as %+v (%v)", real, offered, x.answer, x.err)
 		}
@@ -128,7 +129,7 @@ func TestNamesThereAndBack(t *testing.T) {
 func TestAddressOfTheProvider(t *testing.T) {
 	for given, want := range map[string]string{"": "https://api.anthropic.com", "http://h/": "http://h", "http://h/v1": "http://h", "http://h/p/v1/": "http://h/p"} {
 		var asked string
-		m := anthropic.New(anthropic.Config{Model: name, BaseURL: given, Client: client(func(url string) (int, string) {
+		m := anthropic.New(provider.Config{Model: name, BaseURL: given, Client: client(func(url string) (int, string) {
 			asked = url
 			return 200, ok
 		})})
@@ -141,7 +142,7 @@ func TestAddressOfTheProvider(t *testing.T) {
 // A canary for the key: no error holds it, even if the provider repeats it.
 func TestKeyInNoError(t *testing.T) {
 	for _, status := range []int{400, 401, 429, 500, 200} {
-		x := play(t, anthropic.Config{}, hello(), status, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key `+key+`"}}`)
+		x := play(t, provider.Config{}, hello(), status, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key `+key+`"}}`)
 		if x.err == nil || strings.Contains(x.err.Error(), key) || errcode.Message(x.err) == "" {
 			t.Errorf("status %d: %v", status, x.err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 const (
@@ -31,7 +32,7 @@ type exchange struct {
 }
 
 // play asks a server that answers with a status and a body.
-func play(t *testing.T, c anthropic.Config, r model.Request, status int, reply string) (x exchange) {
+func play(t *testing.T, c provider.Config, r model.Request, status int, reply string) (x exchange) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

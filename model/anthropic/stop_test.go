@@ -9,7 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 const (
@@ -48,7 +48,7 @@ func TestStopReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Read, c.want.Usage.Output = 1, 3
-			x := play(t, anthropic.Config{Stream: true}, hello(), 200, events(c.stream))
+			x := play(t, provider.Config{Stream: true}, hello(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.answer); x.err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.err, diff)
 			}
@@ -59,7 +59,7 @@ func TestStopReasons(t *testing.T) {
 // A whole answer that was cut off may hold a part of the arguments that looks
 // like all of them: that of the last call is not believed.
 func TestArgumentsCutOff(t *testing.T) {
-	x := play(t, anthropic.Config{}, hello(), 200, `{"stop_reason":"max_tokens","content":[
+	x := play(t, provider.Config{}, hello(), 200, `{"stop_reason":"max_tokens","content":[
 		{"type":"tool_use","id":"a","name":"f","input":{"path":"/tmp/x"}},{"type":"tool_use","id":"b","name":"f","input":{"path":"/"}}]}`)
 	if x.err != nil {
 		t.Fatal(x.err)
@@ -102,24 +102,24 @@ func TestTrouble(t *testing.T) {
 		{"an event that is no JSON", 200, "data: {\"type\":\n\n", errcode.LLMCallFailed, true, "no JSON"},
 		{"an event that is no object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "no JSON"},
 		{"an event of brackets", 200, "data: {\"type\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "no JSON"},
-		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, true, "broke off"},
+		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, false, "is its baseURL right?"},
 		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := play(t, anthropic.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
+			x := play(t, provider.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
 			wantTrouble(t, x.err, c.code, c.again, c.words)
 		})
 	}
 }
 
 func TestTroubleOfWholeAnswers(t *testing.T) {
-	for name, reply := range map[string]string{"no JSON": `{"content":`, "nothing": ``, "a list": `[]`, "a page": `<html>`} {
+	for name, reply := range map[string]string{"no JSON": `{"content":`, "nothing": ``, "a list": `[]`, "a word": `oops`} {
 		t.Run(name, func(t *testing.T) {
-			wantTrouble(t, play(t, anthropic.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
+			wantTrouble(t, play(t, provider.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
 		})
 	}
 	t.Run("an error with a good status", func(t *testing.T) {
-		x := play(t, anthropic.Config{}, hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
+		x := play(t, provider.Config{}, hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
 		wantTrouble(t, x.err, errcode.LLMCallFailed, true, "529")
 	})
 }

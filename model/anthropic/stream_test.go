@@ -14,6 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // client gives a client that answers itself.
@@ -67,8 +68,8 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := play(t, anthropic.Config{Stream: true}, hello(), 200, events(parallel))
-	whole := play(t, anthropic.Config{}, hello(), 200, parallelWhole)
+	streamed := play(t, provider.Config{Stream: true}, hello(), 200, events(parallel))
+	whole := play(t, provider.Config{}, hello(), 200, parallelWhole)
 	for how, x := range map[string]exchange{"streamed": streamed, "whole": whole} {
 		if diff := cmp.Diff(want, x.answer); x.err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", how, x.err, diff)
@@ -85,7 +86,7 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
 	r := hello()
 	r.ToolJSON = wire(t, "mail/send")
-	x := play(t, anthropic.Config{Stream: true}, r, 200, events(`
+	x := play(t, provider.Config{Stream: true}, r, 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x__mail_send_f6df7563c1c09ec34de7d9783635c205","input":{}}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
 {"type":"message_stop"}`))
@@ -97,7 +98,7 @@ func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
 // Servers that speak the protocol without Anthropic behind it send arguments
 // with the beginning of a call, and the same index twice.
 func TestOtherServers(t *testing.T) {
-	x := play(t, anthropic.Config{Stream: true}, hello(), 200, events(`
+	x := play(t, provider.Config{Stream: true}, hello(), 200, events(`
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":{"n":1}}}
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"b","name":"f","input":{}}}
 {"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"n\":2}"}}
@@ -115,7 +116,7 @@ func TestOtherServers(t *testing.T) {
 
 func TestMalformedArgumentsAreQuoted(t *testing.T) {
 	for sent, want := range map[string]string{`{\"a\":`: `"{\"a\":"`, `[1]`: `[1]`, `not json`: `"not json"`, `{\"a\":1}{`: `"{\"a\":1}{"`} {
-		x := play(t, anthropic.Config{Stream: true}, hello(), 200, events(`
+		x := play(t, provider.Config{Stream: true}, hello(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"`+sent+`"}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
@@ -138,7 +139,7 @@ func TestWhoAsksMayGo(t *testing.T) {
 		gone <- struct{}{}
 	}))
 	defer server.Close()
-	m := anthropic.New(anthropic.Config{Model: name, BaseURL: server.URL, Stream: true})
+	m := anthropic.New(provider.Config{Model: name, BaseURL: server.URL, Stream: true})
 
 	t.Run("by cancelling: its own error comes", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

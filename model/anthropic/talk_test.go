@@ -15,6 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // Whatever an agent lived through, its conversation is one that the provider
@@ -25,7 +26,7 @@ func TestPropertyConversations(t *testing.T) {
 	p := gopter.DefaultTestParametersWithSeed(seed)
 	p.MinSuccessfulTests, p.MaxSize = 400, 80
 	var sent string
-	m := anthropic.New(anthropic.Config{Model: name, Client: record(&sent)})
+	m := anthropic.New(provider.Config{Model: name, Client: record(&sent)})
 	result := prop.ForAll(func(choices []uint8) string {
 		life := life(choices)
 		if _, _, err := gather(t, m, life.request()); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // An answer that thinks before and between what it says and calls.
@@ -50,7 +50,7 @@ const (
 )
 
 func TestThinkingIsHandedBack(t *testing.T) {
-	first := play(t, anthropic.Config{Stream: true}, hello(), 200, events(thoughtful))
+	first := play(t, provider.Config{Stream: true}, hello(), 200, events(thoughtful))
 	if first.err != nil {
 		t.Fatal(first.err)
 	}
@@ -85,7 +85,7 @@ func TestThinkingIsHandedBack(t *testing.T) {
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
 			r := hello()
 			r.Items = append(r.Items, answered(a), came("c1", "f", `1`), came("c2", "f", `2`))
-			x := play(t, anthropic.Config{Model: c.model}, r, 200, ok)
+			x := play(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(decode(t, x.body).(map[string]any)["messages"].([]any)[1].(map[string]any)["content"])
 			same(t, string(got), c.want)
 		})
@@ -95,8 +95,8 @@ func TestThinkingIsHandedBack(t *testing.T) {
 // The same document that a client gets which does not stream gives the same.
 func TestThinkingOfWholeAnswers(t *testing.T) {
 	doc := `{"stop_reason":"tool_use","content":` + inOrder + `}`
-	whole := play(t, anthropic.Config{}, hello(), 200, doc)
-	streamed := play(t, anthropic.Config{Stream: true}, hello(), 200, events(thoughtful))
+	whole := play(t, provider.Config{}, hello(), 200, doc)
+	streamed := play(t, provider.Config{Stream: true}, hello(), 200, events(thoughtful))
 	if whole.err != nil || streamed.err != nil || string(whole.answer.Reasoning) != string(streamed.answer.Reasoning) {
 		t.Errorf("%v, %v: got %s and %s", whole.err, streamed.err, whole.answer.Reasoning, streamed.answer.Reasoning)
 	}
@@ -104,7 +104,7 @@ func TestThinkingOfWholeAnswers(t *testing.T) {
 
 // Thinking that was cut off has no signature, and is not kept.
 func TestThinkingCutOff(t *testing.T) {
-	x := play(t, anthropic.Config{Stream: true}, hello(), 200, events(`
+	x := play(t, provider.Config{Stream: true}, hello(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm","signature":""}}`+"\n"+stop("max_tokens")))
 	if x.err != nil || x.answer.Reasoning != nil || x.answer.Provider != "" || x.answer.Stop != model.Length {
 		t.Errorf("got %+v (%v)", x.answer, x.err)

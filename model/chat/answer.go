@@ -38,6 +38,9 @@ func (d *Draft) Say(text string) {
 	}
 }
 
+// Said says whether there is text.
+func (d *Draft) Said() bool { return d.text.Len() > 0 }
+
 // room says whether there is some for more bytes. What there is none for is
 // left out, so that no provider makes a draft grow between two Checks.
 func (d *Draft) room(more int) bool {
@@ -94,7 +97,7 @@ func (d *Draft) Check() error {
 // may be nil; items is the conversation that was answered. An answer that was
 // refused calls nothing.
 func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
-	a := &model.Answer{Text: clean(d.text.String()), Finish: model.End, Stop: d.Stop, Usage: d.Usage, Read: read(items)}
+	a := &model.Answer{Text: Clean(d.text.String()), Finish: model.End, Stop: d.Stop, Usage: d.Usage, Read: model.Messages(items)}
 	if len(d.Reasoning) > 0 {
 		a.Reasoning, a.Provider = d.Reasoning, provider
 	}
@@ -102,11 +105,7 @@ func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model
 		return a
 	}
 	for i, c := range d.calls {
-		name := c.name
-		if tools != nil {
-			name = tools.Real(name)
-		}
-		a.Calls = append(a.Calls, model.Call{Provider: clean(c.id), Name: clean(name), Args: arguments(clean(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
+		a.Calls = append(a.Calls, model.Call{Provider: Clean(c.id), Name: Clean(tools.Real(c.name)), Args: arguments(Clean(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
 	}
 	if len(a.Calls) > 0 {
 		a.Finish = model.Calls
@@ -126,14 +125,4 @@ func arguments(text string, cut bool) json.RawMessage {
 		return quoted
 	}
 	return json.RawMessage(text)
-}
-
-// read counts the messages of a conversation: a language model reads them all.
-func read(items []model.Item) (n int) {
-	for _, item := range items {
-		if item.Message != nil {
-			n++
-		}
-	}
-	return n
 }

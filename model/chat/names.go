@@ -65,8 +65,12 @@ type Tools struct {
 }
 
 // Real gives the name of the tool offered as name. A name that was not
-// offered stays what it is, which the gate knows or refuses.
+// offered stays what it is, which the gate knows or refuses. Nil Tools offer
+// none.
 func (t *Tools) Real(name string) string {
+	if t == nil {
+		return name
+	}
 	if real, ok := t.real[name]; ok {
 		return real
 	}
@@ -137,8 +141,8 @@ func (b *Toolbox) encoded(offered string, f gjson.Result) []byte {
 	if b.Encode != nil {
 		return b.Encode(offered, description, parameters)
 	}
-	doc := gjson.AppendJSONString([]byte(`{"type":"function","function":{"name":`), offered)
-	doc = gjson.AppendJSONString(append(doc, `,"description":`...), description)
+	doc := AppendString([]byte(`{"type":"function","function":{"name":`), offered)
+	doc = AppendString(append(doc, `,"description":`...), description)
 	doc = append(append(doc, `,"parameters":`...), parameters...)
 	return append(doc, `}}`...)
 }

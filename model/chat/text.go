@@ -10,7 +10,7 @@ import (
 // nothing else, and copies the rest in runs: of a request most is text.
 func AppendString(b []byte, text string) []byte {
 	if !utf8.ValidString(text) {
-		text = clean(text)
+		text = Clean(text)
 	}
 	b = append(b, '"')
 	for {
@@ -61,5 +61,5 @@ func escape(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// clean gives what a provider sent as text that can be recorded.
-func clean(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+// Clean gives what came from outside as text that can be recorded.
+func Clean(text string) string { return strings.ToValidUTF8(text, "\ufffd") }

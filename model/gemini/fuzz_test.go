@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // record gives a client that keeps what is sent and answers with a word.
@@ -34,7 +35,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":-1e99}}"), true)
 	f.Add([]byte(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"cachedContentTokenCount":9}}`), false)
 	f.Fuzz(func(t *testing.T, reply []byte, stream bool) {
-		m := gemini.New(gemini.Config{Model: name, Key: key, Stream: stream, Client: client(func(string) (int, string) { return 200, string(reply) })})
+		m := gemini.New(provider.Config{Model: name, Key: key, Stream: stream, Client: client(func(string) (int, string) { return 200, string(reply) })})
 		_, a, err := gather(t, m, hello())
 		if err != nil {
 			if _, ok := errors.AsType[*model.Trouble](err); !ok {
@@ -54,7 +55,7 @@ func FuzzAnswer(f *testing.F) {
 			b.Calls[i].ID = callID(string(rune('a' + i)))
 		}
 		var sent string
-		again := gemini.New(gemini.Config{Model: name, Client: record(&sent)})
+		again := gemini.New(provider.Config{Model: name, Client: record(&sent)})
 		r := hello()
 		r.Items = append(r.Items, answered(b))
 		if _, _, err := gather(t, again, r); err != nil {

@@ -5,31 +5,32 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/transport"
 )
 
-// body gives a request's document in parts, so that neither the tools nor the
-// conversation are copied.
-func (m *Model) body(r model.Request, tools *chat.Tools) [][]byte {
+// request gives a request's document in parts, so that neither the tools nor
+// the conversation are copied.
+func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
 	parts := [][]byte{[]byte(`{`)}
 	if tools != nil {
 		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.Wire, []byte(`}],`))
 	}
-	return append(parts, m.head(r.System), encode(m.config.Model, chat.Turns(r)), []byte(`]}`))
+	return &transport.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.Turns(r)), []byte(`]}`))}
 }
 
 // head gives the document up to the conversation, without the tools.
-func (m *Model) head(system string) []byte {
+func (c *client) head(system string) []byte {
 	var doc []byte
 	if system != "" {
 		doc = appendText(append(doc, `"systemInstruction":{"parts":[`...), system)
 		doc = append(doc, `]},`...)
 	}
 	doc = append(doc, `"generationConfig":{`...)
-	if m.config.MaxTokens > 0 {
-		doc = strconv.AppendInt(append(doc, `"maxOutputTokens":`...), int64(m.config.MaxTokens), 10)
+	if c.config.MaxTokens > 0 {
+		doc = strconv.AppendInt(append(doc, `"maxOutputTokens":`...), int64(c.config.MaxTokens), 10)
 	}
-	if t := m.config.Temperature; t != nil {
-		if m.config.MaxTokens > 0 {
+	if t := c.config.Temperature; t != nil {
+		if c.config.MaxTokens > 0 {
 			doc = append(doc, ',')
 		}
 		doc = strconv.AppendFloat(append(doc, `"temperature":`...), *t, 'g', -1, 64)

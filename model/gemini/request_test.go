@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -46,7 +47,7 @@ func TestRequest(t *testing.T) {
 			said("And then?"),
 		},
 	}
-	x := play(t, gemini.Config{MaxTokens: 100, Temperature: &zero}, r, 200, ok)
+	x := play(t, provider.Config{MaxTokens: 100, Temperature: &zero}, r, 200, ok)
 	if x.err != nil {
 		t.Fatal(x.err)
 	}
@@ -81,12 +82,12 @@ func TestRequest(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	x := play(t, gemini.Config{Stream: true, Model: "models/a b"}, hello(), 200, events(ok))
+	x := play(t, provider.Config{Stream: true, Model: "models/a b"}, hello(), 200, events(ok))
 	same(t, x.body, `{"generationConfig":{},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`)
 	if got, want := x.path, "/v1beta/models/a%20b:streamGenerateContent?alt=sse"; got != want || x.err != nil {
 		t.Errorf("got %s (%v), want %s", got, x.err, want)
 	}
-	if got, want := gemini.New(gemini.Config{}).Window(), 1_000_000; got != want {
+	if got, want := gemini.New(provider.Config{}).Window(), 1_000_000; got != want {
 		t.Errorf("got a window of %d, want %d", got, want)
 	}
 }
@@ -97,11 +98,11 @@ func TestNamesThereAndBack(t *testing.T) {
 	for _, real := range []string{"plain", "mail/send", "mail.send", "x__mine", strings.Repeat("n", 65), "ünï", `a"b`, "1st"} {
 		r := hello()
 		r.ToolJSON = wire(t, real, "other")
-		body := decode(t, play(t, gemini.Config{}, r, 200, ok).body).(map[string]any)
+		body := decode(t, play(t, provider.Config{}, r, 200, ok).body).(map[string]any)
 		list := body["tools"].([]any)[0].(map[string]any)["functionDeclarations"].([]any)
 		offered := list[0].(map[string]any)["name"].(string)
 		reply := strings.Replace(ok, `{"text":"Good."}`, `{"functionCall":{"name":"`+offered+`","args":{}}}`, 1)
-		x := play(t, gemini.Config{Stream: true}, r, 200, events(reply))
+		x := play(t, provider.Config{Stream: true}, r, 200, events(reply))
 		if x.err != nil || x.answer.Calls[0].Name != real || x.deltas[0].Tool != real {
 			t.Errorf("%q is offered as %q and comes back as %+v (%v)", real, offered, x.answer, x.err)
 		}
@@ -111,7 +112,7 @@ func TestNamesThereAndBack(t *testing.T) {
 func TestAddressOfTheProvider(t *testing.T) {
 	for given, want := range map[string]string{"": "https://generativelanguage.googleapis.com", "http://h/": "http://h", "http://h/v1beta": "http://h", "http://h/p/v1beta/": "http://h/p"} {
 		var asked string
-		m := gemini.New(gemini.Config{Model: name, BaseURL: given, Key: key, Client: client(func(url string) (int, string) {
+		m := gemini.New(provider.Config{Model: name, BaseURL: given, Key: key, Client: client(func(url string) (int, string) {
 			asked = url
 			return 200, ok
 		})})
@@ -124,7 +125,7 @@ func TestAddressOfTheProvider(t *testing.T) {
 // A canary for the key: no error holds it, even if the provider repeats it.
 func TestKeyInNoError(t *testing.T) {
 	for _, status := range []int{400, 403, 429, 500, 200} {
-		x := play(t, gemini.Config{}, hello(), status, `{"error":{"code":400,"message":"API key `+key+` expired. Please renew the API key.","status":"INVALID_ARGUMENT"}}`)
+		x := play(t, provider.Config{}, hello(), status, `{"error":{"code":400,"message":"API key `+key+` expired. Please renew the API key.","status":"INVALID_ARGUMENT"}}`)
 		if x.err == nil || strings.Contains(x.err.Error(), key) || errcode.Message(x.err) == "" || strings.Contains(x.path, key) {
 			t.Errorf("status %d: %v", status, x.err)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // An answer whose signatures stand with a call, with the text before it, with
@@ -32,7 +32,7 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 		foreign  = `[{"text":"Fürst a and b"},` + call1 + `,"thoughtSignature":"skip_thought_signature_validator"},` + call2 + `]`
 		unsigned = `[{"text":"Fürst a and b"},` + call1 + `},` + call2 + `]`
 	)
-	first := play(t, gemini.Config{Stream: true}, hello(), 200, events(signed))
+	first := play(t, provider.Config{Stream: true}, hello(), 200, events(signed))
 	if first.err != nil || first.answer.Provider != "gemini" || first.answer.Text != "Fürst a and b" {
 		t.Fatalf("got %+v (%v)", first.answer, first.err)
 	}
@@ -62,7 +62,7 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
 			r := hello()
 			r.Items = append(r.Items, answered(a), came("c1", "f", `1`), came("c2", "f", `2`))
-			x := play(t, gemini.Config{Model: c.model}, r, 200, ok)
+			x := play(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(decode(t, x.body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
 			same(t, string(got), c.want)
 		})
@@ -75,7 +75,7 @@ func TestNothingIsKeptOfAnswersWithoutSignatures(t *testing.T) {
 		"a refusal":    strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := play(t, gemini.Config{Stream: true}, hello(), 200, events(stream))
+			x := play(t, provider.Config{Stream: true}, hello(), 200, events(stream))
 			if x.err != nil || x.answer.Reasoning != nil || x.answer.Provider != "" {
 				t.Errorf("got %+v (%v)", x.answer, x.err)
 			}

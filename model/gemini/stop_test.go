@@ -10,7 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 const (
@@ -43,7 +43,7 @@ func TestFinishReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Read, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
-			x := play(t, gemini.Config{Stream: true}, hello(), 200, events(c.stream))
+			x := play(t, provider.Config{Stream: true}, hello(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.answer); x.err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.err, diff)
 			}
@@ -84,12 +84,12 @@ func TestTrouble(t *testing.T) {
 		{"an event that is no JSON", 200, "data: {\"candidates\":\n\n", errcode.LLMCallFailed, true, "no JSON"},
 		{"an event that is no object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "no JSON"},
 		{"an event of brackets", 200, "data: {\"candidates\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "no JSON"},
-		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, true, "broke off"},
+		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, false, "is its baseURL right?"},
 		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
 		{"parts without end", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := play(t, gemini.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
+			x := play(t, provider.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
 			trouble := wantTrouble(t, x.err, c.code, c.again, c.words)
 			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.After != want {
 				t.Errorf("after %v, want %v", trouble.After, want)
@@ -99,13 +99,13 @@ func TestTrouble(t *testing.T) {
 }
 
 func TestTroubleOfWholeAnswers(t *testing.T) {
-	for name, reply := range map[string]string{"no JSON": `{"candidates":`, "nothing": ``, "a list": `[]`, "a page": `<html>`} {
+	for name, reply := range map[string]string{"no JSON": `{"candidates":`, "nothing": ``, "a list": `[]`, "a word": `oops`} {
 		t.Run(name, func(t *testing.T) {
-			wantTrouble(t, play(t, gemini.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
+			wantTrouble(t, play(t, provider.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
 		})
 	}
 	t.Run("no candidate", func(t *testing.T) {
-		wantTrouble(t, play(t, gemini.Config{}, hello(), 200, `{"candidates":[]}`).err, errcode.LLMCallFailed, true, "broke off")
+		wantTrouble(t, play(t, provider.Config{}, hello(), 200, `{"candidates":[]}`).err, errcode.LLMCallFailed, true, "broke off")
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // client gives a client that answers itself.
@@ -53,8 +54,8 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := play(t, gemini.Config{Stream: true}, hello(), 200, events(parallel))
-	whole := play(t, gemini.Config{}, hello(), 200, parallelWhole)
+	streamed := play(t, provider.Config{Stream: true}, hello(), 200, events(parallel))
+	whole := play(t, provider.Config{}, hello(), 200, parallelWhole)
 	for how, x := range map[string]exchange{"streamed": streamed, "whole": whole} {
 		if x.err != nil {
 			t.Fatalf("%s: %v", how, x.err)
@@ -74,7 +75,7 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 
 func TestArgumentsThatAreNoObject(t *testing.T) {
 	for sent, want := range map[string]string{`[1]`: `[1]`, `"{oops"`: `"{oops"`, `null`: `null`} {
-		x := play(t, gemini.Config{}, hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
+		x := play(t, provider.Config{}, hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
 		if x.err != nil || string(x.answer.Calls[0].Args) != want {
 			t.Errorf("%s: got %+v (%v), want %s", sent, x.answer, x.err, want)
 		}
@@ -91,7 +92,7 @@ func TestWhoAsksMayGo(t *testing.T) {
 		gone <- struct{}{}
 	}))
 	defer server.Close()
-	m := gemini.New(gemini.Config{Model: name, BaseURL: server.URL, Stream: true})
+	m := gemini.New(provider.Config{Model: name, BaseURL: server.URL, Stream: true})
 
 	t.Run("by cancelling: its own error comes", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // Whatever an agent lived through, its conversation is one that the provider
@@ -23,7 +24,7 @@ func TestPropertyConversations(t *testing.T) {
 	p := gopter.DefaultTestParametersWithSeed(seed)
 	p.MinSuccessfulTests, p.MaxSize = 400, 80
 	var sent string
-	m := gemini.New(gemini.Config{Model: name, Client: record(&sent)})
+	m := gemini.New(provider.Config{Model: name, Client: record(&sent)})
 	result := prop.ForAll(func(choices []uint8) string {
 		life := life(choices)
 		if _, _, err := gather(t, m, life.request()); err != nil {

@@ -39,6 +39,7 @@ type field struct {
 	kind              kind
 	required          bool
 	nullable          bool
+	wordy             bool            // of several types, of which one is string: what is no JSON is that
 	choices           []gjson.Result  // empty: any
 	preset            json.RawMessage // what the tool takes if nothing is given
 	shape             string          // the schema of what is typed as JSON
@@ -102,7 +103,7 @@ func newField(name string, schema gjson.Result, required bool) field {
 	}
 	f.kind = kindOf(schema)
 	f.description = strings.TrimSpace(schema.Get("description").String())
-	f.nullable = slices.ContainsFunc(schema.Get("type").Array(), func(r gjson.Result) bool { return r.String() == "null" })
+	f.nullable, f.wordy = mayBe(schema, "null"), f.kind == anyKind && mayBe(schema, "string")
 	f.choices = choices(schema)
 	if preset := schema.Get("default"); preset.Exists() && preset.Type != gjson.Null {
 		f.preset = json.RawMessage(preset.Raw)
@@ -111,6 +112,22 @@ func newField(name string, schema gjson.Result, required bool) field {
 		f.shape = schema.Raw
 	}
 	return f
+}
+
+func mayBe(schema gjson.Result, name string) bool {
+	return slices.ContainsFunc(schema.Get("type").Array(), func(r gjson.Result) bool { return r.String() == name })
+}
+
+// fields gives the fields of an object that a list of them says all of.
+func (f field) fields() []field {
+	if f.kind != objectKind || f.nullable || f.preset != nil || len(f.choices) > 0 {
+		return nil
+	}
+	list, ok := fieldsOf(gjson.Parse(f.shape))
+	if !ok {
+		return nil
+	}
+	return list
 }
 
 // kindOf gives the one type of a schema, beside null; of a schema without any,
@@ -203,6 +220,9 @@ func (f field) parse(line string) (json.RawMessage, error) {
 		line = yesOrNo(line)
 	}
 	err := strictjson.Check([]byte(line), nil)
+	if err != nil && f.wordy && !strings.ContainsAny(line[:1], "[{\"") {
+		return quoted(line), nil
+	}
 	if err != nil && f.shape != "" { // typed as JSON, so the place of the fault helps
 		return nil, fmt.Errorf("expected %s: %w", f.kind, err)
 	}

@@ -30,18 +30,19 @@ func (q *question) arguments(ctx context.Context, o offer, mode mode) (json.RawM
 	if mode == atOnce || !ok {
 		return q.object(ctx, o)
 	}
-	args, err := q.fill(ctx, fields)
+	args, err := q.fill(ctx, "", fields)
 	if err == errWhole {
 		return q.object(ctx, o)
 	}
 	return args, err
 }
 
-// fill asks for one field after the other.
-func (q *question) fill(ctx context.Context, fields []field) (json.RawMessage, error) {
+// fill asks for one field after the other: those of the arguments, or of the
+// field within.
+func (q *question) fill(ctx context.Context, within string, fields []field) (json.RawMessage, error) {
 	var args bytes.Buffer
 	for _, f := range fields {
-		value, err := q.field(ctx, f)
+		value, err := q.value(ctx, within, f)
 		switch {
 		case err != nil:
 			return nil, err
@@ -57,19 +58,55 @@ func (q *question) fill(ctx context.Context, fields []field) (json.RawMessage, e
 	return json.RawMessage("{" + args.String() + "}"), nil
 }
 
+// value asks for the value of a field; nil leaves it out. An object of the
+// arguments is asked for by its fields, one within it as JSON.
+func (q *question) value(ctx context.Context, within string, f field) (json.RawMessage, error) {
+	if within != "" {
+		f.name = within + "." + f.name
+		return q.field(ctx, f)
+	}
+	fields := f.fields()
+	if len(fields) == 0 {
+		return q.field(ctx, f)
+	}
+	if open, err := q.opened(ctx, f); !open {
+		return nil, err
+	}
+	return q.fill(ctx, f.name, fields)
+}
+
+// opened says whether the fields of an object are to be asked for.
+func (q *question) opened(ctx context.Context, f field) (bool, error) {
+	q.title(f)
+	for !f.required {
+		line, err := q.ask(ctx, "enter = leave it out, y = fill in its fields, /json, /back:")
+		if err != nil {
+			return false, err
+		}
+		switch line = strings.ToLower(strings.TrimSpace(line)); line {
+		case "", "n", "no":
+			return false, nil
+		case "y", "yes":
+			return true, nil
+		}
+		if err := gone(line); err != nil {
+			return false, err
+		}
+		q.puzzled(line)
+	}
+	return true, nil
+}
+
 // field asks for the value of a field until it is one; nil leaves it out.
 func (q *question) field(ctx context.Context, f field) (json.RawMessage, error) {
 	q.explain(f)
 	for {
 		line, err := q.ask(ctx, brief(f.name)+" =")
+		if err == nil {
+			err = gone(strings.TrimSpace(line))
+		}
 		if err != nil {
 			return nil, err
-		}
-		switch strings.TrimSpace(line) {
-		case "/back":
-			return nil, errBack
-		case "/json":
-			return nil, errWhole
 		}
 		value, err := f.value(line)
 		if err == nil {
@@ -79,12 +116,28 @@ func (q *question) field(ctx context.Context, f field) (json.RawMessage, error) 
 	}
 }
 
-// explain prints what there is to know of a field.
-func (q *question) explain(f field) {
+// gone gives what a word wants that leaves the fields.
+func gone(word string) error {
+	switch word {
+	case "/back":
+		return errBack
+	case "/json":
+		return errWhole
+	}
+	return nil
+}
+
+// title prints what a field is called and for.
+func (q *question) title(f field) {
 	q.line("%s (%s)", brief(f.name), f.kind.with(f.required))
 	if f.description != "" {
 		q.head(f.description, "")
 	}
+}
+
+// explain prints what there is to know of a field.
+func (q *question) explain(f field) {
+	q.title(f)
 	if len(f.choices) > 0 {
 		q.line("  one of")
 		q.head(f.list(), "")

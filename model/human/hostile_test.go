@@ -146,7 +146,7 @@ func FuzzDialogue(f *testing.F) {
 		r.Tools = []string{"tool", text}
 		r.ToolJSON = []byte(`[{"function":{"name":"tool","description":"d","parameters":` + schema + `}}]`)
 		var out strings.Builder
-		a, err := ask(t, t.Context(), human.New(strings.NewReader(string(typed)), clean{&out}), r)
+		a, err := ask(t, t.Context(), human.New(strings.NewReader(string(typed)), clean{&out}, nil), r)
 		if err != nil {
 			wantLasting(t, err, io.EOF)
 			return

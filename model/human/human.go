@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -30,14 +31,38 @@ type Model struct {
 	turn *semaphore.Weighted // who has it owns all below
 	keys *keyboard
 	out  *screen
+	with Options
 }
 
-// New gives the person who types into in, line by line, and reads out. While
+// Options fit a Model into the program around it. Nil Options, and nil
+// functions, do nothing. Both are called from many goroutines.
+type Options struct {
+	// Name gives what an agent is called elsewhere on the terminal, "" when it
+	// is not known. Role is "" for an agent that somebody else's message names.
+	Name func(id identity.AgentID, role string) string
+
+	// Alone is called before a question is shown. Until over is called, when
+	// it has its answer or is void, nobody else should write to the terminal.
+	Alone func() (over func())
+}
+
+// New gives the person who types into in, line by line, and reads out, which
+// gets all that is to be seen before a line is awaited in one Write. While
 // an answer is awaited, one goroutine reads in. It outlives a question that
 // becomes void, because a Read cannot be taken back; the next question goes on
 // with it, so a Model never has more than one.
-func New(in io.Reader, out io.Writer) *Model {
-	return &Model{turn: semaphore.NewWeighted(1), keys: newKeyboard(in), out: &screen{out: out}}
+func New(in io.Reader, out io.Writer, o *Options) *Model {
+	m := &Model{turn: semaphore.NewWeighted(1), keys: newKeyboard(in), out: &screen{out: out}}
+	if o != nil {
+		m.with = *o
+	}
+	if m.with.Name == nil {
+		m.with.Name = func(identity.AgentID, string) string { return "" }
+	}
+	if m.with.Alone == nil {
+		m.with.Alone = func() func() { return func() {} }
+	}
+	return m
 }
 
 // Generate asks the person and yields one Delta, the answer; all messages of r
@@ -56,12 +81,14 @@ func (m *Model) ask(ctx context.Context, r model.Request) (*model.Answer, error)
 		return nil, err
 	}
 	defer m.turn.Release(1)
-	q := &question{screen: m.out, keys: m.keys, request: r, tools: offers(r)}
+	defer m.with.Alone()()
+	defer m.out.flush()
+	q := &question{screen: m.out, keys: m.keys, request: r, tools: offers(r), names: m.with.Name}
 	answer, err := q.run(ctx)
 	if err != nil {
 		return nil, q.void(err)
 	}
-	answer.Read = messages(r.Items)
+	answer.Read = model.Messages(r.Items)
 	return answer, nil
 }
 
@@ -70,17 +97,8 @@ func (m *Model) ask(ctx context.Context, r model.Request) (*model.Answer, error)
 func (q *question) void(err error) error {
 	q.line("")
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		q.line("-- the question of %s is void: %v", brief(q.request.Self.Role), err)
+		q.line("-- the question of %s is void: %v", q.asker(), err)
 		return err
 	}
 	return model.Lasting(errcode.LLMCallFailed, err, "the person who answered at the terminal left; start again where somebody can type, or give the role another model")
-}
-
-func messages(items []model.Item) (n int) {
-	for _, item := range items {
-		if item.Message != nil {
-			n++
-		}
-	}
-	return n
 }

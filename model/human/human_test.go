@@ -39,7 +39,7 @@ func Example() {
 		Items: []model.Item{{Message: &model.Message{From: "user", Payload: []byte(`{"text":"what went wrong?"}`)}}},
 		Tools: []string{"read_file"}, ToolJSON: wire,
 	}
-	for delta, err := range human.New(typed, os.Stdout).Generate(context.Background(), request) {
+	for delta, err := range human.New(typed, os.Stdout, nil).Generate(context.Background(), request) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -175,7 +175,7 @@ func play(t testing.TB, r model.Request, input string) (screen string, a *model.
 	t.Helper()
 	var out bytes.Buffer
 	in := io.TeeReader(iotest.OneByteReader(strings.NewReader(input)), &out)
-	a, err = ask(t, t.Context(), human.New(in, clean{&out}), r)
+	a, err = ask(t, t.Context(), human.New(in, clean{&out}, nil), r)
 	return out.String(), a, err
 }
 
@@ -199,7 +199,7 @@ func requestOf(role string, items ...model.Item) model.Request {
 
 // The input's end is an error that lasts, also for questions asked later.
 func TestAPersonWhoLeftStaysAway(t *testing.T) {
-	m := human.New(strings.NewReader(""), io.Discard)
+	m := human.New(strings.NewReader(""), io.Discard, nil)
 	for range 2 {
 		_, err := ask(t, t.Context(), m, requestOf("analyst"))
 		wantLasting(t, err, io.EOF)
@@ -214,7 +214,7 @@ func TestALastLineWithoutItsEndIsALine(t *testing.T) {
 }
 
 func TestALineOfAMegabyteEndsTheInput(t *testing.T) {
-	m := human.New(strings.NewReader(strings.Repeat("x", 1<<20)+"\nmore\n"), io.Discard)
+	m := human.New(strings.NewReader(strings.Repeat("x", 1<<20)+"\nmore\n"), io.Discard, nil)
 	for range 2 {
 		_, err := ask(t, t.Context(), m, requestOf("analyst"))
 		wantLasting(t, err, nil)
@@ -224,7 +224,7 @@ func TestALineOfAMegabyteEndsTheInput(t *testing.T) {
 // Nobody answers what nobody could read.
 func TestAScreenThatFailsIsNotAnswered(t *testing.T) {
 	broken := errors.New("broken")
-	m := human.New(strings.NewReader("yes\n"), failing{broken})
+	m := human.New(strings.NewReader("yes\n"), failing{broken}, nil)
 	_, err := ask(t, t.Context(), m, requestOf("analyst"))
 	wantLasting(t, err, broken)
 }
@@ -243,7 +243,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 // A person is no language model: nobody writes prompts for their window.
 func TestAPersonIsNoLanguageModel(t *testing.T) {
-	var m model.Model = human.New(strings.NewReader(""), io.Discard)
+	var m model.Model = human.New(strings.NewReader(""), io.Discard, nil)
 	if _, ok := m.(model.Language); ok {
 		t.Error("Model is a model.Language")
 	}
@@ -279,7 +279,7 @@ func TestALongListOfToolsIsCutAndItsNumbersStillCall(t *testing.T) {
 
 func TestAQuestionThatIsVoidTakesNoLine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	m := human.New(strings.NewReader("one\n"), writing(cancel))
+	m := human.New(strings.NewReader("one\n"), writing(cancel), nil)
 	if _, err := ask(t, ctx, m, requestOf("analyst")); err != context.Canceled {
 		t.Errorf("error %v, want that of the context", err)
 	}

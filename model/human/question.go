@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -16,6 +17,7 @@ type question struct {
 	keys    *keyboard
 	request model.Request
 	tools   []offer
+	names   func(id identity.AgentID, role string) string
 
 	calls []model.Call // confirmed so far
 	more  bool         // the next call to be confirmed is not the last
@@ -29,7 +31,7 @@ func (q *question) run(ctx context.Context) (*model.Answer, error) {
 	}
 	q.show()
 	for {
-		line, err := q.ask(ctx, brief(q.request.Self.Role)+">")
+		line, err := q.ask(ctx, q.asker()+">")
 		if err != nil {
 			return nil, err
 		}
@@ -114,6 +116,7 @@ func (q *question) doubt(ctx context.Context, word string) (*model.Answer, error
 		case "t":
 			return q.end(word), nil
 		}
+		q.puzzled(line)
 	}
 }
 
@@ -170,7 +173,13 @@ func (q *question) confirm(ctx context.Context, name string, args []byte) error 
 		case "n", "no":
 			return errBack
 		}
+		q.puzzled(line)
 	}
+}
+
+// puzzled says why a question is asked again.
+func (q *question) puzzled(line string) {
+	q.line("%s is none of these", brief(strings.TrimSpace(line)))
 }
 
 // send gives the calls confirmed so far as the answer.

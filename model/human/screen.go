@@ -20,17 +20,21 @@ const (
 // screen prints rows. It is the one way to the terminal: what is printed can
 // neither act on it nor leave its row, whatever it holds.
 type screen struct {
-	out io.Writer
-	err error // the first of a write
+	out  io.Writer
+	rows strings.Builder // printed, and not yet written
+	err  error           // the first of a write
 }
 
 // line prints one row, cut where it is too long.
 func (s *screen) line(format string, args ...any) {
-	s.write(cut(clean(fmt.Sprintf(format, args...)), columns) + "\n")
+	s.rows.WriteString(cut(clean(fmt.Sprintf(format, args...)), columns) + "\n")
 }
 
 // prompt prints what stands before the cursor.
-func (s *screen) prompt(text string) { s.write(cut(clean(text), columns) + " ") }
+func (s *screen) prompt(text string) {
+	s.rows.WriteString(cut(clean(text), columns) + " ")
+	s.flush()
+}
 
 // block prints a text of many lines behind a margin, which tells it from what
 // the program says. It prints at most so many rows, all when that is whole, and
@@ -56,10 +60,12 @@ func (s *screen) head(text, hint string) {
 	}
 }
 
-func (s *screen) write(text string) {
-	if s.err == nil {
-		_, s.err = io.WriteString(s.out, text)
+// flush writes at once what was printed, so that nothing gets between.
+func (s *screen) flush() {
+	if s.err == nil && s.rows.Len() > 0 {
+		_, s.err = io.WriteString(s.out, s.rows.String())
 	}
+	s.rows.Reset()
 }
 
 // clean takes from a text what could act on a terminal, hide, or break a row.

@@ -2,11 +2,13 @@ package human
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/model"
 )
@@ -18,13 +20,24 @@ const maxTools = 40
 func (q *question) show() {
 	self := q.request.Self
 	q.line("")
-	q.line("== %s asks", self.Role)
+	q.line("== %s asks", q.asker())
 	q.fact("agent", string(self.ID))
 	q.fact("task", string(self.Task))
 	q.fact("state", self.State)
 	q.showNew()
 	q.listTools()
 	q.line("text ends the turn, a number calls a tool, /help tells more")
+}
+
+// asker is what the agent that asks is called.
+func (q *question) asker() string {
+	self := q.request.Self
+	return brief(cmp.Or(q.names(self.ID, self.Role), self.Role))
+}
+
+// sender is what the one is called who wrote a message.
+func (q *question) sender(id string) string {
+	return cmp.Or(q.names(identity.AgentID(id), ""), id)
 }
 
 func (q *question) fact(name, value string) {
@@ -76,7 +89,7 @@ func (q *question) entire(text string) { q.block(text, whole) }
 func (q *question) item(item model.Item, show func(string)) {
 	switch {
 	case item.Message != nil:
-		q.line("message from %s", item.Message.From)
+		q.line("message from %s", q.sender(item.Message.From))
 		show(readable(item.Message.Payload))
 	case item.Result != nil:
 		q.line("result of %s: %s", brief(item.Result.Tool), outcome(item.Result))

@@ -12,6 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/human"
 )
 
@@ -30,7 +34,7 @@ func atTerminal(t *testing.T, test func(t *testing.T, tm *terminal)) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
 		tm := &terminal{T: t, keys: keys}
-		tm.model = human.New(in, tm)
+		tm.model = human.New(in, tm, nil)
 		test(t, tm)
 		keys.Close()
 	})
@@ -237,7 +241,7 @@ func TestVoidQuestionsShareOneRead(t *testing.T) {
 		in, keys := io.Pipe()
 		defer keys.Close()
 		counted := &counting{Reader: in}
-		m := human.New(counted, io.Discard)
+		m := human.New(counted, io.Discard, nil)
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if _, err := ask(t, ctx, m, requestOf("analyst")); err != context.DeadlineExceeded {
@@ -249,4 +253,60 @@ func TestVoidQuestionsShareOneRead(t *testing.T) {
 			t.Errorf("%d reads, want 1", n)
 		}
 	})
+}
+
+// note is a terminal that keeps each Write, and who has it alone when.
+type note struct{ list []string }
+
+func (n *note) Write(text []byte) (int, error) {
+	n.list = append(n.list, string(text))
+	return len(text), nil
+}
+
+func (n *note) alone() func() {
+	n.list = append(n.list, "(alone")
+	return func() { n.list = append(n.list, "over)") }
+}
+
+func TestAQuestionIsOneWriteOfOneWhoIsAlone(t *testing.T) {
+	var n note
+	m := human.New(strings.NewReader("1\n\n\n"), &n, &human.Options{Alone: n.alone})
+	r := requestOf("analyst")
+	r.Tools = []string{"look"}
+	if a, err := ask(t, t.Context(), m, r); err != nil || len(a.Calls) != 1 {
+		t.Fatalf("answer %v, error %v; want a call", a, err)
+	}
+	_, err := ask(t, t.Context(), m, r)
+	wantLasting(t, err, io.EOF)
+	var starts []string
+	for _, text := range n.list {
+		line, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
+		starts = append(starts, line)
+	}
+	want := []string{
+		"(alone", "== analyst asks", "arguments as a JSON object on one line, enter = {}, /back: ", "call look", "over)",
+		"(alone", "== analyst asks", "", "over)",
+	}
+	if diff := cmp.Diff(want, starts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAgentsHaveTheNamesTheyHaveElsewhere(t *testing.T) {
+	var out strings.Builder
+	names := map[string]string{"a1 worker": "worker#2", "a0 ": "boss"}
+	m := human.New(strings.NewReader("done\n"), &out, &human.Options{
+		Name: func(id identity.AgentID, role string) string { return names[string(id)+" "+role] },
+	})
+	from := func(id string) model.Item {
+		return model.Item{Message: &model.Message{From: id, Payload: []byte(`"hello"`)}}
+	}
+	if _, err := ask(t, t.Context(), m, requestOf("worker", from("a0"), from("user"), from("a9"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"== worker#2 asks\n", "message from boss\n", "message from user\n", "message from a9\n", "worker#2> "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q:\n%s", want, out.String())
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"io"
 	"strconv"
 	"strings"
 
@@ -9,24 +8,19 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // answer is an answer as it comes.
 type answer struct {
-	model *Model
-	yield func(model.Delta, error) bool
-	deaf  bool // nobody listens any more
-
-	draft  chat.Draft
-	tools  *chat.Tools
+	*provider.Reply
 	heard  bool // there was a message, or a piece of one
-	spoken bool // there is text
 	calls  []opened
 	think  reasoning
 	finish string // the server's word for how it ended; "" when it has not
 }
+
+func decoder(r *provider.Reply) provider.Decoder { return &answer{Reply: r} }
 
 // opened is a call of an answer that has begun.
 type opened struct {
@@ -35,29 +29,23 @@ type opened struct {
 	named bool // its name was shown
 }
 
-// document reads an answer that comes whole.
-func (a *answer) document(body io.Reader) error {
-	data, err := transport.All(body)
-	if err != nil {
-		return err
-	}
-	if err := a.take(data, false); err != nil {
+// Document implements provider.Decoder.
+func (a *answer) Document(doc gjson.Result) error {
+	if err := a.take(doc, false); err != nil {
 		return err
 	}
 	if !a.heard {
-		return a.model.passing("sent an answer without a message")
+		return a.Passing("sent an answer without a message")
 	}
 	return nil
 }
 
+// Event implements provider.Decoder.
+func (a *answer) Event(doc gjson.Result) error { return a.take(doc, true) }
+
 // take takes in a whole answer, or a piece of one.
-func (a *answer) take(data []byte, piece bool) error {
-	text := string(data)
-	if !chat.Valid(text) {
-		return a.model.passing("sent something that is no JSON")
-	}
+func (a *answer) take(doc gjson.Result, piece bool) error {
 	var failed, choices, usage gjson.Result
-	doc := gjson.Parse(text)
 	doc.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "error":
@@ -74,7 +62,7 @@ func (a *answer) take(data []byte, piece bool) error {
 		return true
 	})
 	if failed.Exists() && failed.Type != gjson.Null {
-		return a.model.complaint(failed, text)
+		return a.Complaint(status(failed), 0, doc)
 	}
 	a.use(usage)
 	return a.choice(first(choices), piece)
@@ -106,10 +94,10 @@ func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
 				a.finish = value.Str
 			}
 		}
-		return err == nil && !a.deaf
+		return err == nil
 	})
 	if err == nil && (a.finish == "error" || a.finish == "insufficient_system_resource") {
-		err = a.model.passing("gave up in the middle of an answer: %q", a.finish)
+		err = a.Passing("gave up in the middle of an answer: %q", a.finish)
 	}
 	return err
 }
@@ -123,7 +111,7 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 			a.say(content(value))
 		case "refusal":
 			if value.Str != "" {
-				a.draft.Stop = model.Refusal
+				a.Draft.Stop = model.Refusal
 				a.say(value.Str)
 			}
 		case "tool_calls":
@@ -131,7 +119,7 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 		case fieldDetails, fieldContent, fieldReasoning:
 			a.think.take(key.Str, value, piece)
 		}
-		return err == nil && !a.deaf
+		return err == nil
 	})
 	if err == nil {
 		err = a.check()
@@ -142,9 +130,9 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 // check refuses an answer that has grown past every measure.
 func (a *answer) check() error {
 	if a.think.size > maxThought {
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q thought for more than %d bytes", a.model.config.Name, maxThought)
+		return a.Lasting(errcode.LLMCallFailed, "thought for more than %d bytes", maxThought)
 	}
-	return a.draft.Check()
+	return a.Draft.Check()
 }
 
 // content gives the text of a content: a string, or a list of parts.
@@ -161,19 +149,8 @@ func content(value gjson.Result) string {
 }
 
 func (a *answer) say(text string) {
-	if text == "" {
-		return
-	}
-	a.spoken = true
-	a.draft.Say(text)
-	a.show(model.Delta{Text: text})
-}
-
-// show passes on a piece while somebody listens.
-func (a *answer) show(d model.Delta) {
-	if a.model.config.Stream && !a.deaf && !a.yield(d, nil) {
-		a.deaf = true
-	}
+	a.Draft.Say(text)
+	a.Show(model.Delta{Text: text})
 }
 
 // toolCalls takes in calls, or pieces of them.
@@ -183,8 +160,8 @@ func (a *answer) toolCalls(list gjson.Result) (err error) {
 	}
 	list.ForEach(func(_, c gjson.Result) bool {
 		a.toolCall(c)
-		err = a.draft.Check() // before there are more than it allows
-		return err == nil && !a.deaf
+		err = a.Draft.Check() // before there are more than it allows
+		return err == nil
 	})
 	return err
 }
@@ -199,7 +176,7 @@ func (a *answer) toolCall(c gjson.Result) {
 	if id != "" {
 		a.calls[at].id = id
 	}
-	a.draft.Call(strconv.Itoa(at), id, name, args)
+	a.Draft.Call(strconv.Itoa(at), id, name, args)
 	a.showCall(&a.calls[at], name, args)
 }
 
@@ -208,13 +185,8 @@ func (a *answer) showCall(c *opened, name, args string) {
 	d := model.Delta{Args: args}
 	if !c.named && name != "" {
 		c.named, d.Tool = true, name
-		if a.tools != nil {
-			d.Tool = a.tools.Real(name)
-		}
 	}
-	if d.Tool != "" || d.Args != "" {
-		a.show(d)
-	}
+	a.Show(d)
 }
 
 // arguments gives the text of a call's arguments. Some servers send the object
@@ -258,52 +230,36 @@ func (a *answer) use(u gjson.Result) {
 	u.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "prompt_tokens":
-			got.Input = tokens(value)
+			got.Input = provider.Count(value)
 		case "completion_tokens":
-			got.Output = tokens(value)
+			got.Output = provider.Count(value)
 		case "prompt_tokens_details":
-			got.Cached = max(got.Cached, tokens(value.Get("cached_tokens")))
+			got.Cached = max(got.Cached, provider.Count(value.Get("cached_tokens")))
 		case "prompt_cache_hit_tokens": // DeepSeek
-			got.Cached = max(got.Cached, tokens(value))
+			got.Cached = max(got.Cached, provider.Count(value))
 		}
 		return true
 	})
-	got.Cached = min(got.Cached, got.Input)
-	a.draft.Usage = got
+	a.Draft.Usage = got
 }
 
-// tokens gives a number of tokens that one may calculate with.
-func tokens(n gjson.Result) int {
-	const most = 1 << 30
-	return int(max(0, min(n.Num, most)))
-}
-
-// whole gives the answer when all of it has come.
-func (a *answer) whole(items []model.Item) *model.Answer {
+// Answer implements provider.Decoder. Some servers leave out the end of the
+// stream, others the word how it ended.
+func (a *answer) Answer() (*model.Answer, error) {
+	if !a.Ended && a.finish == "" {
+		return nil, a.Broken()
+	}
 	switch a.finish {
 	case "length":
-		a.draft.Stop = model.Length
+		a.Draft.Stop = model.Length
 	case "content_filter":
-		a.draft.Stop = model.Refusal
-		if !a.spoken {
-			a.draft.Say("The provider's content filter stopped this answer.")
+		a.Draft.Stop = model.Refusal
+		if !a.Draft.Said() {
+			a.Draft.Say("The provider's content filter stopped this answer.")
 		}
 	}
-	a.draft.Reasoning = a.think.raw()
-	return a.draft.Answer(provider, a.tools, items)
-}
-
-// broken is the trouble of an answer that ended before its end.
-func (a *answer) broken() error { return a.model.passing("broke off in the middle of an answer") }
-
-func (m *Model) passing(format string, args ...any) *model.Trouble {
-	return model.Passing(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{m.config.Name}, args...)...)
-}
-
-// complaint words an error that came with status 200, because the answer had
-// begun or the server is like that.
-func (m *Model) complaint(failed gjson.Result, text string) *model.Trouble {
-	return m.endpoint.Complaint(status(failed), 0, []byte(text))
+	a.Draft.Reasoning = a.think.raw()
+	return a.Reply.Answer(), nil
 }
 
 // status gives the HTTP status an error stands for: its code, or what its

@@ -19,21 +19,22 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/tool"
 )
 
 var update = flag.Bool("update", false, "write what is expected in testdata anew")
 
-var _ model.Language = (*openai.Model)(nil)
+var _ model.Language = (*provider.Model)(nil)
 
 // serve starts a server that the test stops, and gives the Config of a model
 // behind it.
-func serve(t testing.TB, answer http.HandlerFunc) openai.Config {
+func serve(t testing.TB, answer http.HandlerFunc) provider.Config {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	return openai.Config{Name: "test", Model: "test-1", BaseURL: server.URL + "/v1/", Key: secret, Stream: true, Client: server.Client()}
+	return provider.Config{Name: "test", Model: "test-1", BaseURL: server.URL + "/v1/", Key: secret, Stream: true, Client: server.Client()}
 }
 
 const secret = "sk-proj-0123456789abcdef"

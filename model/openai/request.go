@@ -13,11 +13,11 @@ import (
 
 // request gives a request's document. The tools are a part of their own, so
 // that ready bytes are sent as they are.
-func (m *Model) request(r model.Request, tools *chat.Tools) *transport.Document {
+func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
 	turns := chat.Turns(r)
 	buffer := buffers.Get().(*[]byte)
 	b := slices.Grow((*buffer)[:0], size(r.System, turns))
-	b = m.options(b)
+	b = c.options(b)
 	b = append(b, `,"messages":[`...)
 	b = messages(b, r.System, turns)
 	b = append(b, ']')
@@ -47,16 +47,16 @@ func keep(buffer *[]byte, b []byte) {
 }
 
 // options begins the document with what a Config says.
-func (m *Model) options(b []byte) []byte {
-	b = field(b, `{"model":`, m.config.Model)
-	if m.config.Stream {
+func (c *client) options(b []byte) []byte {
+	b = field(b, `{"model":`, c.config.Model)
+	if c.config.Stream {
 		b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
 	}
-	if m.config.MaxTokens > 0 {
-		b = append(append(append(b, `,"`...), m.maxField...), `":`...)
-		b = strconv.AppendInt(b, int64(m.config.MaxTokens), 10)
+	if c.config.MaxTokens > 0 {
+		b = append(append(append(b, `,"`...), c.maxField...), `":`...)
+		b = strconv.AppendInt(b, int64(c.config.MaxTokens), 10)
 	}
-	if t := m.config.Temperature; t != nil {
+	if t := c.config.Temperature; t != nil {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *t, 'g', -1, 64)
 	}
 	return b
@@ -141,7 +141,7 @@ func assistant(b []byte, t *chat.Turn, worked bool) []byte {
 	} else {
 		b = chat.AppendString(b, t.Text)
 	}
-	if worked && t.Provider == provider {
+	if worked && t.Provider == maker {
 		b = reasoned(b, t.Reasoning)
 	}
 	for i := range t.Calls {

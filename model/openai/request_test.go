@@ -15,10 +15,11 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // sent gives the request a model makes of a conversation.
-func sent(t *testing.T, c openai.Config, r model.Request) (header http.Header, body []byte) {
+func sent(t *testing.T, c provider.Config, r model.Request) (header http.Header, body []byte) {
 	t.Helper()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header
@@ -54,12 +55,12 @@ func TestRequest(t *testing.T) {
 	cold := 0.0
 	for _, c := range []struct {
 		name   string
-		config openai.Config
+		config provider.Config
 		want   string
 	}{
-		{"with nothing asked for", openai.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
-		{"streaming", openai.Config{Model: "m", Stream: true}, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`},
-		{"with bounds", openai.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
+		{"with nothing asked for", provider.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
+		{"streaming", provider.Config{Model: "m", Stream: true}, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`},
+		{"with bounds", provider.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header, body := sent(t, c.config, model.Request{Items: []model.Item{said("user", `{"text":"Hi"}`)}})
@@ -69,7 +70,7 @@ func TestRequest(t *testing.T) {
 			}
 		})
 	}
-	if header, _ := sent(t, openai.Config{Key: secret}, hello(t)); header.Get("Authorization") != "Bearer "+secret {
+	if header, _ := sent(t, provider.Config{Key: secret}, hello(t)); header.Get("Authorization") != "Bearer "+secret {
 		t.Errorf("got %v", header)
 	}
 }
@@ -101,7 +102,7 @@ func TestNameOfTheLength(t *testing.T) {
 		"https://api.deepseek.com":             `"max_tokens":7`,
 		"http://localhost:11434/v1":            `"max_tokens":7`,
 	} {
-		o := ask(t, openai.New(openai.Config{BaseURL: url, MaxTokens: 7, Client: &http.Client{Transport: dial{server}}}), hello(t))
+		o := ask(t, openai.New(provider.Config{BaseURL: url, MaxTokens: 7, Client: &http.Client{Transport: dial{server}}}), hello(t))
 		if o.err != nil || !bytes.Contains(body, []byte(want)) {
 			t.Errorf("%q: %v, got %s", url, o.err, body)
 		}
@@ -110,12 +111,12 @@ func TestNameOfTheLength(t *testing.T) {
 
 func TestToolsAreSentAsTheyAre(t *testing.T) {
 	wire := []byte(`[ {"type":"function" , "function":{"name":"read_file","description":"<b>","parameters":{"type":"object"}}} ]`)
-	_, body := sent(t, openai.Config{}, model.Request{ToolJSON: wire})
+	_, body := sent(t, provider.Config{}, model.Request{ToolJSON: wire})
 	if !bytes.HasSuffix(body, append(append([]byte(`,"tools":`), wire...), '}')) {
 		t.Errorf("got %s", body)
 	}
 	for _, none := range [][]byte{nil, []byte("[]")} {
-		if _, body := sent(t, openai.Config{}, model.Request{ToolJSON: none}); bytes.Contains(body, []byte("tool")) {
+		if _, body := sent(t, provider.Config{}, model.Request{ToolJSON: none}); bytes.Contains(body, []byte("tool")) {
 			t.Errorf("got %s", body)
 		}
 	}
@@ -127,7 +128,7 @@ func call(id, provider, name, args string) model.Call {
 
 func TestConversation(t *testing.T) {
 	const pixel = `{"mediaType":"image/png","data":"iVBORw=="}`
-	_, body := sent(t, openai.Config{Model: "m"}, model.Request{
+	_, body := sent(t, provider.Config{Model: "m"}, model.Request{
 		System: "Be \u2028 <brief>.\n",
 		Items: []model.Item{
 			said("user", `{"text":"What is this?","images":[`+pixel+`]}`),
@@ -163,7 +164,7 @@ func TestReasoningIsSentBack(t *testing.T) {
 		return answered(a)
 	}
 	foreign := model.Answer{Calls: []model.Call{call("4", "", "f", `{}`)}, Reasoning: json.RawMessage(`{"reasoning_content":"foreign"}`), Provider: "anthropic"}
-	_, body := sent(t, openai.Config{}, model.Request{Items: []model.Item{
+	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{
 		said("user", `{"text":"a"}`),
 		thought(model.Answer{Text: "No tool."}, `{"reasoning_content":"not wanted"}`),
 		said("user", `{"text":"b"}`),
@@ -206,17 +207,17 @@ func TestReasoningSurvivesARound(t *testing.T) {
 	if first.err != nil {
 		t.Fatal(first.err)
 	}
-	_, body := sent(t, openai.Config{}, model.Request{Items: []model.Item{said("user", `{"text":"x"}`), answered(*first.answer)}})
+	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{said("user", `{"text":"x"}`), answered(*first.answer)}})
 	if !strings.Contains(string(body), `"reasoning_details":`+details) {
 		t.Errorf("got %s", body)
 	}
 }
 
 func TestWindow(t *testing.T) {
-	if got := openai.New(openai.Config{}).Window(); got != 128_000 {
+	if got := openai.New(provider.Config{}).Window(); got != 128_000 {
 		t.Errorf("got %d", got)
 	}
-	if got := openai.New(openai.Config{Window: 8192}).Window(); got != 8192 {
+	if got := openai.New(provider.Config{Window: 8192}).Window(); got != 8192 {
 		t.Errorf("got %d", got)
 	}
 }

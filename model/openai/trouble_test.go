@@ -20,6 +20,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 const piece = `data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}` + "\n\n"
@@ -70,7 +71,8 @@ func TestTrouble(t *testing.T) {
 		{"nothing at all", 200, ``, errcode.LLMCallFailed, passing, "broke off in the middle"},
 		{"a piece that is no JSON", 200, piece + "data: {\"choices\":[{\n\n", errcode.LLMCallFailed, passing, "no JSON"},
 		{"a piece that nests without end", 200, "data: " + strings.Repeat(`{"a":[`, 1<<20) + "\n\n", errcode.LLMCallFailed, passing, "no JSON"},
-		{"a page in place of a stream", 200, "<html>Sign in</html>", errcode.LLMCallFailed, passing, "broke off"},
+		{"a page in place of a stream", 200, "<html>Sign in</html>", errcode.LLMCallFailed, lasting, "answers text/html at 127.0.0.1:"},
+		{"a word in place of a stream", 200, "oops", errcode.LLMCallFailed, passing, "broke off"},
 		{"a document without a message", 200, `{"choices":[]}`, errcode.LLMCallFailed, passing, "without a message"},
 		{"a document that is cut off", 200, `{"choices":[{"message":{"content":"H`, errcode.LLMCallFailed, passing, "no JSON"},
 		{"calls without end", 200, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[" + strings.Repeat(`{"function":{"name":"f"}},`, 100_000) + "{}]}}]}\n\n", errcode.LLMCallFailed, lasting, "more than 256 calls"},
@@ -116,10 +118,10 @@ func TestConnectionLostInTheMiddle(t *testing.T) {
 func TestSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins, says string
-		config       openai.Config
+		config       provider.Config
 	}{
-		"before the answer":   {"", "did not begin", openai.Config{Timeout: time.Millisecond}},
-		"in the middle of it": {piece, "nothing came", openai.Config{Idle: time.Millisecond}},
+		"before the answer":   {"", "did not begin", provider.Config{Timeout: time.Millisecond}},
+		"in the middle of it": {piece, "nothing came", provider.Config{Idle: time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := serve(t, func(w http.ResponseWriter, r *http.Request) { // its end waits for this one's
@@ -286,7 +288,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"id":1,"index":-1e99,"function":{"arguments":[1]}}],"reasoning_details":[1,{"text":null},{"type":{},"text":"a","":1}]}}],"usage":{"prompt_tokens":-5,"completion_tokens":1e300}}`), false)
 	f.Fuzz(func(t *testing.T, reply []byte, stream bool) {
-		m := openai.New(openai.Config{Key: secret, Stream: stream, Client: &http.Client{Transport: canned{reply}}})
+		m := openai.New(provider.Config{Key: secret, Stream: stream, Client: &http.Client{Transport: canned{reply}}})
 		o := ask(t, m, hello(t))
 		if o.err != nil {
 			trouble(t, o.err)
@@ -305,7 +307,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		r := hello(t)
 		r.Items = append(r.Items, answered(back))
-		next := openai.New(openai.Config{Client: &http.Client{Transport: checked{t}}})
+		next := openai.New(provider.Config{Client: &http.Client{Transport: checked{t}}})
 		if o := ask(t, next, r); o.err != nil {
 			t.Fatal(o.err)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/model/secret"
 )
 
 // differ says in words what is the first difference between a request and the
@@ -261,14 +263,14 @@ func value(text []byte) (v any) {
 // recorded shows two values that differ, texts from where they do. Where a
 // secret was hidden, what stands there now may be one and is not shown.
 func recorded(was, is any) string {
-	secret := bytes.Contains(compact(was), []byte(hidden))
+	hidden := bytes.Contains(compact(was), []byte(secret.Hidden))
 	a, text := was.(string)
 	b, both := is.(string)
 	if text && both {
 		n := apart(a, b)
 		was, is = cut(a, n), cut(b, n)
 	}
-	if secret {
+	if hidden {
 		return fmt.Sprintf("recorded %s, now something else; it is not shown because a secret stood here", shown(was))
 	}
 	return fmt.Sprintf("recorded %s, now %s", shown(was), shown(is))

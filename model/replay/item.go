@@ -5,6 +5,7 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // No name of a field here or in line is as long as a secret may be short, so
@@ -62,29 +63,29 @@ type usage struct {
 
 func newItem(m model.Item) item {
 	if e := m.Message; e != nil {
-		return item{Message: &message{e.ID, valid(e.From), valid(e.To), e.Task, settled(e.Payload)}}
+		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, settled(e.Payload)}}
 	}
 	if e := m.Result; e != nil {
-		return item{Result: &result{e.Call, valid(e.Tool), settled(e.Content), e.IsError}}
+		return item{Result: &result{e.Call, chat.Clean(e.Tool), settled(e.Content), e.IsError}}
 	}
 	return item{Answer: said(m.Answer, func(c model.Call) call { return call{ID: c.ID} })}
 }
 
 // newAnswer gives all of an answer but its reasoning.
 func newAnswer(a *model.Answer) *answer {
-	s := said(a, func(c model.Call) call { return call{From: valid(c.Provider)} })
+	s := said(a, func(c model.Call) call { return call{From: chat.Clean(c.Provider)} })
 	for _, line := range a.Log {
-		s.Log = append(s.Log, valid(line))
+		s.Log = append(s.Log, chat.Clean(line))
 	}
 	s.Usage = usage{a.Usage.Input, a.Usage.Cached, a.Usage.Output}
 	return s
 }
 
 func said(a *model.Answer, named func(model.Call) call) *answer {
-	s := &answer{Text: valid(a.Text), Value: settled(a.Value), Finish: a.Finish, Read: a.Read, Stop: a.Stop}
+	s := &answer{Text: chat.Clean(a.Text), Value: settled(a.Value), Finish: a.Finish, Read: a.Read, Stop: a.Stop}
 	for _, c := range a.Calls {
 		own := named(c)
-		own.Name, own.Args = valid(c.Name), settled(c.Args)
+		own.Name, own.Args = chat.Clean(c.Name), settled(c.Args)
 		s.Calls = append(s.Calls, own)
 	}
 	return s

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/secret"
 )
 
 // Recorder writes down what models answer. Safe for concurrent use.
@@ -89,27 +91,27 @@ func (w wrapped) record(r model.Request, a *model.Answer) {
 	if a.Value != nil && !whole(a.Value) {
 		return
 	}
-	hide := w.r.vault.redactor()
+	hide := w.r.vault.hide()
 	q := newRequest(r, hide)
 	l := line{
 		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(),
-		Answer: rewrite(compact(newAnswer(a)), hide, func(text string) string { return q.ids.answer(hide.hide(text)) }),
-		Reason: reasoning(a.Reasoning, hide), Maker: hide.hide(valid(a.Provider)),
+		Answer: rewrite(compact(newAnswer(a)), hide, func(text string) string { return q.ids.answer(hide.Hide(text)) }),
+		Reason: reasoning(a.Reasoning, hide), Maker: hide.Hide(chat.Clean(a.Provider)),
 	}
 	l.Window, _ = model.Window(w.model)
 	w.r.write(r.Self.ID, q, l, hide)
 }
 
 // reasoning is a provider's own: nothing in it is changed but secrets.
-func reasoning(doc json.RawMessage, hide *redactor) json.RawMessage {
+func reasoning(doc json.RawMessage, hide *secret.Hider) json.RawMessage {
 	if len(doc) == 0 {
 		return nil
 	}
-	return rewrite(settled(doc), hide, hide.hide)
+	return rewrite(settled(doc), hide, hide.Hide)
 }
 
 // write completes a line by what the lines before say already, and writes it.
-func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redactor) {
+func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *secret.Hider) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -130,8 +132,8 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redac
 
 // put writes a line, unless a secret stands in it even now: across two of its
 // values, or as a number of the line's own.
-func put(w io.Writer, text []byte, hide *redactor) error {
-	if hide.in(text) {
+func put(w io.Writer, text []byte, hide *secret.Hider) error {
+	if hide.In(text) {
 		return errors.New("a line would hold a secret that is not within one of its texts, such as digits alone: the recording ends")
 	}
 	n, err := w.Write(append(text, '\n'))

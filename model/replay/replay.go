@@ -110,7 +110,7 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	q := newRequest(r, m.vault.redactor())
+	q := newRequest(r, m.vault.hide())
 	e := m.take(q.key())
 	if e == nil {
 		return nil, m.diverged(q, differ(m.entries, q))

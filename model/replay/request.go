@@ -8,6 +8,8 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/secret"
 )
 
 // request is a model.Request in the form it has in every run: without secrets,
@@ -36,7 +38,7 @@ type summary struct {
 }
 
 // newRequest brings a Request into its form.
-func newRequest(r model.Request, hide *redactor) *request {
+func newRequest(r model.Request, hide *secret.Hider) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDs(r.Self)}
 	for _, entry := range inOrder(r.Items) {
 		if entry == (model.Item{}) { // says nothing
@@ -45,10 +47,10 @@ func newRequest(r model.Request, hide *redactor) *request {
 		if entry.Answer != nil {
 			q.step++
 		}
-		q.add(rewrite(compact(newItem(entry)), hide, func(text string) string { return q.ids.item(hide.hide(text)) }))
+		q.add(rewrite(compact(newItem(entry)), hide, func(text string) string { return q.ids.item(hide.Hide(text)) }))
 	}
 	q.ids = q.ids.above()
-	q.head = newHead(r, func(text string) string { return q.ids.item(hide.hide(valid(text))) })
+	q.head = newHead(r, func(text string) string { return q.ids.item(hide.Hide(chat.Clean(text))) })
 	return q
 }
 

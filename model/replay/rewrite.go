@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/model/secret"
 )
 
 // rewrite gives a JSON document with every text, also the keys, changed by
 // edit. Order and numbers stay as they are, but what holds a secret even then,
 // a number or a text by the way it is escaped, is hidden whole.
-func rewrite(doc []byte, r *redactor, edit func(string) string) json.RawMessage {
+func rewrite(doc []byte, r *secret.Hider, edit func(string) string) json.RawMessage {
 	out := make([]byte, 0, len(doc)+len(doc)/8)
 	for len(doc) > 0 {
 		n := token(doc)
@@ -18,8 +20,8 @@ func rewrite(doc []byte, r *redactor, edit func(string) string) json.RawMessage 
 		if word[0] == '"' {
 			word = quoted(edit(unquoted(word)))
 		}
-		if len(word) > 1 && r.in(word) {
-			word = quoted(hidden)
+		if len(word) > 1 && r.In(word) {
+			word = quoted(secret.Hidden)
 		}
 		out, doc = append(out, word...), doc[n:]
 	}
@@ -49,7 +51,7 @@ func token(doc []byte) int {
 // unquoted gives the text of a JSON string.
 func unquoted(word []byte) string {
 	if !bytes.ContainsRune(word, '\\') && utf8.Valid(word) {
-		return inner(word)
+		return string(word[1 : len(word)-1])
 	}
 	var text string
 	_ = json.Unmarshal(word, &text) // the document is valid
@@ -109,6 +111,3 @@ func depth(doc []byte) (most int) {
 	}
 	return most
 }
-
-// valid gives a text as a journal gives it back.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

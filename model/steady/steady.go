@@ -19,6 +19,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/secret"
 )
 
 // Config bounds a Model. Zero fields are the defaults.
@@ -39,6 +40,7 @@ type Config struct {
 type Model struct {
 	inner  model.Model
 	config Config
+	secret *secret.Hider
 	places *semaphore.Weighted // first come, first served
 }
 
@@ -52,7 +54,7 @@ func New(inner model.Model, config Config) *Model {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{inner, config, semaphore.NewWeighted(int64(config.Concurrency))}
+	return &Model{inner, config, secret.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
 }
 
 func def[T comparable](to *T, value T) {
@@ -192,62 +194,5 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// Chain is a model.Model that asks the first of its models, and the next when
-// one fails for good. It has the smallest window of them, so that what fits
-// one fits all.
-type Chain struct {
-	models []model.Model
-	log    *slog.Logger
-}
-
-// NewChain makes a Chain; log may be nil.
-func NewChain(log *slog.Logger, first model.Model, others ...model.Model) *Chain {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Chain{append([]model.Model{first}, others...), log}
-}
-
-// Window implements model.Language.
-func (c *Chain) Window() int {
-	least := 0
-	for _, m := range c.models {
-		if tokens, ok := model.Window(m); ok && (least == 0 || tokens < least) {
-			least = tokens
-		}
-	}
-	return least
-}
-
-// Generate implements model.Model. A conversation that is too long for one
-// model is not tried with the next: it is to be compressed.
-func (c *Chain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for i, m := range c.models {
-			shown, failure := false, error(nil)
-			for delta, err := range m.Generate(ctx, r) {
-				if failure = err; err != nil {
-					break
-				}
-				shown = shown || delta.Answer == nil
-				if !yield(delta, nil) {
-					return
-				}
-			}
-			if failure == nil {
-				return
-			}
-			if i == len(c.models)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
-				yield(model.Delta{}, failure)
-				return
-			}
-			c.log.Warn("the next model is asked", "agent", r.Self.ID, "error", failure)
-			if !yield(model.Delta{Again: shown, Note: errcode.Message(failure) + "; another model is asked"}, nil) {
-				return
-			}
-		}
 	}
 }

@@ -291,19 +291,32 @@ func TestPauseHoldsNoPlace(t *testing.T) {
 	})
 }
 
-// A key that a server echoes is kept nowhere.
+// A key that a server echoes is kept nowhere, nor without the space around it.
 func TestSecretIsHidden(t *testing.T) {
-	const secret = "sk-0123456789"
-	said := &model.Answer{Text: "your key is " + secret, Finish: model.Calls, Reasoning: []byte(`{"r":"` + secret + `"}`),
-		Calls: []model.Call{{Provider: secret, Name: secret, Args: []byte(`{"a":"` + secret + `"}`)}}}
-	f := &fake{tries: []try{{deltas: []model.Delta{{Text: secret}, {Tool: secret, Args: secret}, {Answer: said}}}}}
-	for d, err := range steady.New(f, steady.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
-		shown := fmt.Sprintf("%+v", d)
-		if d.Answer != nil {
-			shown += fmt.Sprintf("%s %s %s %+v", d.Answer.Text, d.Answer.Reasoning, d.Answer.Calls[0].Args, d.Answer.Calls)
+	const sent = "sk-0123456789"
+	for _, secret := range []string{sent, sent + " ", "\t" + sent + "\n"} {
+		said := &model.Answer{Text: "your key is " + sent, Finish: model.Calls, Reasoning: []byte(`{"r":"` + sent + `"}`),
+			Calls: []model.Call{{Provider: sent, Name: sent, Args: []byte(`{"a":"` + sent + `"}`)}}}
+		f := &fake{tries: []try{{deltas: []model.Delta{{Text: sent}, {Tool: sent, Args: sent}, {Answer: said}}}}}
+		for d, err := range steady.New(f, steady.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
+			shown := fmt.Sprintf("%+v", d)
+			if d.Answer != nil {
+				shown += fmt.Sprintf("%s %s %s %+v", d.Answer.Text, d.Answer.Reasoning, d.Answer.Calls[0].Args, d.Answer.Calls)
+			}
+			if err != nil || strings.Contains(shown, sent) {
+				t.Errorf("got %s, %v of secret %q", shown, err, secret)
+			}
 		}
-		if err != nil || strings.Contains(shown, secret) {
-			t.Errorf("got %s, %v", shown, err)
+	}
+}
+
+// A key that is a word is no secret: answers would be full of holes.
+func TestShortSecretDestroysNothing(t *testing.T) {
+	said := &model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}
+	f := &fake{tries: []try{{deltas: []model.Delta{{Answer: said}}}}}
+	for d, err := range steady.New(f, steady.Config{Secret: "o"}).Generate(t.Context(), model.Request{}) {
+		if err != nil || d.Answer.Calls[0].Name != "find_role" || string(d.Answer.Calls[0].Args) != `{"role":"boss"}` {
+			t.Errorf("got %+v, %v", d.Answer, err)
 		}
 	}
 }
@@ -325,13 +338,13 @@ func TestChain(t *testing.T) {
 		{"a chain of one", []try{bad(lasting)}, "", "1", lasting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var models []model.Model
+			var links []steady.Link
 			var fakes []*fake
 			for i, one := range c.models {
 				fakes = append(fakes, &fake{tries: []try{one}, window: 100 - i})
-				models = append(models, fakes[i])
+				links = append(links, steady.Link{Name: fmt.Sprint("m", i), Model: fakes[i]})
 			}
-			chain := steady.NewChain(slog.New(slog.DiscardHandler), models[0], models[1:]...)
+			chain := steady.NewChain(slog.New(slog.DiscardHandler), links[0], links[1:]...)
 			got, err := ask(t.Context(), chain)
 			var asked []string
 			for _, f := range fakes {
@@ -340,7 +353,7 @@ func TestChain(t *testing.T) {
 			if strings.Join(got, ", ") != c.want || strings.Join(asked, " ") != c.asked || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 				t.Errorf("got %q, asked %v, %v", got, asked, err)
 			}
-			if want := 101 - len(models); chain.Window() != want {
+			if want := 101 - len(links); chain.Window() != want {
 				t.Errorf("got a window of %d, want %d", chain.Window(), want)
 			}
 		})
@@ -351,7 +364,17 @@ func TestChainEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	second := &fake{tries: []try{good("b")}}
-	if _, err := ask(ctx, steady.NewChain(nil, &fake{tries: []try{bad(ctx.Err())}}, second)); !errors.Is(err, context.Canceled) || len(second.asked) > 0 {
+	if _, err := ask(ctx, steady.NewChain(nil, steady.Link{Model: &fake{tries: []try{bad(ctx.Err())}}}, steady.Link{Model: second})); !errors.Is(err, context.Canceled) || len(second.asked) > 0 {
 		t.Errorf("got %v, and the next was asked %d times", err, len(second.asked))
+	}
+}
+
+// Who watches is told which model is asked next.
+func TestChainNamesTheNext(t *testing.T) {
+	chain := steady.NewChain(nil, steady.Link{Name: "big", Model: &fake{tries: []try{bad(lasting)}}}, steady.Link{Name: "small", Model: &fake{tries: []try{good("b")}}})
+	for d := range chain.Generate(t.Context(), model.Request{}) {
+		if want := `bad request; model "small" is asked`; d.Note != "" && d.Note != want {
+			t.Errorf("got %q, want %q", d.Note, want)
+		}
 	}
 }

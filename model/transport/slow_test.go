@@ -50,7 +50,7 @@ func TestHowLongAnAnswerMayTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", Begin: begin, Idle: idle, Client: &http.Client{Transport: c.server}})
-				body, err := e.Post(t.Context(), "/", []byte("{}"))
+				body, err := e.Post(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,6 +58,61 @@ func TestHowLongAnAnswerMayTake(t *testing.T) {
 				got, err := io.ReadAll(body)
 				if text := string(got); err == nil && text != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %q and %v, want %q", text, err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// alive is a server that only keeps its connection alive, from the beginning or
+// after a piece of an answer.
+type alive struct{ begins, again string }
+
+func (a alive) RoundTrip(r *http.Request) (*http.Response, error) {
+	out, in := io.Pipe()
+	context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
+	go func() {
+		_, err := io.WriteString(in, a.begins)
+		for err == nil {
+			select {
+			case <-time.After(10 * time.Second):
+				_, err = io.WriteString(in, a.again)
+			case <-r.Context().Done():
+				err = r.Context().Err()
+			}
+		}
+	}()
+	return &http.Response{StatusCode: 200, Body: out}, nil
+}
+
+// What keeps a connection alive keeps nobody waiting for ever.
+func TestOnlyKeptAlive(t *testing.T) {
+	const begin, idle = 5 * time.Minute, time.Minute
+	for name, c := range map[string]struct {
+		server alive
+		says   string
+		after  time.Duration
+	}{
+		"comments alone":              {alive{"", ": PROCESSING\n\n"}, "did not begin", begin},
+		"comments in pieces":          {alive{": PROC", "ESSING\n\n: PROC"}, "did not begin", begin},
+		"empty lines":                 {alive{"", "\n"}, "did not begin", begin},
+		"comments in the middle":      {alive{"data: 1\n\n", ": ping\r\n\r\n"}, "nothing came for 1m0s", idle},
+		"empty lines in the middle":   {alive{"data: 1\n\n", "\n"}, "nothing came for 1m0s", idle},
+		"a comment that has no end":   {alive{"data: 1\n\n:", "data"}, "nothing came for 1m0s", idle},
+		"a comment just before there": {alive{": x\ndata: 1\n", "\n: x\n"}, "nothing came for 1m0s", idle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", Begin: begin, Idle: idle, Client: &http.Client{Transport: c.server}})
+				body, err := e.Post(t.Context(), []byte("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer body.Close()
+				began := time.Now()
+				_, err = io.ReadAll(body)
+				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), c.says) || took != c.after {
+					t.Errorf("got %v after %v, want %q after %v", err, took, c.says, c.after)
 				}
 			})
 		})

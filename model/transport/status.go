@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -23,13 +24,31 @@ const (
 	maxQuote     = 300
 )
 
-// refused words an answer that is none.
+// refused words an answer that is none; nil for one that may be.
 func (e *Endpoint) refused(ctx context.Context, answer *http.Response, body io.Reader) error {
+	if answer.StatusCode/100 == 2 {
+		return e.strange(answer.Header.Get("Content-Type"))
+	}
 	text, err := io.ReadAll(io.LimitReader(body, maxComplaint))
 	if ctx.Err() != nil {
-		return e.broken(ctx, "broke off in the middle of an answer", err)
+		return e.cut(ctx, err)
 	}
 	return e.Complaint(answer.StatusCode, wait(answer.Header, text), text)
+}
+
+// strange refuses what a provider cannot have meant as an answer, such as the
+// page of another server. Some send answers without a type, or as plain text.
+func (e *Endpoint) strange(contentType string) error {
+	kind, _, _ := strings.Cut(contentType, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	switch kind {
+	case "", "text/plain", "text/event-stream", "application/octet-stream":
+		return nil
+	}
+	if strings.HasSuffix(kind, "json") {
+		return nil
+	}
+	return model.Lasting(errcode.LLMCallFailed, nil, "model %q answers %s at %s: is its baseURL right?", e.config.Name, e.short(kind), e.place)
 }
 
 // Complaint gives the trouble of a status and the JSON a provider sent with
@@ -43,8 +62,12 @@ func (e *Endpoint) Complaint(status int, after time.Duration, text []byte) *mode
 		return model.Lasting(errcode.LLMCallFailed, nil, "model %q is not at its baseURL: the server points elsewhere (status %d)", e.config.Name, status)
 	case tooLong(status, text):
 		return model.Lasting(errcode.ContextExceeded, nil, "model %q takes no conversation of this length: %s", e.config.Name, quoted)
+	case e.config.Key == "" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+		return model.Lasting(errcode.LLMCallFailed, nil, "model %q wants a key and was sent none: apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
 		return model.Lasting(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; look at apiKey of this model", e.config.Name, status, quoted)
+	case status == http.StatusNotFound:
+		return model.Lasting(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; look at model and baseURL of this model", e.config.Name, e.config.Model, e.place, status, quoted)
 	case exhausted(text):
 		return model.Lasting(errcode.LLMCallFailed, nil, "model %q: the account has nothing left to spend: %s", e.config.Name, quoted)
 	case status == http.StatusTooManyRequests:
@@ -70,14 +93,16 @@ func (e *Endpoint) quote(text []byte) string {
 			}
 		}
 	}
-	said = e.clean(strings.Join(strings.Fields(strings.ToValidUTF8(said, "")), " "))
-	if len(said) > maxQuote {
-		said = strings.ToValidUTF8(said[:maxQuote], "") + " …"
+	return cmp.Or(e.short(said), "it says nothing")
+}
+
+// short gives a text from outside as a few words without the key.
+func (e *Endpoint) short(text string) string {
+	text = e.secret.Hide(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
+	if len(text) > maxQuote {
+		text = strings.ToValidUTF8(text[:maxQuote], "") + " …"
 	}
-	if said == "" {
-		return "it says nothing"
-	}
-	return said
+	return text
 }
 
 // tooLong says whether a provider refuses a conversation for its length: by a

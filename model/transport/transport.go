@@ -6,24 +6,27 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/secret"
 )
 
 // Config says where a provider is and how long it may take. Zero times are
 // the defaults.
 type Config struct {
 	Name   string            // of the model, for messages
-	URL    string            // without a slash at its end
+	Model  string            // the provider's name for it, for messages
+	URL    string            // that is posted to
 	Header map[string]string // sent with every request
 	Key    string            // the secret in Header, which no message may hold
 	Begin  time.Duration     // until the answer begins; 5 minutes
@@ -35,6 +38,8 @@ type Config struct {
 type Endpoint struct {
 	config Config
 	header http.Header
+	place  string // host and path of the URL, for messages
+	secret *secret.Hider
 }
 
 // New makes an Endpoint.
@@ -46,7 +51,10 @@ func New(config Config) *Endpoint {
 		config.Idle = time.Minute
 	}
 	config.Client = client(config.Client)
-	e := &Endpoint{config, http.Header{"Content-Type": {"application/json"}}}
+	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: secret.New(config.Key)}
+	if u, err := url.Parse(config.URL); err == nil {
+		e.place = e.short(u.Host + u.Path)
+	}
 	for name, value := range config.Header {
 		e.header.Set(name, value)
 	}
@@ -79,53 +87,67 @@ var (
 	errDone  = errors.New("read to its end")
 )
 
-// Post sends the parts of one JSON document to a path and gives the body of a
-// good answer, which the caller closes. It ends when ctx does, when the answer
-// does not begin or stops coming.
+// Post sends the parts of one JSON document and gives the body of a good
+// answer, which the caller closes. It ends when ctx does, when the answer does
+// not begin or stops coming.
 //
 // Errors: ctx's, or a *model.Trouble.
-func (e *Endpoint) Post(ctx context.Context, path string, parts ...[]byte) (io.ReadCloser, error) {
-	return e.Send(ctx, path, &Document{Parts: parts})
+func (e *Endpoint) Post(ctx context.Context, parts ...[]byte) (io.ReadCloser, error) {
+	return e.Send(ctx, &Document{Parts: parts})
 }
 
 // Send is Post for a document whose owner wants its bytes back. It is sent
 // once.
-func (e *Endpoint) Send(ctx context.Context, path string, d *Document) (io.ReadCloser, error) {
+func (e *Endpoint) Send(ctx context.Context, d *Document) (io.ReadCloser, error) {
 	defer d.open()()
 	ctx, cancel := context.WithCancelCause(ctx)
-	var begun atomic.Bool
-	watch := time.AfterFunc(e.config.Begin, func() {
-		if begun.Load() {
+	b := &body{endpoint: e, ctx: ctx, left: e.config.Begin}
+	b.watch = time.AfterFunc(e.config.Begin, func() {
+		if b.begun.Load() {
 			cancel(errIdle)
 		}
 		cancel(errBegin)
 	})
-	stop := func() {
-		watch.Stop()
+	b.stop = func() {
+		b.watch.Stop()
 		cancel(errDone)
 	}
-	r, err := e.request(ctx, path, d)
+	answer, err := e.do(ctx, d)
 	if err != nil {
-		stop()
+		b.stop()
+		return nil, err
+	}
+	b.from = answer.Body
+	if err = e.refused(ctx, answer, b); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// do sends a request and gives its answer, whatever that says.
+func (e *Endpoint) do(ctx context.Context, d *Document) (*http.Response, error) {
+	r, err := e.request(ctx, d)
+	if err != nil {
 		return nil, err
 	}
 	answer, err := e.config.Client.Do(r)
-	if err != nil {
-		defer stop()
-		return nil, e.broken(ctx, "cannot be reached at "+r.URL.Host, err)
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, e.broken(ctx, "closed the connection before it answered")
 	}
-	body := &body{endpoint: e, from: answer.Body, ctx: ctx, begun: &begun, watch: watch, stop: stop}
-	if answer.StatusCode/100 == 2 {
-		return body, nil
-	}
-	defer body.Close()
-	return nil, e.refused(ctx, answer, body)
+	return nil, e.broken(ctx, "cannot be reached at "+e.short(r.URL.Host)+": "+e.secret.Hide(reason(err)))
 }
 
-func (e *Endpoint) request(ctx context.Context, path string, d *Document) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL+path, nil)
+func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL, nil)
 	if err != nil {
 		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its baseURL is no address", e.config.Name)
+	}
+	if strings.ContainsFunc(e.config.Key, unsent) {
+		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its apiKey holds a line break or another character that no key has", e.config.Name)
 	}
 	r.Header = e.header.Clone()
 	r.ContentLength = d.size()
@@ -134,9 +156,12 @@ func (e *Endpoint) request(ctx context.Context, path string, d *Document) (*http
 	return r, nil
 }
 
+// unsent says whether a character may not stand in a header.
+func unsent(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+
 // broken words an attempt that got no answer, or not all of it: what says
 // which, for a cause that is not known here.
-func (e *Endpoint) broken(ctx context.Context, what string, err error) error {
+func (e *Endpoint) broken(ctx context.Context, what string) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause == errBegin:
@@ -146,7 +171,12 @@ func (e *Endpoint) broken(ctx context.Context, what string, err error) error {
 	case cause != nil && cause != errDone:
 		return cause
 	}
-	return e.passing("%s: %s", what, e.clean(reason(err)))
+	return e.passing("%s", what)
+}
+
+// cut is broken for an answer that had begun.
+func (e *Endpoint) cut(ctx context.Context, err error) error {
+	return e.broken(ctx, "broke off in the middle of an answer: "+e.secret.Hide(reason(err)))
 }
 
 // passing is a trouble that may pass.
@@ -156,21 +186,10 @@ func (e *Endpoint) passing(format string, args ...any) *model.Trouble {
 
 // reason gives the last cause of a network error: it names no URL.
 func reason(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Op + " " + op.Err.Error()
-	}
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)
 	}
 	return err.Error()
-}
-
-// clean takes the key out of a text.
-func (e *Endpoint) clean(text string) string {
-	if e.config.Key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, e.config.Key, "***")
 }
 
 // body is an answer that may stop coming.
@@ -178,32 +197,55 @@ type body struct {
 	endpoint *Endpoint
 	from     io.ReadCloser
 	ctx      context.Context
-	begun    *atomic.Bool // something of it came
-	watch    *time.Timer  // its function cancels ctx
+	begun    atomic.Bool   // something of it came
+	watch    *time.Timer   // its function cancels ctx
+	left     time.Duration // that may be waited until something comes
+	lines    lines
 	stop     func()
 	ended    bool // nothing more can be read
 }
 
 // Read implements io.Reader; its errors are those of Post. An answer begins
 // with its first piece: many a server says 200 and then reads the question.
+// What only keeps the connection open is no piece.
 func (b *body) Read(p []byte) (int, error) {
-	wait := b.endpoint.config.Idle
-	if !b.begun.Load() {
-		wait = b.endpoint.config.Begin
-	}
-	b.watch.Reset(wait)
+	began := time.Now()
+	b.watch.Reset(b.left)
 	n, err := b.from.Read(p)
 	b.watch.Stop() // who reads may take its time
-	if n > 0 {
+	if b.lines.say(p[:n]) {
 		b.begun.Store(true)
+		b.left = b.endpoint.config.Idle
+	} else {
+		b.left -= time.Since(began)
 	}
 	if err != nil {
 		b.ended = true
 	}
 	if err != nil && err != io.EOF {
-		err = b.endpoint.broken(b.ctx, "broke off in the middle of an answer", err)
+		err = b.endpoint.cut(b.ctx, err)
 	}
 	return n, err
+}
+
+// lines tells what a body says from what only keeps its connection open:
+// comments of a stream, and empty lines.
+type lines struct{ inside, silent bool } // of the last line
+
+// say takes in what came and says whether it says anything.
+func (l *lines) say(p []byte) (something bool) {
+	for len(p) > 0 {
+		if !l.inside {
+			l.silent = p[0] == ':' || p[0] == '\r' || p[0] == '\n'
+		}
+		something = something || !l.silent
+		end := bytes.IndexByte(p, '\n')
+		if l.inside = end < 0; l.inside {
+			break
+		}
+		p = p[end+1:]
+	}
+	return something
 }
 
 // How much of an answer that nobody wants is read, and how long at most.

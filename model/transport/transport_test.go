@@ -31,12 +31,12 @@ func serve(t *testing.T, answer http.HandlerFunc) transport.Config {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	return transport.Config{Name: "m", URL: server.URL, Key: key, Header: map[string]string{"Authorization": "Bearer " + key}, Client: server.Client()}
+	return transport.Config{Name: "m", Model: "gpt", URL: server.URL + "/x", Key: key, Header: map[string]string{"Authorization": "Bearer " + key}, Client: server.Client()}
 }
 
 // post gives all of an answer.
 func post(ctx context.Context, c transport.Config, parts ...[]byte) (string, error) {
-	body, err := transport.New(c).Post(ctx, "/x", parts...)
+	body, err := transport.New(c).Post(ctx, parts...)
 	if err != nil {
 		return "", err
 	}
@@ -149,6 +149,77 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// What is no answer says what is wrong with the configuration, once.
+func TestWrongPlace(t *testing.T) {
+	for _, c := range []struct {
+		name, key   string
+		status      int
+		kind, body  string
+		want, lacks string
+	}{
+		{"no key was sent", "", 401, "", `{"error":{"message":"no header"}}`, `model "m" wants a key and was sent none: apiKey: ${NAME} (status 401: no header)`, ""},
+		{"no key was sent, and it is forbidden", "", 403, "", ``, `model "m" wants a key and was sent none`, ""},
+		{"a key was sent", key, 401, "", ``, `does not accept its key`, "sent none"},
+		{"nothing is there", key, 404, "", `404 page not found`, `model "m": there is no "gpt" at HOST/x (status 404): 404 page not found; look at model and baseURL`, ""},
+		{"the page of another server", key, 200, "text/html; charset=utf-8", "<html>Hello</html>", `model "m" answers text/html at HOST/x: is its baseURL right?`, ""},
+		{"a picture", key, 200, "Image/PNG", "x", `model "m" answers image/png at HOST/x`, ""},
+		{"a kind that echoes the key", key, 200, "text/" + key, "x", `answers text/*** at`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			config.Key = c.key
+			_, err := post(t.Context(), config)
+			want := strings.ReplaceAll(c.want, "HOST", strings.TrimSuffix(strings.TrimPrefix(config.URL, "http://"), "/x"))
+			if trouble(t, err).Again || !strings.Contains(err.Error(), want) || c.lacks != "" && strings.Contains(err.Error(), c.lacks) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+// Many servers do not say what kind of text an answer is.
+func TestAnswersOfSeveralKinds(t *testing.T) {
+	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/problem+json", "text/event-stream;charset=UTF-8", "text/plain", "application/x-ndjson"} {
+		t.Run(kind, func(t *testing.T) {
+			got, err := post(t.Context(), serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["Content-Type"] = []string{kind}
+				io.WriteString(w, "{}")
+			}))
+			if got != "{}" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// A key that cannot be sent is not tried again and again, nor shown.
+func TestKeyThatCannotBeSent(t *testing.T) {
+	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	c.Key = key + "\nx"
+	c.Header["Authorization"] = "Bearer " + c.Key
+	_, err := post(t.Context(), c)
+	if trouble(t, err).Again || errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "apiKey") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whoever listens and says nothing is named as what it is.
+func TestConnectionClosedBeforeTheAnswer(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		conn.Close()
+	})
+	_, err := post(t.Context(), c, []byte("{}"))
+	if want := `model "m" closed the connection before it answered`; !trouble(t, err).Again || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 // Neither the key nor the conversation goes where a server points.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
@@ -182,13 +253,14 @@ func TestUnreachable(t *testing.T) {
 	for name, c := range map[string]struct {
 		url   string
 		again bool
+		says  string
 	}{
-		"nobody listens": {"http://" + l.Addr().String() + "/" + key, true},
-		"no address":     {"http://[::1/" + key, false},
+		"nobody listens": {"http://" + l.Addr().String() + "/" + key, true, "cannot be reached at " + l.Addr().String() + ": connection refused"},
+		"no address":     {"http://[::1/" + key, false, "baseURL is no address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := post(t.Context(), transport.Config{Name: "m", URL: c.url, Key: key})
-			if got := trouble(t, err); got.Again != c.again || strings.Contains(err.Error(), "http://") {
+			if got := trouble(t, err); got.Again != c.again || strings.Contains(err.Error(), "http://") || !strings.HasSuffix(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -218,7 +290,7 @@ func TestAnswerThatNeverBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, server := stalled(t, "", transport.Config{Begin: 30 * time.Second})
 		began := time.Now()
-		_, err := e.Post(t.Context(), "/", []byte("{}"))
+		_, err := e.Post(t.Context(), []byte("{}"))
 		if took := time.Since(began); !trouble(t, err).Again || !strings.Contains(err.Error(), "did not begin") || took != 30*time.Second {
 			t.Errorf("after %v got %v", took, err)
 		}
@@ -229,7 +301,7 @@ func TestAnswerThatNeverBegins(t *testing.T) {
 func TestAnswerThatStopsComing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, server := stalled(t, head+"data: 1\n\n", transport.Config{Idle: 10 * time.Second})
-		body, err := e.Post(t.Context(), "/", []byte("{}"))
+		body, err := e.Post(t.Context(), []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +333,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 		conn, _, _ := w.(http.Hijacker).Hijack()
 		conn.Close()
 	})
-	body, err := transport.New(c).Post(t.Context(), "/")
+	body, err := transport.New(c).Post(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +366,7 @@ func TestCancel(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	body, err := transport.New(c).Post(ctx, "/")
+	body, err := transport.New(c).Post(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +380,7 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	<-gone
-	if _, err := transport.New(c).Post(ctx, "/"); err != cause {
+	if _, err := transport.New(c).Post(ctx); err != cause {
 		t.Errorf("got %v, want %v", err, cause)
 	}
 }
@@ -331,7 +403,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	defer server.Close()
 	e := transport.New(transport.Config{URL: server.URL, Client: server.Client()})
 	for range 5 {
-		body, err := e.Post(t.Context(), "/", []byte("{}"))
+		body, err := e.Post(t.Context(), []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +423,7 @@ func TestDocumentIsGivenBack(t *testing.T) {
 		w.Write(body)
 	})
 	d := &transport.Document{Parts: [][]byte{[]byte("{"), []byte("}")}, Done: func() { done <- "done" }}
-	body, err := transport.New(c).Send(t.Context(), "/", d)
+	body, err := transport.New(c).Send(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +434,7 @@ func TestDocumentIsGivenBack(t *testing.T) {
 		t.Errorf("got %q, %v and %d times more", text, err, len(done))
 	}
 	c.URL = "http://[::1"
-	transport.New(c).Send(t.Context(), "/", &transport.Document{Done: func() { done <- "refused" }})
+	transport.New(c).Send(t.Context(), &transport.Document{Done: func() { done <- "refused" }})
 	if got := <-done; got != "refused" {
 		t.Errorf("got %q", got)
 	}

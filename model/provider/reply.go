@@ -1,0 +1,92 @@
+package provider
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// Decoder takes in one answer of a provider. What it does not know it passes
+// over. Not safe for concurrent use.
+type Decoder interface {
+	// Document takes in an answer that comes whole, a JSON object.
+	Document(doc gjson.Result) error
+
+	// Event takes in a piece of one, a JSON object too.
+	Event(doc gjson.Result) error
+
+	// Answer gives what came as an answer, when nothing more does.
+	Answer() (*model.Answer, error)
+}
+
+// Reply is an answer as it comes: what every Decoder keeps of one, and the
+// words it has for what goes wrong.
+type Reply struct {
+	Draft chat.Draft
+	Tools *chat.Tools // nil when none is offered
+	Ended bool        // the provider said that this was all; nothing more is read
+
+	model *Model
+	items []model.Item // that are answered
+	yield func(model.Delta, error) bool
+	deaf  bool // nobody listens any more
+}
+
+// Show passes on a piece to who listens, when pieces are asked for. The name
+// of a tool is the one it is offered by.
+func (r *Reply) Show(d model.Delta) {
+	d.Tool = r.Tools.Real(d.Tool)
+	if d != (model.Delta{}) && r.model.config.Stream && !r.deaf {
+		r.deaf = !r.yield(d, nil)
+	}
+}
+
+// Refuse ends an answer that the model refused, or the provider's filter: kind
+// and why are their words, or "".
+func (r *Reply) Refuse(kind, why string) {
+	said := "The model refused to answer"
+	if r.Draft.Said() {
+		said = "\n\nThe model refused to go on"
+	}
+	if kind != "" {
+		said += " (" + kind + ")"
+	}
+	r.Draft.Stop = model.Refusal
+	r.Draft.Say(strings.TrimRight(said+". "+why, " \n"))
+}
+
+// Answer gives the draft as an answer.
+func (r *Reply) Answer() *model.Answer {
+	return r.Draft.Answer(r.model.protocol.Maker, r.Tools, r.items)
+}
+
+// Broken is the trouble of an answer that ended before its end.
+func (r *Reply) Broken() error { return r.Passing("broke off in the middle of an answer") }
+
+// Passing is a trouble of the model that may pass.
+func (r *Reply) Passing(format string, args ...any) error {
+	return model.Passing(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
+}
+
+// Lasting is a trouble of the model that asking again does not mend.
+func (r *Reply) Lasting(code errcode.Code, format string, args ...any) error {
+	return model.Lasting(code, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
+}
+
+// Complaint words an error that came with a good status, because the answer
+// had begun or the server is like that: as transport.Endpoint.Complaint.
+func (r *Reply) Complaint(status int, after time.Duration, doc gjson.Result) error {
+	return r.model.endpoint.Complaint(status, after, []byte(doc.Raw))
+}
+
+// Count reads a number of tokens that others may be added to: providers send
+// anything. model.Usage.Sane does the rest.
+func Count(n gjson.Result) int {
+	const most = 1 << 30
+	return int(max(0, min(n.Num, most)))
+}

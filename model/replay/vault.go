@@ -1,0 +1,31 @@
+package replay
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/rolecall/rolecall/model/secret"
+)
+
+// vault asks for the secrets there are. Safe for concurrent use.
+type vault struct {
+	secrets func() []string // nil gives none
+
+	mu    sync.Mutex // guards the rest
+	known []string   // what secrets gave last
+	hider *secret.Hider
+}
+
+// hide gives what hides the secrets there are now.
+func (v *vault) hide() *secret.Hider {
+	if v.secrets == nil {
+		return nil
+	}
+	now := v.secrets()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !slices.Equal(now, v.known) {
+		v.known, v.hider = slices.Clone(now), secret.New(now...)
+	}
+	return v.hider
+}

@@ -1,0 +1,117 @@
+// Package secret owns how keys are kept out of texts that leave the process or
+// stay: what a provider answers, errors, records, recordings.
+//
+// A Hider hides what it was told, in the forms servers echo it in. What was
+// put into another form, such as base64, it does not find.
+package secret
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Hidden stands for a secret.
+const Hidden = "***"
+
+// shortest is how many bytes a secret has; less than that is no secret but a
+// word, and answers would be full of holes.
+const shortest = 8
+
+// Hider hides secrets. The nil Hider knows none. Safe for concurrent use.
+type Hider struct {
+	forms []string // what is hidden, the longest first
+	all   *strings.Replacer
+}
+
+// New makes the Hider of secrets; nil when none of them has eight bytes or
+// more. A secret is hidden without the space around it too: so it is sent in a
+// header, and echoed.
+func New(values ...string) *Hider {
+	var forms []string
+	for _, v := range values {
+		for _, v := range [...]string{v, strings.TrimSpace(v)} {
+			if len(v) >= shortest {
+				forms = append(append(forms, formsOf(v)...), formsOf(string([]rune(v)))...) // as JSON has what is no UTF-8
+			}
+		}
+	}
+	if len(forms) == 0 {
+		return nil
+	}
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	forms = slices.Compact(forms)
+	var pairs []string
+	for _, form := range forms {
+		pairs = append(pairs, form, Hidden)
+	}
+	return &Hider{forms, strings.NewReplacer(pairs...)}
+}
+
+// formsOf gives a secret as it is and as it stands in JSON, also in JSON that
+// is a string of JSON, of encoders that escape for HTML and of those that do not.
+func formsOf(secret string) []string {
+	forms := []string{secret}
+	for range 2 {
+		for _, form := range slices.Clone(forms) {
+			plain := inJSON(form, false)
+			forms = append(forms, inJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
+		}
+	}
+	return forms
+}
+
+// inJSON gives a text as it stands between the quotes of a JSON string.
+func inJSON(text string, html bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(html)
+	_ = e.Encode(text) // a string always can be
+	return string(b.Bytes()[1 : b.Len()-len("\"\n")])
+}
+
+// Hide gives a text without the secrets.
+func (h *Hider) Hide(text string) string {
+	if h == nil {
+		return text
+	}
+	return h.all.Replace(text)
+}
+
+// In says whether a secret stands in a text.
+func (h *Hider) In(text []byte) bool {
+	return h != nil && slices.ContainsFunc(h.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) })
+}
+
+// JSON gives a JSON document without the secrets, and still JSON: where hiding
+// them would break it, all of it is hidden.
+func (h *Hider) JSON(doc []byte) []byte {
+	if h == nil {
+		return doc
+	}
+	if bytes.Contains(doc, []byte(`\u`)) && h.In(plain(doc)) { // any letter may be escaped
+		doc = plain(doc)
+	}
+	if !h.In(doc) {
+		return doc
+	}
+	if hidden := []byte(h.Hide(string(doc))); json.Valid(hidden) {
+		return hidden
+	}
+	return []byte(`"` + Hidden + `"`)
+}
+
+// plain gives a document with nothing escaped that need not be; nil when it is
+// none.
+func plain(doc []byte) []byte {
+	var value any
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	if d.Decode(&value) != nil {
+		return nil
+	}
+	doc, _ = json.Marshal(value) // it was JSON
+	return doc
+}
