@@ -142,7 +142,7 @@ func (rt *Runtime) modelOf(a org.Agent) (model.Model, error) {
 	role, _ := rt.org.Role(a.Role)
 	m, err := rt.config.Model(string(role.Model))
 	if err != nil {
-		return nil, errcode.Wrap(errcode.InvalidConfig, err, "model of role %q: %s", rt.roleName(a), errcode.Message(err))
+		return nil, errcode.New(errcode.InvalidConfig, "model of role %q: %s", rt.roleName(a), errcode.Message(err))
 	}
 	return m, nil
 }

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 // BenchmarkCall compares a whole call with net/http alone, which sends a ready
@@ -37,7 +39,10 @@ func BenchmarkCall(b *testing.B) {
 	})
 	b.Run("net-http", func(b *testing.B) {
 		var body string
-		for range anthropic.New(provider.Config{Model: name, Stream: true, Client: record(&body)}).Generate(b.Context(), r) {
+		for range anthropic.New(provider.Config{Model: name, Stream: true, Client: providertest.Client(func(_, sent string) string {
+			body = sent
+			return ok
+		})}).Generate(b.Context(), r) {
 			break
 		}
 		for b.Loop() {
@@ -53,7 +58,7 @@ func BenchmarkCall(b *testing.B) {
 
 // long gives a request as an agent with many tools sends it.
 func long() model.Request {
-	r := hello()
+	r := providertest.Hello()
 	var tools []string
 	for i := range 100 {
 		tools = append(tools, fmt.Sprintf(`{"type":"function","function":{"name":"tool_%d","description":%q,"parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}`,
@@ -63,8 +68,8 @@ func long() model.Request {
 	for i := range 3 {
 		id := fmt.Sprint("call", i)
 		r.Items = append(r.Items,
-			answered(model.Answer{Text: "I look at the next file.", Calls: []model.Call{{ID: callID(id), Name: "tool_1", Args: json.RawMessage(`{"path":"a/b/c"}`)}}}),
-			came(id, "tool_1", `{"content":"`+strings.Repeat("word ", 100)+`"}`))
+			providertest.Answered(model.Answer{Text: "I look at the next file.", Calls: []model.Call{{ID: identity.CallID(id), Name: "tool_1", Args: json.RawMessage(`{"path":"a/b/c"}`)}}}),
+			providertest.Came(identity.CallID(id), "tool_1", `{"content":"`+strings.Repeat("word ", 100)+`"}`))
 	}
 	return r
 }

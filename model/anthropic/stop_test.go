@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 const (
@@ -48,9 +48,9 @@ func TestStopReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Read, c.want.Usage.Output = 1, 3
-			x := play(t, provider.Config{Stream: true}, hello(), 200, events(c.stream))
-			if diff := cmp.Diff(&c.want, x.answer); x.err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", x.err, diff)
+			x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
+			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 			}
 		})
 	}
@@ -59,12 +59,12 @@ func TestStopReasons(t *testing.T) {
 // A whole answer that was cut off may hold a part of the arguments that looks
 // like all of them: that of the last call is not believed.
 func TestArgumentsCutOff(t *testing.T) {
-	x := play(t, provider.Config{}, hello(), 200, `{"stop_reason":"max_tokens","content":[
+	x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"stop_reason":"max_tokens","content":[
 		{"type":"tool_use","id":"a","name":"f","input":{"path":"/tmp/x"}},{"type":"tool_use","id":"b","name":"f","input":{"path":"/"}}]}`)
-	if x.err != nil {
-		t.Fatal(x.err)
+	if x.Err != nil {
+		t.Fatal(x.Err)
 	}
-	if got := string(x.answer.Calls[0].Args) + string(x.answer.Calls[1].Args); got != `{"path":"/tmp/x"}""` {
+	if got := string(x.Answer.Calls[0].Args) + string(x.Answer.Calls[1].Args); got != `{"path":"/tmp/x"}""` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -106,33 +106,13 @@ func TestTrouble(t *testing.T) {
 		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := play(t, provider.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
-			wantTrouble(t, x.err, c.code, c.again, c.words)
+			x := suite.Play(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
+			providertest.Trouble(t, x.Err, c.code, c.again, c.words)
 		})
 	}
 }
 
-func TestTroubleOfWholeAnswers(t *testing.T) {
-	for name, reply := range map[string]string{"no JSON": `{"content":`, "nothing": ``, "a list": `[]`, "a word": `oops`} {
-		t.Run(name, func(t *testing.T) {
-			wantTrouble(t, play(t, provider.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
-		})
-	}
-	t.Run("an error with a good status", func(t *testing.T) {
-		x := play(t, provider.Config{}, hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
-		wantTrouble(t, x.err, errcode.LLMCallFailed, true, "529")
-	})
-}
-
-func wantTrouble(t *testing.T, err error, code errcode.Code, again bool, words string) {
-	t.Helper()
-	trouble, ok := errors.AsType[*model.Trouble](err)
-	switch {
-	case !ok:
-		t.Fatalf("got %v, want a trouble", err)
-	case trouble.Err.Code != code || trouble.Again != again:
-		t.Errorf("got %s, again %v: %v; want %s, again %v", trouble.Err.Code, trouble.Again, err, code, again)
-	case !strings.Contains(err.Error(), words):
-		t.Errorf("got %q, want %q in it", err, words)
-	}
+func TestErrorWithAGoodStatus(t *testing.T) {
+	x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
+	providertest.Trouble(t, x.Err, errcode.LLMCallFailed, true, "529")
 }

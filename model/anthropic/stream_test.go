@@ -1,33 +1,15 @@
 package anthropic_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/anthropic"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
-
-// client gives a client that answers itself.
-func client(answer func(url string) (status int, body string)) *http.Client {
-	return &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-		status, body := answer(r.URL.String())
-		return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader([]byte(body))), Request: r}, nil
-	})}
-}
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A stream as the provider sends it: text, then two calls at once, with a ping,
 // an event and a block that nobody knows.
@@ -68,37 +50,37 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := play(t, provider.Config{Stream: true}, hello(), 200, events(parallel))
-	whole := play(t, provider.Config{}, hello(), 200, parallelWhole)
-	for how, x := range map[string]exchange{"streamed": streamed, "whole": whole} {
-		if diff := cmp.Diff(want, x.answer); x.err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", how, x.err, diff)
+	streamed := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
+	whole := suite.Play(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
+		if diff := cmp.Diff(want, x.Answer); x.Err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", how, x.Err, diff)
 		}
 	}
 	shown := []model.Delta{
 		{Text: "I look "}, {Text: "twice. ü"}, {Tool: "read_file"}, {Args: `{"path": "a`}, {Args: `/b"}`}, {Tool: "now"},
 	}
-	if diff := cmp.Diff(shown, streamed.deltas); diff != "" {
+	if diff := cmp.Diff(shown, streamed.Deltas); diff != "" {
 		t.Errorf("deltas (-want +got):\n%s", diff)
 	}
 }
 
 func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
-	r := hello()
-	r.ToolJSON = wire(t, "mail/send")
-	x := play(t, provider.Config{Stream: true}, r, 200, events(`
+	r := providertest.Hello()
+	r.ToolJSON = providertest.Wire(t, "mail/send")
+	x := suite.Play(t, provider.Config{Stream: true}, r, 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x__mail_send_f6df7563c1c09ec34de7d9783635c205","input":{}}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
 {"type":"message_stop"}`))
-	if diff := cmp.Diff([]model.Delta{{Tool: "mail/send"}}, x.deltas); x.err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", x.err, diff)
+	if diff := cmp.Diff([]model.Delta{{Tool: "mail/send"}}, x.Deltas); x.Err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 	}
 }
 
 // Servers that speak the protocol without Anthropic behind it send arguments
 // with the beginning of a call, and the same index twice.
 func TestOtherServers(t *testing.T) {
-	x := play(t, provider.Config{Stream: true}, hello(), 200, events(`
+	x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":{"n":1}}}
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"b","name":"f","input":{}}}
 {"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"n\":2}"}}
@@ -109,57 +91,20 @@ func TestOtherServers(t *testing.T) {
 		Text: "Hi", Finish: model.Calls, Read: 1, Usage: model.Usage{Input: 7, Output: 8},
 		Calls: []model.Call{{Provider: "a", Name: "f", Args: json.RawMessage(`{"n":1}`)}, {Provider: "b", Name: "f", Args: json.RawMessage(`{"n":2}`)}},
 	}
-	if diff := cmp.Diff(want, x.answer); x.err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", x.err, diff)
+	if diff := cmp.Diff(want, x.Answer); x.Err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 	}
 }
 
 func TestMalformedArgumentsAreQuoted(t *testing.T) {
 	for sent, want := range map[string]string{`{\"a\":`: `"{\"a\":"`, `[1]`: `[1]`, `not json`: `"not json"`, `{\"a\":1}{`: `"{\"a\":1}{"`} {
-		x := play(t, provider.Config{Stream: true}, hello(), 200, events(`
+		x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"`+sent+`"}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
 {"type":"message_stop"}`))
-		if x.err != nil || string(x.answer.Calls[0].Args) != want {
-			t.Errorf("%s: got %+v (%v), want %s", sent, x.answer, x.err, want)
+		if x.Err != nil || string(x.Answer.Calls[0].Args) != want {
+			t.Errorf("%s: got %+v (%v), want %s", sent, x.Answer, x.Err, want)
 		}
 	}
-}
-
-func TestWhoAsksMayGo(t *testing.T) {
-	gone := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		io.WriteString(w, events(`
-{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
-{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Slowly"}}`))
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		gone <- struct{}{}
-	}))
-	defer server.Close()
-	m := anthropic.New(provider.Config{Model: name, BaseURL: server.URL, Stream: true})
-
-	t.Run("by cancelling: its own error comes", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var failure error
-		for delta, err := range m.Generate(ctx, hello()) {
-			if delta.Text != "" {
-				cancel()
-			}
-			failure = err
-		}
-		<-gone
-		if !errors.Is(failure, context.Canceled) {
-			t.Errorf("got %v", failure)
-		}
-	})
-	t.Run("by listening no more: nothing comes", func(t *testing.T) {
-		for range m.Generate(t.Context(), hello()) {
-			break
-		}
-		<-gone
-	})
 }

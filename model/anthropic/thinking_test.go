@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 // An answer that thinks before and between what it says and calls.
@@ -50,14 +51,14 @@ const (
 )
 
 func TestThinkingIsHandedBack(t *testing.T) {
-	first := play(t, provider.Config{Stream: true}, hello(), 200, events(thoughtful))
-	if first.err != nil {
-		t.Fatal(first.err)
+	first := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
+	if first.Err != nil {
+		t.Fatal(first.Err)
 	}
-	if a := first.answer; a.Provider != "anthropic" || a.Text != "Fürst a, then b." || !json.Valid(a.Reasoning) {
+	if a := first.Answer; a.Provider != "anthropic" || a.Text != "Fürst a, then b." || !json.Valid(a.Reasoning) {
 		t.Fatalf("got %+v", a)
 	}
-	for _, d := range first.deltas {
+	for _, d := range first.Deltas {
 		if strings.Contains(d.Text, "files") {
 			t.Errorf("thinking is shown: %q", d.Text)
 		}
@@ -79,15 +80,15 @@ func TestThinkingIsHandedBack(t *testing.T) {
 		}, name, thoughtsFirst},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := *first.answer
+			a := *first.Answer
 			c.change(&a)
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
-			r := hello()
-			r.Items = append(r.Items, answered(a), came("c1", "f", `1`), came("c2", "f", `2`))
-			x := play(t, provider.Config{Model: c.model}, r, 200, ok)
-			got, _ := json.Marshal(decode(t, x.body).(map[string]any)["messages"].([]any)[1].(map[string]any)["content"])
-			same(t, string(got), c.want)
+			r := providertest.Hello()
+			r.Items = append(r.Items, providertest.Answered(a), providertest.Came("c1", "f", `1`), providertest.Came("c2", "f", `2`))
+			x := suite.Play(t, provider.Config{Model: c.model}, r, 200, ok)
+			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["messages"].([]any)[1].(map[string]any)["content"])
+			providertest.Same(t, string(got), c.want)
 		})
 	}
 }
@@ -95,18 +96,18 @@ func TestThinkingIsHandedBack(t *testing.T) {
 // The same document that a client gets which does not stream gives the same.
 func TestThinkingOfWholeAnswers(t *testing.T) {
 	doc := `{"stop_reason":"tool_use","content":` + inOrder + `}`
-	whole := play(t, provider.Config{}, hello(), 200, doc)
-	streamed := play(t, provider.Config{Stream: true}, hello(), 200, events(thoughtful))
-	if whole.err != nil || streamed.err != nil || string(whole.answer.Reasoning) != string(streamed.answer.Reasoning) {
-		t.Errorf("%v, %v: got %s and %s", whole.err, streamed.err, whole.answer.Reasoning, streamed.answer.Reasoning)
+	whole := suite.Play(t, provider.Config{}, providertest.Hello(), 200, doc)
+	streamed := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
+	if whole.Err != nil || streamed.Err != nil || string(whole.Answer.Reasoning) != string(streamed.Answer.Reasoning) {
+		t.Errorf("%v, %v: got %s and %s", whole.Err, streamed.Err, whole.Answer.Reasoning, streamed.Answer.Reasoning)
 	}
 }
 
 // Thinking that was cut off has no signature, and is not kept.
 func TestThinkingCutOff(t *testing.T) {
-	x := play(t, provider.Config{Stream: true}, hello(), 200, events(`
+	x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm","signature":""}}`+"\n"+stop("max_tokens")))
-	if x.err != nil || x.answer.Reasoning != nil || x.answer.Provider != "" || x.answer.Stop != model.Length {
-		t.Errorf("got %+v (%v)", x.answer, x.err)
+	if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" || x.Answer.Stop != model.Length {
+		t.Errorf("got %+v (%v)", x.Answer, x.Err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 // An answer whose signatures stand with a call, with the text before it, with
@@ -32,9 +33,9 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 		foreign  = `[{"text":"Fürst a and b"},` + call1 + `,"thoughtSignature":"skip_thought_signature_validator"},` + call2 + `]`
 		unsigned = `[{"text":"Fürst a and b"},` + call1 + `},` + call2 + `]`
 	)
-	first := play(t, provider.Config{Stream: true}, hello(), 200, events(signed))
-	if first.err != nil || first.answer.Provider != "gemini" || first.answer.Text != "Fürst a and b" {
-		t.Fatalf("got %+v (%v)", first.answer, first.err)
+	first := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(signed))
+	if first.Err != nil || first.Answer.Provider != "gemini" || first.Answer.Text != "Fürst a and b" {
+		t.Fatalf("got %+v (%v)", first.Answer, first.Err)
 	}
 	for _, c := range []struct {
 		name   string
@@ -56,15 +57,15 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 		}, name, foreign},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := *first.answer
+			a := *first.Answer
 			c.change(&a)
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
-			r := hello()
-			r.Items = append(r.Items, answered(a), came("c1", "f", `1`), came("c2", "f", `2`))
-			x := play(t, provider.Config{Model: c.model}, r, 200, ok)
-			got, _ := json.Marshal(decode(t, x.body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
-			same(t, string(got), c.want)
+			r := providertest.Hello()
+			r.Items = append(r.Items, providertest.Answered(a), providertest.Came("c1", "f", `1`), providertest.Came("c2", "f", `2`))
+			x := suite.Play(t, provider.Config{Model: c.model}, r, 200, ok)
+			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
+			providertest.Same(t, string(got), c.want)
 		})
 	}
 }
@@ -75,9 +76,9 @@ func TestNothingIsKeptOfAnswersWithoutSignatures(t *testing.T) {
 		"a refusal":    strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := play(t, provider.Config{Stream: true}, hello(), 200, events(stream))
-			if x.err != nil || x.answer.Reasoning != nil || x.answer.Provider != "" {
-				t.Errorf("got %+v (%v)", x.answer, x.err)
+			x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(stream))
+			if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" {
+				t.Errorf("got %+v (%v)", x.Answer, x.Err)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package gemini_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 const (
@@ -43,9 +43,9 @@ func TestFinishReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Read, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
-			x := play(t, provider.Config{Stream: true}, hello(), 200, events(c.stream))
-			if diff := cmp.Diff(&c.want, x.answer); x.err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", x.err, diff)
+			x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
+			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 			}
 		})
 	}
@@ -89,8 +89,8 @@ func TestTrouble(t *testing.T) {
 		{"parts without end", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := play(t, provider.Config{Name: "main", Stream: true}, hello(), c.status, c.reply)
-			trouble := wantTrouble(t, x.err, c.code, c.again, c.words)
+			x := suite.Play(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
+			trouble := providertest.Trouble(t, x.Err, c.code, c.again, c.words)
 			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.After != want {
 				t.Errorf("after %v, want %v", trouble.After, want)
 			}
@@ -98,27 +98,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func TestTroubleOfWholeAnswers(t *testing.T) {
-	for name, reply := range map[string]string{"no JSON": `{"candidates":`, "nothing": ``, "a list": `[]`, "a word": `oops`} {
-		t.Run(name, func(t *testing.T) {
-			wantTrouble(t, play(t, provider.Config{}, hello(), 200, reply).err, errcode.LLMCallFailed, true, "no JSON")
-		})
-	}
-	t.Run("no candidate", func(t *testing.T) {
-		wantTrouble(t, play(t, provider.Config{}, hello(), 200, `{"candidates":[]}`).err, errcode.LLMCallFailed, true, "broke off")
-	})
-}
-
-func wantTrouble(t *testing.T, err error, code errcode.Code, again bool, words string) *model.Trouble {
-	t.Helper()
-	trouble, ok := errors.AsType[*model.Trouble](err)
-	switch {
-	case !ok:
-		t.Fatalf("got %v, want a trouble", err)
-	case trouble.Err.Code != code || trouble.Again != again:
-		t.Errorf("got %s, again %v: %v; want %s, again %v", trouble.Err.Code, trouble.Again, err, code, again)
-	case !strings.Contains(err.Error(), words):
-		t.Errorf("got %q, want %q in it", err, words)
-	}
-	return trouble
+func TestDocumentOfNoCandidate(t *testing.T) {
+	x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[]}`)
+	providertest.Trouble(t, x.Err, errcode.LLMCallFailed, true, "broke off")
 }

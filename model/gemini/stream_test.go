@@ -1,33 +1,15 @@
 package gemini_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/gemini"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
-
-// client gives a client that answers itself.
-func client(answer func(url string) (status int, body string)) *http.Client {
-	return &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-		status, body := answer(r.URL.String())
-		return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader([]byte(body))), Request: r}, nil
-	})}
-}
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A stream as the provider sends it: a summary of thoughts, text, then two
 // calls of one function without ids, and a part that nobody knows.
@@ -54,65 +36,30 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := play(t, provider.Config{Stream: true}, hello(), 200, events(parallel))
-	whole := play(t, provider.Config{}, hello(), 200, parallelWhole)
-	for how, x := range map[string]exchange{"streamed": streamed, "whole": whole} {
-		if x.err != nil {
-			t.Fatalf("%s: %v", how, x.err)
+	streamed := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
+	whole := suite.Play(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
+		if x.Err != nil {
+			t.Fatalf("%s: %v", how, x.Err)
 		}
-		x.answer.Reasoning = nil // TestSignatures
-		if diff := cmp.Diff(want, x.answer); diff != "" {
+		x.Answer.Reasoning = nil // TestSignatures
+		if diff := cmp.Diff(want, x.Answer); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", how, diff)
 		}
 	}
 	shown := []model.Delta{
 		{Text: "I look "}, {Text: "twice. ü"}, {Tool: "read_file", Args: `{"path":"a/b"}`}, {Tool: "read_file", Args: `{}`}, {Tool: "now"},
 	}
-	if diff := cmp.Diff(shown, streamed.deltas); diff != "" {
+	if diff := cmp.Diff(shown, streamed.Deltas); diff != "" {
 		t.Errorf("deltas (-want +got):\n%s", diff)
 	}
 }
 
 func TestArgumentsThatAreNoObject(t *testing.T) {
 	for sent, want := range map[string]string{`[1]`: `[1]`, `"{oops"`: `"{oops"`, `null`: `null`} {
-		x := play(t, provider.Config{}, hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
-		if x.err != nil || string(x.answer.Calls[0].Args) != want {
-			t.Errorf("%s: got %+v (%v), want %s", sent, x.answer, x.err, want)
+		x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
+		if x.Err != nil || string(x.Answer.Calls[0].Args) != want {
+			t.Errorf("%s: got %+v (%v), want %s", sent, x.Answer, x.Err, want)
 		}
 	}
-}
-
-func TestWhoAsksMayGo(t *testing.T) {
-	gone := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		io.WriteString(w, events(`{"candidates":[{"content":{"parts":[{"text":"Slowly"}]}}]}`))
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		gone <- struct{}{}
-	}))
-	defer server.Close()
-	m := gemini.New(provider.Config{Model: name, BaseURL: server.URL, Stream: true})
-
-	t.Run("by cancelling: its own error comes", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var failure error
-		for delta, err := range m.Generate(ctx, hello()) {
-			if delta.Text != "" {
-				cancel()
-			}
-			failure = err
-		}
-		<-gone
-		if !errors.Is(failure, context.Canceled) {
-			t.Errorf("got %v", failure)
-		}
-	})
-	t.Run("by listening no more: nothing comes", func(t *testing.T) {
-		for range m.Generate(t.Context(), hello()) {
-			break
-		}
-		<-gone
-	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/provider"
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 var update = flag.Bool("update", false, "write what is expected in testdata anew")
@@ -47,29 +47,13 @@ func text(body string) http.HandlerFunc {
 	}
 }
 
-// wire is what the tools of a request are on the wire.
-func wire(t testing.TB, names ...string) []byte {
-	t.Helper()
-	var list []tool.Definition
-	for _, name := range names {
-		list = append(list, tool.Definition{Name: name, Description: "does " + name, Input: json.RawMessage(`{"type":"object"}`)})
-	}
-	data, err := tool.Wire(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 func hello(t testing.TB) model.Request {
-	return model.Request{System: "Be brief.", ToolJSON: wire(t, "read_file", "a.b"), Items: []model.Item{said("user", `{"text":"Hello"}`)}}
+	return model.Request{System: "Be brief.", ToolJSON: providertest.Wire(t, "read_file", "a.b"), Items: []model.Item{said("user", `{"text":"Hello"}`)}}
 }
 
 func said(from, payload string) model.Item {
 	return model.Item{Message: &model.Message{From: from, Payload: json.RawMessage(payload)}}
 }
-
-func answered(a model.Answer) model.Item { return model.Item{Answer: &a} }
 
 func ended(call, content string) model.Item {
 	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}

@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/providertest"
 )
 
 // sent gives the request a model makes of a conversation.
@@ -36,21 +37,6 @@ func sent(t *testing.T, c provider.Config, r model.Request) (header http.Header,
 	return header, body
 }
 
-// sameJSON holds JSON against what is wanted, whatever its spaces and order.
-func sameJSON(t *testing.T, want string, got []byte) {
-	t.Helper()
-	var w, g any
-	if err := json.Unmarshal([]byte(want), &w); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(got, &g); err != nil {
-		t.Fatalf("%v: %s", err, got)
-	}
-	if diff := cmp.Diff(w, g); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestRequest(t *testing.T) {
 	cold := 0.0
 	for _, c := range []struct {
@@ -64,7 +50,7 @@ func TestRequest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header, body := sent(t, c.config, model.Request{Items: []model.Item{said("user", `{"text":"Hi"}`)}})
-			sameJSON(t, c.want, body)
+			providertest.Same(t, string(body), c.want)
 			if _, ok := header["Authorization"]; ok || header.Get("Content-Type") != "application/json" {
 				t.Errorf("got %v", header)
 			}
@@ -132,16 +118,16 @@ func TestConversation(t *testing.T) {
 		System: "Be \u2028 <brief>.\n",
 		Items: []model.Item{
 			said("user", `{"text":"What is this?","images":[`+pixel+`]}`),
-			answered(model.Answer{Text: "I look.", Finish: model.Calls, Calls: []model.Call{call("1", "call_x", "read_file", `{"path": "a"}`), call("2", "", "a.b", `"{path: b"`)}}),
+			providertest.Answered(model.Answer{Text: "I look.", Finish: model.Calls, Calls: []model.Call{call("1", "call_x", "read_file", `{"path": "a"}`), call("2", "", "a.b", `"{path: b"`)}}),
 			{Result: &model.Result{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
 			{Result: &model.Result{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			answered(model.Answer{Finish: model.Calls, Calls: []model.Call{call("3", "call_y", "read_file", `{}`)}}),
+			providertest.Answered(model.Answer{Finish: model.Calls, Calls: []model.Call{call("3", "call_y", "read_file", `{}`)}}),
 			ended("3", `{"content":"b"}`),
-			answered(model.Answer{Text: "A pixel.", Finish: model.End}),
+			providertest.Answered(model.Answer{Text: "A pixel.", Finish: model.End}),
 			said("agent-7", `{"text":"Done?"}`),
 		},
 	})
-	sameJSON(t, `{"model":"m","messages":[
+	providertest.Same(t, string(body), `{"model":"m","messages":[
 		{"role":"system","content":"Be \u2028 <brief>.\n"},
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
 		{"role":"assistant","content":"I look.","tool_calls":[
@@ -153,7 +139,7 @@ func TestConversation(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"call_y","type":"function","function":{"name":"read_file","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"call_y","content":"{\"content\":\"b\"}"},
 		{"role":"assistant","content":"A pixel."},
-		{"role":"user","content":"{\"from\":\"agent-7\",\"payload\":{\"text\":\"Done?\"}}"}]}`, body)
+		{"role":"user","content":"{\"from\":\"agent-7\",\"payload\":{\"text\":\"Done?\"}}"}]}`)
 }
 
 // Reasoning goes back with what it led to, when a tool was called in between,
@@ -161,7 +147,7 @@ func TestConversation(t *testing.T) {
 func TestReasoningIsSentBack(t *testing.T) {
 	thought := func(a model.Answer, reasoning string) model.Item {
 		a.Reasoning, a.Provider = json.RawMessage(reasoning), "openai"
-		return answered(a)
+		return providertest.Answered(a)
 	}
 	foreign := model.Answer{Calls: []model.Call{call("4", "", "f", `{}`)}, Reasoning: json.RawMessage(`{"reasoning_content":"foreign"}`), Provider: "anthropic"}
 	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{
@@ -174,7 +160,7 @@ func TestReasoningIsSentBack(t *testing.T) {
 		said("user", `{"text":"c"}`),
 		thought(model.Answer{Calls: []model.Call{call("2", "", "f", `{}`)}}, `{"reasoning":"third"}`),
 		ended("2", `{}`),
-		answered(foreign),
+		providertest.Answered(foreign),
 		ended("4", `{}`),
 	}})
 	var got struct{ Messages []map[string]any }
@@ -207,7 +193,7 @@ func TestReasoningSurvivesARound(t *testing.T) {
 	if first.err != nil {
 		t.Fatal(first.err)
 	}
-	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{said("user", `{"text":"x"}`), answered(*first.answer)}})
+	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{said("user", `{"text":"x"}`), providertest.Answered(*first.answer)}})
 	if !strings.Contains(string(body), `"reasoning_details":`+details) {
 		t.Errorf("got %s", body)
 	}

@@ -1,23 +1,18 @@
 package openai_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/provider"
@@ -102,18 +97,6 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestConnectionLostInTheMiddle(t *testing.T) {
-	o := ask(t, openai.New(serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, piece)
-		w.(http.Flusher).Flush()
-		conn, _, _ := w.(http.Hijacker).Hijack()
-		conn.Close()
-	})), hello(t))
-	if len(o.deltas) != 1 || !trouble(t, o.err).Again || !strings.Contains(o.err.Error(), "middle") {
-		t.Errorf("got %q, %v", o.deltas, o.err)
-	}
-}
-
 // A server that says nothing, at first or after a while, is not waited for.
 func TestSilence(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -137,47 +120,6 @@ func TestSilence(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestCancelInTheMiddle(t *testing.T) {
-	gone := make(chan struct{})
-	m := openai.New(serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		io.WriteString(w, piece)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		close(gone)
-	}))
-	cause := errors.New("the agent is terminated")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	var last error
-	for d, err := range m.Generate(ctx, hello(t)) {
-		if d.Text != "" {
-			cancel(cause)
-		}
-		last = err
-	}
-	if last != cause {
-		t.Errorf("got %v, want %v", last, cause)
-	}
-	<-gone
-}
-
-// Who stops listening hangs up.
-func TestBreakInTheMiddle(t *testing.T) {
-	gone := make(chan struct{})
-	m := openai.New(serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		io.WriteString(w, piece+piece)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		close(gone)
-	}))
-	for range m.Generate(t.Context(), hello(t)) {
-		break
-	}
-	<-gone
 }
 
 // forever writes a text again and again until nobody reads it.
@@ -261,68 +203,4 @@ func TestRequestsDoNotMix(t *testing.T) {
 			t.Errorf("%s was heard %d times, want 30 at least", name, seen[name])
 		}
 	}
-}
-
-// canned answers every request with the same bytes.
-type canned struct{ body []byte }
-
-func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	io.Copy(io.Discard, r.Body)
-	r.Body.Close()
-	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(c.body)), Request: r}, nil
-}
-
-// FuzzAnswer: whatever a server sends, one answer or one trouble comes of it,
-// and the answer can be recorded and sent back.
-func FuzzAnswer(f *testing.F) {
-	files, _ := filepath.Glob("testdata/*.txtar")
-	if len(files) == 0 {
-		f.Fatal("no testdata")
-	}
-	for _, name := range files {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add([]byte(section(archive, "response")), true)
-	}
-	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"id":1,"index":-1e99,"function":{"arguments":[1]}}],"reasoning_details":[1,{"text":null},{"type":{},"text":"a","":1}]}}],"usage":{"prompt_tokens":-5,"completion_tokens":1e300}}`), false)
-	f.Fuzz(func(t *testing.T, reply []byte, stream bool) {
-		m := openai.New(provider.Config{Key: secret, Stream: stream, Client: &http.Client{Transport: canned{reply}}})
-		o := ask(t, m, hello(t))
-		if o.err != nil {
-			trouble(t, o.err)
-			return
-		}
-		doc, err := json.Marshal(o.answer)
-		var back model.Answer
-		if err != nil || json.Unmarshal(doc, &back) != nil {
-			t.Fatalf("the answer cannot be recorded: %v", err)
-		}
-		if u := back.Usage; u.Input < 0 || u.Output < 0 || u.Cached < 0 || u.Cached > u.Input {
-			t.Errorf("used %+v", u)
-		}
-		for i := range back.Calls {
-			back.Calls[i].ID = identityOf(i)
-		}
-		r := hello(t)
-		r.Items = append(r.Items, answered(back))
-		next := openai.New(provider.Config{Client: &http.Client{Transport: checked{t}}})
-		if o := ask(t, next, r); o.err != nil {
-			t.Fatal(o.err)
-		}
-	})
-}
-
-func identityOf(i int) identity.CallID { return identity.CallID(fmt.Sprint("call-", i)) }
-
-// checked refuses a request that is no JSON.
-type checked struct{ t *testing.T }
-
-func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil || !json.Valid(body) {
-		c.t.Errorf("%v: sent %s", err, body)
-	}
-	return canned{[]byte(`{"choices":[{"message":{"content":"ok"}}]}`)}.RoundTrip(r)
 }

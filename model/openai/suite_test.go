@@ -1,0 +1,80 @@
+package openai_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/providertest"
+)
+
+var suite = providertest.Suite{
+	New: openai.New, Model: "test-1", Key: secret,
+	Answer: `{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}`,
+	Call: func(name string) string {
+		return `{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":` + strconv.Quote(name) + `,"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
+	},
+	Piece:     piece,
+	ToolNames: "tools.#.function.name",
+	Reasoning: []string{`{"reasoning_content":"x","role":"system"}`, `{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}`, `[]`, `{`},
+	Fault:     fault,
+}
+
+func TestSuite(t *testing.T) { suite.Run(t) }
+
+func FuzzAnswer(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	if len(files) == 0 {
+		f.Fatal("no testdata")
+	}
+	for _, name := range files {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(section(archive, "response")), true)
+	}
+	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"id":1,"index":-1e99,"function":{"arguments":[1]}}],"reasoning_details":[1,{"text":null},{"type":{},"text":"a","":1}]}}],"usage":{"prompt_tokens":-5,"completion_tokens":1e300}}`), false)
+	suite.Fuzz(f)
+}
+
+// fault says what is wrong with a conversation; "" when nothing is.
+func fault(body string) string {
+	if !gjson.Valid(body) {
+		return "no JSON"
+	}
+	var open []string // calls that wait for their results
+	seen := map[string]bool{}
+	role := ""
+	for i, m := range gjson.Get(body, "messages").Array() {
+		role = m.Get("role").Str
+		if role == "tool" {
+			if len(open) == 0 || m.Get("tool_call_id").Str != open[0] {
+				return fmt.Sprintf("message %d is no result of %q", i, open)
+			}
+			open = open[1:]
+			continue
+		}
+		if len(open) > 0 || !slices.Contains([]string{"user", "assistant", "system"}, role) || role == "system" && i > 0 {
+			return fmt.Sprintf("message %d is of the %q, and %q wait for results", i, role, open)
+		}
+		for _, c := range m.Get("tool_calls").Array() {
+			id := c.Get("id").Str
+			if id == "" || seen[id] || c.Get("function.arguments").Type != gjson.String {
+				return "the call is none: " + c.Raw
+			}
+			seen[id] = true
+			open = append(open, id)
+		}
+	}
+	if role != "user" && role != "tool" || len(open) > 0 {
+		return "the last word is of the " + role
+	}
+	return ""
+}
