@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // live passes on what models are saying to whoever watches a task. It is
@@ -89,7 +90,7 @@ func (a *actor) show(d model.Delta) {
 // shown bounds a piece: who watches and does not read holds many.
 func shown(text string) string {
 	const most = 16 << 10
-	return valid(short(text, most))
+	return chat.Clean(short(text, most))
 }
 
 // Watch gives a task's events after a sequence number, up to its result, as

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 )
 
 // asStored gives JSON as the journal gives it back: a process that starts
@@ -38,9 +37,6 @@ func settled(doc []byte) bool {
 	}
 	return true
 }
-
-// valid gives text as the journal gives it back.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // storable says whether a document is JSON that can be read again also from
 // inside a record: encoding/json gives up past some depth.

@@ -117,7 +117,7 @@ func (a *actor) name(calls []model.Call) {
 		default:
 			c.Args = asStored(c.Args)
 		}
-		c.Name, c.Provider = short(valid(c.Name), maxName), valid(c.Provider)
+		c.Name, c.Provider = short(chat.Clean(c.Name), maxName), chat.Clean(c.Provider)
 		if len(c.Provider) > maxName { // it goes by ours
 			c.Provider = ""
 		}
@@ -153,7 +153,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 		return nil, errcode.New(errcode.LLMCallFailed, "the value of the model's answer is not JSON, or nested too deep")
 	}
 	own := *answer
-	own.Text, own.Value, own.Reasoning = valid(own.Text), asStored(own.Value), asStored(own.Reasoning)
+	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), asStored(own.Value), asStored(own.Reasoning)
 	own.Plan, own.Fault = nil, "" // which the runtime finds out
 	own.Usage = own.Usage.Sane()
 	own.Calls = slices.Clone(answer.Calls)

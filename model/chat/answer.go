@@ -48,9 +48,6 @@ func (d *Draft) room(more int) bool {
 	return !d.over
 }
 
-// Over says whether the draft is refused already: the rest need not be read.
-func (d *Draft) Over() bool { return d.over }
-
 // Call begins a call or goes on with one: key tells the calls of an answer
 // apart. Empty id and name leave what is known.
 func (d *Draft) Call(key, id, name, args string) {
