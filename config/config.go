@@ -11,7 +11,9 @@
 // Config.Fault and Join.
 //
 // A document has no effect here: the package builds no role, no model and no
-// group, it only says what the files ask for. A new kind is one entry in kinds.
+// group, it only says what the files ask for. A new kind is one entry in kinds,
+// a new type of model one in modelTypes. A key is read from a variable and is a
+// Secret, which prints as ***.
 package config
 
 import (

@@ -7,6 +7,11 @@
 // none while it waits. Every call goes through the gate; everything that
 // happened is committed before it is acted upon. The package decides no
 // permission (org, gate) and stores nothing itself (journal.Store).
+//
+// A model is asked through question.go (what it is told), think.go (its
+// answer), compress.go and preview.go (what fits its window), plan.go (agents
+// that plan first), gated.go (agents that answer from tools alone), repeat.go
+// and budget.go (when to stop). What it says meanwhile is live.go.
 package runtime
 
 import (

@@ -70,6 +70,7 @@ func (s *screen) release() error {
 // desk is where a person is asked: what is written there is never kept back.
 type desk struct{ *screen }
 
+// Write implements io.Writer.
 func (d desk) Write(text []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
