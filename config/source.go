@@ -45,19 +45,24 @@ func (s *source) excerpt(at Pos) string {
 // What no error may show is a key that is written out, also where its field
 // has not the right name. A variable is none.
 var (
-	secretField = regexp.MustCompile(`(?i)(?:api[_-]?key|\b(?:key|token|secret|password))["']?\s*:\s*`)
+	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|passw|credential|bearer|authorization)\w*|\bapi\w*|\bauth|\b(?:api)?token)["']?\s*:\s*`)
+	secretURL   = regexp.MustCompile(`(://)[^\s"']*[@?]`)
 	variableOf  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
 )
 
 // secretAt is where a key begins that is written out, or is to follow on the
 // next line; -1 when there is none.
 func secretAt(line string) int {
+	first := -1
+	if at := secretURL.FindStringSubmatchIndex(line); at != nil {
+		first = at[3]
+	}
 	for _, at := range secretField.FindAllStringIndex(line, -1) {
-		if !variableOf.MatchString(line[at[1]:]) {
+		if !variableOf.MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
 			return at[1]
 		}
 	}
-	return -1
+	return first
 }
 
 // masked hides all of a line from where a key begins: nobody knows where it ends.

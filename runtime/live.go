@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -90,7 +91,7 @@ func (a *actor) show(d model.Delta) {
 // shown bounds a piece: who watches and does not read holds many.
 func shown(text string) string {
 	const most = 16 << 10
-	return chat.Clean(short(text, most))
+	return strings.Clone(chat.Clean(short(text, most)))
 }
 
 // Watch gives a task's events after a sequence number, up to its result, as

@@ -57,11 +57,11 @@ func (d *Draft) Call(key, id, name, args string) {
 		return
 	}
 	d.args += more
-	if id != "" {
-		c.id = id
+	if id != "" { // a clone: id may be a part of a large event, which it would keep
+		c.id = strings.Clone(id)
 	}
 	if name != "" {
-		c.name = name
+		c.name = strings.Clone(name)
 	}
 	c.args.WriteString(args)
 }

@@ -214,7 +214,13 @@ func (b *builder) message(m *model.Message) Turn {
 const header = `{"from":`
 
 func headed(from, field string, what []byte) string {
-	return header + string(quoted(from)) + `,"` + field + `":` + string(what) + `}`
+	return header + string(quoted(from)) + `,"` + field + `":` + oneLine(what) + `}`
+}
+
+// oneLine gives a JSON document on a line: between its tokens there may be ends
+// of lines, within its strings there is none.
+func oneLine(doc []byte) string {
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(string(doc))
 }
 
 // unheaded keeps the lines of a text from looking like headers.

@@ -51,7 +51,7 @@ func newAlbum(r model.Request, items []model.Item) *album {
 // names it.
 func (a *album) message(m *model.Message) {
 	list, tries := gjson.GetBytes(m.Payload, "images"), 0
-	if !list.IsArray() {
+	if !list.IsArray() || a.full() {
 		return
 	}
 	list.ForEach(func(_, entry gjson.Result) bool {
@@ -59,9 +59,11 @@ func (a *album) message(m *model.Message) {
 			a.add(m, image)
 		}
 		tries++
-		return tries < maxImages
+		return tries < maxImages && !a.full()
 	})
 }
+
+func (a *album) full() bool { return a.count == maxImages || a.bytes >= maxShown }
 
 func (a *album) image(entry gjson.Result) (image model.Image, err error) {
 	if entry.Type != gjson.String {

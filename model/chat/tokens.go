@@ -11,7 +11,7 @@ func Tokens(item model.Item) int {
 	case item.Result != nil:
 		return around + resultSize(item.Result.Content)
 	}
-	n := Estimate(item.Answer.Text) + Estimate(item.Answer.Value)
+	n := Estimate(item.Answer.Text) + Estimate(item.Answer.Value) + Estimate(item.Answer.Reasoning)
 	for _, c := range item.Answer.Calls {
 		n += around + Estimate(c.Name) + Estimate(c.Args)
 	}

@@ -29,6 +29,8 @@ type candidate struct {
 const (
 	maxPieces = 4096
 	maxSigned = 8 << 20
+
+	maxDetails = 100 // of an error
 )
 
 func (c *client) decoder(r *provider.Reply) provider.Decoder {
@@ -174,10 +176,13 @@ func (c *candidate) complaint(doc gjson.Result) error {
 		status = http.StatusInternalServerError
 	}
 	var after time.Duration
-	for _, delay := range doc.Get("error.details.#.retryDelay").Array() {
-		if d, err := time.ParseDuration(delay.Str); err == nil && d > 0 {
+	details := 0
+	doc.Get("error.details").ForEach(func(_, detail gjson.Result) bool {
+		if d, err := time.ParseDuration(detail.Get("retryDelay").Str); err == nil && d > 0 {
 			after = d
 		}
-	}
+		details++
+		return details < maxDetails
+	})
 	return c.Complaint(status, after, doc)
 }

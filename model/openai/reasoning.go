@@ -36,7 +36,9 @@ type reasoning struct {
 func (r *reasoning) take(key string, value gjson.Result, piece bool) {
 	switch {
 	case key == fieldDetails && value.IsArray():
-		r.size += len(value.Raw)
+		if r.size += len(value.Raw); r.size > maxThought {
+			return
+		}
 		value.ForEach(func(_, d gjson.Result) bool {
 			r.detail(d, piece)
 			if len(r.details) > maxDetails {

@@ -146,6 +146,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 		{"thoughts", true, forever(`data: {"choices":[{"delta":{"reasoning_content":"` + long + `"}}]}` + "\n\n")},
 		{"details of thoughts", true, forever(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"` + long + `"}]}}]}` + "\n\n")},
 		{"a line", true, forever("data: " + long)},
+		{"nothing", true, forever(strings.Repeat(" ", 1<<10))},
 		{"a document", false, forever(`{"a":"` + long)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/transport"
 )
@@ -30,8 +32,9 @@ func (r *Reply) read(body io.Reader, d Decoder) error {
 // isDocument says whether a body that should be a stream is one document: so
 // answer servers that know no streams, and those that fail before they begin.
 func isDocument(body io.Reader) (bool, io.Reader, error) {
+	const most = 64 << 10 // of space before anything else
 	r := bufio.NewReaderSize(body, 16)
-	for {
+	for range most {
 		first, err := r.Peek(1)
 		switch {
 		case err == io.EOF:
@@ -43,6 +46,7 @@ func isDocument(body io.Reader) (bool, io.Reader, error) {
 		}
 		r.Discard(1)
 	}
+	return false, r, model.Lasting(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of nothing", most)
 }
 
 func (r *Reply) document(body io.Reader, d Decoder) error {

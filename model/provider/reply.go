@@ -42,6 +42,7 @@ type Reply struct {
 func (r *Reply) Show(d model.Delta) {
 	d.Tool = r.Tools.Real(d.Tool)
 	if d != (model.Delta{}) && r.model.config.Stream && !r.deaf {
+		d.Text, d.Tool, d.Args = strings.Clone(d.Text), strings.Clone(d.Tool), strings.Clone(d.Args) // of the event, which they would keep
 		r.deaf = !r.yield(d, nil)
 	}
 }

@@ -91,9 +91,7 @@ func (h *Hider) JSON(doc []byte) []byte {
 	if h == nil {
 		return doc
 	}
-	if bytes.Contains(doc, []byte(`\u`)) && h.In(plain(doc)) { // any letter may be escaped
-		doc = plain(doc)
-	}
+	doc = h.escaped(doc)
 	if !h.In(doc) {
 		return doc
 	}
@@ -103,15 +101,50 @@ func (h *Hider) JSON(doc []byte) []byte {
 	return []byte(`"` + Hidden + `"`)
 }
 
-// plain gives a document with nothing escaped that need not be; nil when it is
-// none.
-func plain(doc []byte) []byte {
-	var value any
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	if d.Decode(&value) != nil {
-		return nil
+// escaped hides secrets in the strings of a document whose letters are written
+// as \u escapes, in one walk: of a repeated field both values are looked at.
+func (h *Hider) escaped(doc []byte) []byte {
+	if !bytes.Contains(doc, []byte(`\u`)) {
+		return doc
 	}
-	doc, _ = json.Marshal(value) // it was JSON
-	return doc
+	var out []byte
+	kept := 0 // up to where doc is in out
+	for i := 0; i < len(doc); i++ {
+		if doc[i] != '"' {
+			continue
+		}
+		end := closing(doc, i)
+		if text, found := h.unescaped(doc[i:end]); found {
+			out = append(append(out, doc[kept:i]...), text...)
+			kept = end
+		}
+		i = end - 1
+	}
+	if kept == 0 {
+		return doc
+	}
+	return append(out, doc[kept:]...)
+}
+
+// closing gives the place behind the string that begins at i.
+func closing(doc []byte, i int) int {
+	for i++; i < len(doc); i++ {
+		switch doc[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(doc)
+}
+
+// unescaped gives a string without the secrets in it, if its text has any.
+func (h *Hider) unescaped(quoted []byte) (hidden []byte, found bool) {
+	var text string
+	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !h.In([]byte(text)) {
+		return nil, false
+	}
+	hidden, _ = json.Marshal(h.Hide(text)) // a string always marshals
+	return hidden, true
 }

@@ -51,6 +51,8 @@ func TestJSON(t *testing.T) {
 	}{
 		{"no secret: nothing changes", "sk-0123456789", `{"b": 1.50, "a": "\u00fc"}`, `{"b": 1.50, "a": "\u00fc"}`},
 		{"a key within a text", "sk-0123456789", `{"a": "is sk-0123456789"}`, `{"a": "is ***"}`},
+		{"a key in a field that comes twice", "sk-0123456789", `{"a":"\u0073k-0123456789","a":"x"}`, `{"a":"***","a":"x"}`},
+		{"a key that is a field", "sk-0123456789", `{"\u0073k-0123456789":"\u00fc"}`, `{"***":"\u00fc"}`},
 		{"a key with its letters escaped", "sk-0123456789", `{"a":"is sk\u002d0123456789","n":1.50}`, `{"a":"is ***","n":1.50}`},
 		{"a key that is a number", "123456789", `{"a":123456789}`, `"***"`},
 		{"a key across texts", `:"a","b":`, `{"a":"a","b":"c"}`, `"***"`},

@@ -112,7 +112,7 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 		return context.Cause(ctx)
 	}
 	defer m.places.Release(1)
-	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Try, model.Passing(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.Try))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Try, model.Lasting(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.Try))
 	defer cancel()
 	for delta, err := range m.inner.Generate(ctx, r) {
 		if err != nil {
@@ -142,7 +142,10 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 func (m *Model) counted(r model.Request, a *model.Answer) model.Usage {
 	u := a.Usage.Sane()
 	if u.Input == 0 {
-		u = model.Usage{Input: chat.Length(r), Output: chat.Tokens(model.Item{Answer: a}), Estimated: true}
+		u = model.Usage{Input: chat.Length(r), Output: u.Output, Estimated: true}
+	}
+	if u.Output == 0 {
+		u.Output, u.Estimated = chat.Tokens(model.Item{Answer: a}), true
 	}
 	u.Cost = m.config.Prices.Cost(u)
 	return u
