@@ -64,6 +64,7 @@ func FuzzRole(f *testing.F) {
 	f.Add(strings.Replace(seededRole, `"docs"]`, `"*"]`, 1), uint16(0), byte(0))
 	f.Add(seededRole[:len(seededRole)-1]+`,"toolGroups":null}`, uint16(3), byte('x'))
 	f.Add(seededRole[:len(seededRole)-1]+`,"TOOLGROUPS":["command"]}`, uint16(90), byte('"'))
+	f.Add(strings.Replace(seededRole, "artifact", "art\xf5fact", 1), uint16(0), byte(0))
 	f.Add(`null`, uint16(0), byte(0))
 	f.Fuzz(func(t *testing.T, record string, at uint16, turn byte) {
 		damaged := []byte(record)
@@ -91,7 +92,10 @@ func named(record []byte, key string) (groups []string) {
 	gjson.ParseBytes(record).ForEach(func(name, value gjson.Result) bool {
 		if strings.EqualFold(name.Str, key) {
 			for _, id := range value.Array() {
-				groups = append(groups, id.Str)
+				var text string // as encoding/json reads what is no UTF-8
+				if json.Unmarshal([]byte(id.Raw), &text) == nil {
+					groups = append(groups, text)
+				}
 			}
 		}
 		return true
