@@ -27,6 +27,8 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 			select {
 			case <-time.After(p.wait):
 			case <-r.Context().Done():
+				in.CloseWithError(r.Context().Err())
+				return
 			}
 			io.WriteString(in, p.text)
 		}
