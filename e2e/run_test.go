@@ -13,35 +13,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/rolecall/rolecall/internal/built"
 )
 
-// built is where TestMain lets the binary be built.
-var built string
-
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "e2e")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		built = dir
-		return m.Run()
-	}())
-}
-
-// rolecall gives the path of the binary, built once.
-var rolecall = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built, "rolecall")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/rolecall").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
+func TestMain(m *testing.M) { os.Exit(built.Main(m)) }
 
 // house is a directory with an organization, the input it works on, and the
 // data of its runs.
@@ -84,7 +61,7 @@ type outcome struct {
 // run gives the organization a task, from no more environment than env.
 func (h house) run(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
-	binary, err := rolecall()
+	binary, err := built.Rolecall()
 	if err != nil {
 		t.Fatal(err)
 	}

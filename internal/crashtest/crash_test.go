@@ -19,13 +19,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/built"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -51,31 +49,7 @@ func TestWhatIsKilledAtARandomMomentLosesAndRepeatsNothing(t *testing.T) {
 		c.killed, c.kills, c.tasks, c.unknown, c.acted, c.drafts, c.slowest)
 }
 
-// built is where TestMain lets the program be built.
-var built string
-
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "crashtest")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		built = dir
-		return m.Run()
-	}())
-}
-
-// rolecall gives the path of the program, built once.
-var rolecall = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built, "rolecall")
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/rolecall").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
+func TestMain(m *testing.M) { os.Exit(built.Main(m)) }
 
 // campaign is a whole test.
 type campaign struct {

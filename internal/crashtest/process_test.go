@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/built"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/persist"
 )
@@ -54,7 +55,7 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	program, err := rolecall()
+	program, err := built.Rolecall()
 	if err != nil {
 		t.Fatal(err)
 	}
