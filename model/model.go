@@ -26,6 +26,16 @@ type Model interface {
 	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 }
 
+// Around is a Model inside another that changes what it is asked or says. It
+// is a Language with the window of what is inside; 0 when that is none.
+type Around struct{ Model }
+
+// Window implements Language.
+func (a Around) Window() int {
+	tokens, _ := Window(a.Model)
+	return tokens
+}
+
 // Delta is a piece of an answer. All but Answer is to be shown, never stored.
 type Delta struct {
 	Text   string  // text as it comes

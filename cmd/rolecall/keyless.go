@@ -45,14 +45,8 @@ func thinkers(cfg *config.Config, name string) (who []string) {
 
 // lacking is a model that says, when it fails, which others could not be asked.
 type lacking struct {
-	model.Model
+	model.Around
 	note string
-}
-
-// Window implements model.Language.
-func (l lacking) Window() int {
-	tokens, _ := model.Window(l.Model)
-	return tokens
 }
 
 // Generate implements model.Model.

@@ -160,7 +160,7 @@ func (h *house) chained(d config.Model, single map[string]model.Model) model.Mod
 		found = steady.NewChain(h.log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
-		found = lacking{found, "not used for want of a key: " + strings.Join(missing, ", ")}
+		found = lacking{model.Around{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
 	}
 	return found
 }

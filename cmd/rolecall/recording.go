@@ -34,18 +34,12 @@ func (r *recordings) taped(kind string, m model.Model) model.Model {
 	if kind == "script" || kind == "replay" || r.dir == "" {
 		return m
 	}
-	return tape{m, r}
+	return tape{model.Around{Model: m}, r}
 }
 
 type tape struct {
-	model.Model
+	model.Around
 	kept *recordings
-}
-
-// Window implements model.Language.
-func (t tape) Window() int {
-	tokens, _ := model.Window(t.Model)
-	return tokens
 }
 
 // Generate implements model.Model.

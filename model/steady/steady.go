@@ -38,7 +38,7 @@ type Config struct {
 // Model is a model.Model around another. An agent that waits for its pause
 // holds no place. Safe for concurrent use.
 type Model struct {
-	inner  model.Model
+	model.Around
 	config Config
 	secret *secret.Hider
 	places *semaphore.Weighted // first come, first served
@@ -54,7 +54,7 @@ func New(inner model.Model, config Config) *Model {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{inner, config, secret.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
+	return &Model{model.Around{Model: inner}, config, secret.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
 }
 
 func def[T comparable](to *T, value T) {
@@ -62,12 +62,6 @@ func def[T comparable](to *T, value T) {
 	if *to == zero {
 		*to = value
 	}
-}
-
-// Window implements model.Language; 0 when the model inside is none.
-func (m *Model) Window() int {
-	tokens, _ := model.Window(m.inner)
-	return tokens
 }
 
 // Generate implements model.Model. A try that failed is followed by a Delta
@@ -114,7 +108,7 @@ func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
 	defer m.places.Release(1)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Try, model.Lasting(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.Try))
 	defer cancel()
-	for delta, err := range m.inner.Generate(ctx, r) {
+	for delta, err := range m.Around.Generate(ctx, r) {
 		if err != nil {
 			return err
 		}
