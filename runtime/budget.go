@@ -73,14 +73,14 @@ func (r reservation) release() {
 }
 
 // spend puts what an answer used in the place of what was reserved for it.
-func (r reservation) spend(u *model.Usage) {
+func (r reservation) spend(u model.Usage) {
 	if r.run == nil {
 		return
 	}
 	r.release()
 	r.rt.mu.Lock()
 	defer r.rt.mu.Unlock()
-	r.run.spent.add(*u)
+	r.run.spent.add(u)
 }
 
 func (s *spending) add(u model.Usage) { // sums of what is sane do not overflow

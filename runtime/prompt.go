@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,8 +22,7 @@ func (rt *Runtime) prompt(a org.Agent, tools []string) string {
 	section(&p, "Your role", rt.roleName(a)+"\n"+rt.rolePrompt(a))
 	section(&p, "You", "id "+string(a.ID)+", parent "+orNone(string(a.Parent))+", task "+string(a.Task))
 	if a.Brief.Objective != "" {
-		brief, _ := json.MarshalIndent(a.Brief, "", "  ") // a brief always marshals
-		section(&p, "Your task brief", string(brief))
+		p.WriteString(briefText(a.Brief))
 	}
 	if slices.Contains(tools, "send_message") {
 		section(&p, "Whom you may write to", "your parent, agents you spawned and theirs, root, user"+collaborators(a))

@@ -100,7 +100,7 @@ func (a *actor) consult(ctx context.Context, t thinker, r model.Request, show fu
 	if answer.Usage.Input == 0 {
 		answer.Usage = model.Usage{Input: need, Output: chat.Tokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
 	}
-	reserved.spend(&answer.Usage)
+	reserved.spend(answer.Usage)
 	return answer, nil
 }
 

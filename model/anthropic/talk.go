@@ -23,7 +23,7 @@ type talk struct {
 }
 
 func encode(model string, turns []chat.Turn) *talk {
-	t := &talk{model: model, doc: make([]byte, 0, room(turns))}
+	t := &talk{model: model, doc: make([]byte, 0, chat.Room(turns))}
 	for _, turn := range turns {
 		switch turn.Speaker {
 		case chat.User:
@@ -38,27 +38,6 @@ func encode(model string, turns []chat.Turn) *talk {
 	}
 	t.close()
 	return t
-}
-
-// room guesses the bytes of a conversation, so that it is written in one go.
-func room(turns []chat.Turn) (n int) {
-	for _, turn := range turns {
-		n += 128 + len(turn.Text)*9/8 + len(turn.Reasoning) + size(turn.Images)
-		for _, c := range turn.Calls {
-			n += 128 + len(c.Args)
-		}
-		for _, r := range turn.Results {
-			n += 192 + len(r.Text)*9/8 + size(r.Images)
-		}
-	}
-	return n
-}
-
-func size(images []model.Image) (n int) {
-	for _, i := range images {
-		n += 128 + base64.StdEncoding.EncodedLen(len(i.Data))
-	}
-	return n
 }
 
 func (t *talk) user(turn chat.Turn) {

@@ -21,7 +21,7 @@ type talk struct {
 
 // encode gives the contents of a conversation.
 func encode(model string, turns []chat.Turn) []byte {
-	t := &talk{model: model, doc: make([]byte, 0, room(turns))}
+	t := &talk{model: model, doc: make([]byte, 0, chat.Room(turns))}
 	for _, turn := range turns {
 		switch turn.Speaker {
 		case chat.User:
@@ -34,27 +34,6 @@ func encode(model string, turns []chat.Turn) []byte {
 		}
 	}
 	return append(t.doc, `]}`...)
-}
-
-// room guesses the bytes of a conversation, so that it is written in one go.
-func room(turns []chat.Turn) (n int) {
-	for _, turn := range turns {
-		n += 128 + len(turn.Text)*9/8 + len(turn.Reasoning) + size(turn.Images)
-		for _, c := range turn.Calls {
-			n += 128 + len(c.Args)
-		}
-		for _, r := range turn.Results {
-			n += 192 + len(r.Text) + size(r.Images)
-		}
-	}
-	return n
-}
-
-func size(images []model.Image) (n int) {
-	for _, i := range images {
-		n += 128 + base64.StdEncoding.EncodedLen(len(i.Data))
-	}
-	return n
 }
 
 // assistant writes a turn as it was said: with its signatures, when they are

@@ -16,7 +16,7 @@ import (
 func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
 	turns := chat.Turns(r)
 	buffer := buffers.Get().(*[]byte)
-	b := slices.Grow((*buffer)[:0], size(r.System, turns))
+	b := slices.Grow((*buffer)[:0], 512+len(r.System)*9/8+chat.Room(turns))
 	b = c.options(b)
 	b = append(b, `,"messages":[`...)
 	b = messages(b, r.System, turns)
@@ -60,29 +60,6 @@ func (c *client) options(b []byte) []byte {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *t, 'g', -1, 64)
 	}
 	return b
-}
-
-// size estimates the length of a document, so that it is seldom moved.
-func size(system string, turns []chat.Turn) int {
-	n := 512 + len(system)
-	for i := range turns {
-		t := &turns[i]
-		n += 96 + len(t.Text) + len(t.Reasoning) + pixels(t.Images)
-		for _, c := range t.Calls {
-			n += 128 + len(c.Args) + len(c.Bad)
-		}
-		for _, result := range t.Results {
-			n += 128 + len(result.Text) + pixels(result.Images)
-		}
-	}
-	return n + n/8 // escapes
-}
-
-func pixels(images []model.Image) (n int) {
-	for _, i := range images {
-		n += 96 + base64.StdEncoding.EncodedLen(len(i.Data))
-	}
-	return n
 }
 
 // messages writes a conversation.
