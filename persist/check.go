@@ -40,20 +40,22 @@ func (s *Store) check() error {
 }
 
 func checkFrames(tx *bolt.Tx) []error {
+	l, err := readLedger(tx)
+	if err != nil {
+		return []error{err}
+	}
 	var faults []error
-	if _, err := indexed(tx); err != nil {
-		faults = append(faults, err)
-	}
-	kinds := map[string]byte{
-		string(bucketLog): kindEvent, string(bucketIndex): kindIndex, string(bucketInbox): kindMessage,
-		string(bucketDelayed): kindMessage, string(bucketRunnable): kindAgent, string(bucketRecords): kindRecord,
-	}
-	for name, kind := range kinds {
-		for key, value := range under(tx.Bucket([]byte(name)), nil) {
-			if _, err := unframe([]byte(name), key, kind, value); err != nil {
+	f := findings{schema: schema, ledger: l}
+	for i, bucket := range layout {
+		for key, value := range under(tx.Bucket(bucket.name), nil) {
+			f.holds[i].add(key)
+			if _, err := unframe(bucket.name, key, bucket.kind, value); err != nil {
 				faults = append(faults, err)
 			}
 		}
+	}
+	if err := f.check(); err != nil {
+		faults = append(faults, err)
 	}
 	return faults
 }
@@ -63,7 +65,7 @@ func checkFrames(tx *bolt.Tx) []error {
 func (s *Store) checkIndex(tx *bolt.Tx) []error {
 	var known []uint64
 	s.mu.RLock()
-	last := s.seq
+	last := s.ledger.seq
 	for _, seqs := range s.tail {
 		known = append(known, seqs...)
 	}

@@ -190,24 +190,28 @@ func (s *Store) announce() {
 
 // writeAll writes batches; memory follows only when they are on disk.
 func (s *Store) writeAll(list []*commit) error {
-	w := &writer{seq: s.seq}
+	w := &writer{ledger: s.ledger}
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		w.open(tx)
 		for _, c := range list {
 			if err := w.batch(c); err != nil {
 				return err
 			}
-			c.seq = w.seq
+			c.seq = w.ledger.seq
 		}
-		return w.index(s)
+		if err := w.checkpoint(s); err != nil {
+			return err
+		}
+		return writeLedger(tx, &w.ledger)
 	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seq = w.seq
-	if w.indexed {
+	indexed := w.ledger.indexed != s.ledger.indexed
+	s.ledger = w.ledger
+	if indexed {
 		clear(s.tail)
 		s.tails = 0
 		return nil

@@ -207,7 +207,7 @@ func TestAFrameInAnotherPlaceIsDamaged(t *testing.T) {
 	dir := write(t, specimen(t, 510))
 	edit(t, dir, func(tx *bolt.Tx) error {
 		records := tx.Bucket([]byte("records"))
-		return records.Put([]byte("k\x00y"), bytes.Clone(records.Get([]byte("k\x00x"))))
+		return errors.Join(records.Put([]byte("k\x00y"), bytes.Clone(records.Get([]byte("k\x00x")))), persist.Recount(tx))
 	})
 	s, err := persist.Open(dir)
 	if err != nil {
@@ -228,30 +228,49 @@ func TestAFrameInAnotherPlaceIsDamaged(t *testing.T) {
 	}
 }
 
-// What Check looks for beyond single frames.
-func TestCheckFinds(t *testing.T) {
+// What is gone, or came, without being written is found before anything is
+// read; where the ledger was made to fit, by Check.
+func TestWhatIsGone(t *testing.T) {
 	number := func(n byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, n} }
 	tests := []struct {
-		name, want string
-		change     func(tx *bolt.Tx) error
+		name, open, check string
+		change            func(tx *bolt.Tx) error
 	}{
-		{"an event that is gone", "the index knows 516 events, the log has 515", func(tx *bolt.Tx) error { return tx.Bucket([]byte("log")).Delete(number(3)) }},
-		{"an index that is gone", "the index knows", func(tx *bolt.Tx) error {
-			return tx.Bucket([]byte("index")).Delete(append([]byte("\x01b"), 0, 0, 0, 0, 0, 0, 1, 255))
-		}},
-		{"mail of somebody who is not runnable", `agent "b" has mail and is not runnable`, func(tx *bolt.Tx) error { return tx.Bucket([]byte("runnable")).Delete([]byte("\x01b")) }},
+		{"an event", "bucket log holds 515 entries that are not the 516", "the index knows 516 events, the log has 515",
+			func(tx *bolt.Tx) error { return tx.Bucket([]byte("log")).Delete(number(3)) }},
+		{"a part of the index", "bucket index holds", "the index knows",
+			func(tx *bolt.Tx) error {
+				return tx.Bucket([]byte("index")).Delete(append([]byte("\x01b"), 0, 0, 0, 0, 0, 0, 1, 255))
+			}},
+		{"a mark of somebody who has mail", "bucket runnable holds", `agent "b" has mail and is not runnable`,
+			func(tx *bolt.Tx) error { return tx.Bucket([]byte("runnable")).Delete([]byte("\x01b")) }},
+		{"a record that changed its key", "bucket records holds 1 entries that are not the 1", "checksum differs",
+			func(tx *bolt.Tx) error {
+				b := tx.Bucket([]byte("records"))
+				return errors.Join(b.Put([]byte("k\x00y"), bytes.Clone(b.Get([]byte("k\x00x")))), b.Delete([]byte("k\x00x")))
+			}},
+		{"the ledger", "the ledger is gone", "",
+			func(tx *bolt.Tx) error { return tx.Bucket([]byte("persist")).Delete([]byte("ledger")) }},
+		{"a bucket", "the bucket inbox is gone", "", func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("inbox")) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, specimen(t, 510))
 			edit(t, dir, tt.change)
+			if _, err := persist.Open(dir); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), tt.open) || !strings.Contains(err.Error(), "rolecall restore") {
+				t.Errorf("open: got %v, want %q and what to do", err, tt.open)
+			}
+			if tt.check == "" {
+				return
+			}
+			edit(t, dir, persist.Recount)
 			s, err := persist.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
+			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.check) {
+				t.Errorf("check: got %v, want %q", err, tt.check)
 			}
 		})
 	}

@@ -9,7 +9,9 @@
 // Layout of rolecall.db. Numbers in keys are 8 bytes, big endian; an agent in
 // a key is its length in one byte, then its id.
 //
-//	persist   "schema" → 1 · "indexed" → the last event the index covers
+//	persist   "schema" → 2 · "ledger" → the last number given, the last event
+//	          the index covers, and of every other bucket how many keys it
+//	          has and the sum of their hashes
 //	log       seq → event           every event of every stream, append-only
 //	index     agent seq → seqs      the numbers of a stream's events from seq on,
 //	                                written every few commits; the rest is
@@ -20,10 +22,14 @@
 //	records   kind 0 key → record   roles, agents, tasks, artifacts, blobs …
 //
 // Every value but the schema's is a frame: version (1), kind (1: 'e' event,
-// 'i' index, 'm' message, 'r' record, 'a' runnable agent, 'n' number), CRC-32C
+// 'i' index, 'm' message, 'r' record, 'a' runnable agent, 'n' ledger), CRC-32C
 // (4) over bucket, key, version, kind and payload, then the payload, JSON
 // unless the record says otherwise. A frame that does not fit is ErrDamaged
 // and never used.
+//
+// Open first goes through all of the file's pages (inspect.go) and holds what
+// the buckets have against the ledger (ledger.go): nothing is lost in silence.
+// Schema 1 had no ledger; such a file gets one.
 package persist
 
 import (
@@ -51,7 +57,10 @@ import (
 const FileName = "rolecall.db"
 
 // schema is the layout's number; newer files are refused.
-const schema = 1
+const (
+	schema       = 2
+	schemaLedger = 2 // the first with a ledger
+)
 
 // lockWait is how long Open waits for another process to close the file.
 const lockWait = 200 * time.Millisecond
@@ -66,10 +75,29 @@ var (
 	bucketRunnable = []byte("runnable")
 	bucketRecords  = []byte("records")
 
-	keyIndexed = []byte("indexed") // in bucketPersist
-
-	buckets = [][]byte{bucketPersist, bucketLog, bucketIndex, bucketInbox, bucketDelayed, bucketRunnable, bucketRecords}
+	keyLedger  = []byte("ledger")  // in bucketPersist
+	keyIndexed = []byte("indexed") // in that of schema 1
 )
+
+// The places of buckets in layout.
+const (
+	inLog = iota
+	inIndex
+	inInbox
+	inDelayed
+	inRunnable
+	inRecords
+)
+
+// layout lists the buckets beside persist, with the kind of their frames. The
+// ledger keeps their tallies in this order.
+var layout = [...]struct {
+	name []byte
+	kind byte
+}{
+	inLog: {bucketLog, kindEvent}, inIndex: {bucketIndex, kindIndex}, inInbox: {bucketInbox, kindMessage},
+	inDelayed: {bucketDelayed, kindMessage}, inRunnable: {bucketRunnable, kindAgent}, inRecords: {bucketRecords, kindRecord},
+}
 
 // Store is an open data directory. All methods are safe for concurrent use.
 type Store struct {
@@ -80,12 +108,12 @@ type Store struct {
 	gate   sync.RWMutex // held for reading while queueing; guards closed
 	closed bool
 
-	mu    sync.RWMutex // guards what follows
-	seq   uint64       // the last number given
-	tail  map[identity.AgentID][]uint64
-	tails int           // numbers in tail
-	news  chan struct{} // closed at the next commit
-	fault error         // why the store stopped
+	mu     sync.RWMutex // guards what follows
+	ledger ledger       // as it was committed
+	tail   map[identity.AgentID][]uint64
+	tails  int           // numbers in tail
+	news   chan struct{} // closed at the next commit
+	fault  error         // why the store stopped
 }
 
 // Open opens or makes the data directory dir (mode 0700) and its file.
@@ -97,8 +125,14 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	path := filepath.Join(dir, FileName)
-	if err := whole(path); err != nil {
-		return nil, err
+	found, err := inspectFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = create(path); err == nil {
+			found, err = inspectFile(path)
+		}
+	}
+	if err != nil {
+		return nil, openError(path, err)
 	}
 	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
 	if err != nil {
@@ -114,7 +148,7 @@ func Open(dir string) (*Store, error) {
 		tail:  map[identity.AgentID][]uint64{},
 		news:  make(chan struct{}),
 	}
-	if err := guarded(s.prepare); err != nil {
+	if err := guarded(func() error { return s.prepare(found) }); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	go s.commitLoop()
@@ -143,88 +177,67 @@ func guarded(look func() error) (err error) {
 	return look()
 }
 
-// whole refuses a file that was cut short: bolt would read behind its end,
-// which kills the process.
-func whole(path string) error {
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		return nil // bolt makes it, or says what is wrong
-	}
-	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
+// inspectFile inspects a file under bbolt's lock: nobody writes it meanwhile.
+func inspectFile(path string) (*findings, error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return openError(path, err)
+		return nil, err
 	}
-	defer db.Close()
-	return db.View(func(tx *bolt.Tx) error {
-		info, err := os.Stat(path)
-		if err == nil && info.Size() < tx.Size() {
-			err = fmt.Errorf("open %s: it has %d bytes of %d: %w", path, info.Size(), tx.Size(), journal.ErrDamaged)
-		}
-		return err
-	})
+	defer file.Close()
+	lock, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
+	if err != nil && !unreadable(err) {
+		return nil, err
+	}
+	if lock != nil {
+		defer lock.Close()
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return inspect(file, info.Size())
+}
+
+// unreadable says whether bbolt gave up over what is in a file.
+func unreadable(err error) bool {
+	return errors.Is(err, journal.ErrDamaged) || errors.Is(err, bolterrors.ErrInvalid) ||
+		errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch)
 }
 
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return errcode.New(errcode.Conflict, "open %s: another process has it open; use its socket, or end it first", path)
+	case errors.Is(err, journal.ErrDamaged):
+		return fmt.Errorf("open %s: %w; it was left as it is: move it away and put a backup in its place (rolecall restore)", path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return errcode.Wrap(errcode.PermissionDenied, err, "open %s: no permission to read and write it", path)
 	}
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// prepare makes the buckets, checks the schema and gathers what memory holds.
-func (s *Store) prepare() error {
-	if err := s.db.Update(makeBuckets); err != nil {
+// prepare brings an older file to this schema and gathers what memory holds.
+// The transaction also puts on disk what a process wrote last whose fsync
+// failed, before anybody is shown it.
+func (s *Store) prepare(found *findings) error {
+	err := s.db.Update(func(tx *bolt.Tx) error { return migrate(tx, found) })
+	if err != nil {
 		return err
 	}
 	return s.db.View(func(tx *bolt.Tx) error {
-		s.seq = lastSeq(tx)
+		l, err := readLedger(tx)
+		if err != nil {
+			return err
+		}
+		s.ledger = *l
 		return s.gather(tx)
 	})
 }
 
-func makeBuckets(tx *bolt.Tx) error {
-	for _, name := range buckets {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return fmt.Errorf("make bucket %s: %w", name, err)
-		}
-	}
-	b := tx.Bucket(bucketPersist)
-	switch got := getNumber(b, "schema"); {
-	case got == 0:
-		return putNumber(b, "schema", schema)
-	case got != schema:
-		return errcode.New(errcode.Conflict, "the data directory has schema %d, this rolecall knows %d; use the version that wrote it", got, schema)
-	}
-	return nil
-}
-
-// lastSeq finds the last number given to an event or a waiting message. A key
-// that does not fit its frame may hold any number: it gives none.
-func lastSeq(tx *bolt.Tx) uint64 {
-	var last uint64
-	if key, _ := tx.Bucket(bucketLog).Cursor().Last(); len(key) == 8 {
-		last = number(key)
-	}
-	for _, name := range [][]byte{bucketInbox, bucketDelayed} {
-		for key, value := range under(tx.Bucket(name), nil) {
-			if _, err := unframe(name, key, kindMessage, value); err == nil {
-				last = max(last, number(key[len(key)-8:]))
-			}
-		}
-	}
-	return last
-}
-
 // gather completes the index from the events behind its last checkpoint.
 func (s *Store) gather(tx *bolt.Tx) error {
-	last, err := indexed(tx)
-	if err != nil {
-		return err
-	}
 	c := tx.Bucket(bucketLog).Cursor()
-	for key, value := c.Seek(numberKey(last + 1)); key != nil; key, value = c.Next() {
+	for key, value := c.Seek(numberKey(s.ledger.indexed + 1)); key != nil; key, value = c.Next() {
 		payload, err := unframe(bucketLog, key, kindEvent, value)
 		if err != nil {
 			return err
@@ -232,19 +245,6 @@ func (s *Store) gather(tx *bolt.Tx) error {
 		s.remember(identity.AgentID(gjson.GetBytes(payload, "stream").Str), number(key))
 	}
 	return nil
-}
-
-// indexed gives the number of the last event the index covers.
-func indexed(tx *bolt.Tx) (uint64, error) {
-	f := tx.Bucket(bucketPersist).Get(keyIndexed)
-	if f == nil {
-		return 0, nil
-	}
-	payload, err := unframe(bucketPersist, keyIndexed, kindNumber, f)
-	if err != nil {
-		return 0, err
-	}
-	return number(payload), nil
 }
 
 func (s *Store) remember(stream identity.AgentID, seq uint64) {
@@ -276,7 +276,7 @@ func (s *Store) Close() error {
 func (s *Store) Seq() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.seq
+	return s.ledger.seq
 }
 
 var _ journal.Store = (*Store)(nil)

@@ -107,10 +107,10 @@ func TestOpen(t *testing.T) {
 	t.Run("refuses what a newer version wrote, and leaves it alone", func(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
-		setNumber(t, dir, "schema", 2)
+		setNumber(t, dir, "schema", 3)
 		for range 2 {
 			_, err := persist.Open(dir)
-			if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 2") {
+			if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 3") {
 				t.Errorf("got %v, want a conflict that names the schema", err)
 			}
 		}

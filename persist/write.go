@@ -16,21 +16,46 @@ type place struct {
 	seq    uint64
 }
 
-// writer puts batches into one transaction.
+// writer puts batches into one transaction. What it does to ledger counts when
+// the transaction is on disk.
 type writer struct {
-	tx      *bolt.Tx
-	seq     uint64
-	places  []place // of the events written
-	indexed bool
+	tx     *bolt.Tx
+	ledger ledger
+	places []place // of the events written
 
-	log, inbox, delayed, runnable, records *bolt.Bucket
+	log, index, inbox, delayed, runnable, records shelf
 }
 
 func (w *writer) open(tx *bolt.Tx) {
 	w.tx = tx
-	w.log, w.inbox, w.delayed = tx.Bucket(bucketLog), tx.Bucket(bucketInbox), tx.Bucket(bucketDelayed)
-	w.runnable, w.records = tx.Bucket(bucketRunnable), tx.Bucket(bucketRecords)
+	for i, s := range []*shelf{inLog: &w.log, inIndex: &w.index, inInbox: &w.inbox, inDelayed: &w.delayed, inRunnable: &w.runnable, inRecords: &w.records} {
+		*s = shelf{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, tally: &w.ledger.holds[i]}
+	}
 	w.log.FillPercent = 0.95 // keys only grow
+}
+
+// shelf is a bucket that is written, with its tally.
+type shelf struct {
+	*bolt.Bucket
+	name  []byte
+	kind  byte
+	tally *tally
+}
+
+// put writes a framed payload.
+func (s *shelf) put(key, payload []byte) error {
+	if s.Get(key) == nil {
+		s.tally.add(key)
+	}
+	return s.Put(key, frame(s.name, key, s.kind, payload))
+}
+
+func (s *shelf) remove(key []byte) error {
+	if s.Get(key) == nil {
+		return nil
+	}
+	s.tally.remove(key)
+	return s.Delete(key)
 }
 
 func (w *writer) batch(c *commit) error {
@@ -47,15 +72,15 @@ func (w *writer) batch(c *commit) error {
 }
 
 func (w *writer) next() uint64 {
-	w.seq++
-	return w.seq
+	w.ledger.seq++
+	return w.ledger.seq
 }
 
 func (w *writer) events(c *commit) error {
 	for i, payload := range c.events {
 		e := &c.batch.Events[i]
 		e.Seq = w.next()
-		if err := put(w.log, bucketLog, numberKey(e.Seq), kindEvent, payload); err != nil {
+		if err := w.log.put(numberKey(e.Seq), payload); err != nil {
 			return err
 		}
 		w.places = append(w.places, place{e.Stream, e.Seq})
@@ -76,23 +101,28 @@ func (w *writer) post(messages []journal.Message, payloads [][]byte) error {
 
 func (w *writer) deliver(m *journal.Message, payload []byte) error {
 	if !m.Due.IsZero() {
-		return put(w.delayed, bucketDelayed, dueKey(m), kindMessage, payload)
+		return w.delayed.put(dueKey(m), payload)
 	}
 	to := identity.AgentID(m.To)
-	if err := put(w.inbox, bucketInbox, agentSeqKey(to, m.Seq), kindMessage, payload); err != nil {
+	if err := w.inbox.put(agentSeqKey(to, m.Seq), payload); err != nil {
 		return err
 	}
 	return w.wake(to)
 }
 
+// wake marks an agent. The mark never changes: one that is there stays.
 func (w *writer) wake(id identity.AgentID) error {
-	return put(w.runnable, bucketRunnable, agentKey(id), kindAgent, nil)
+	key := agentKey(id)
+	if _, err := unframe(w.runnable.name, key, w.runnable.kind, w.runnable.Get(key)); err == nil {
+		return nil
+	}
+	return w.runnable.put(key, nil)
 }
 
 // arrive moves delayed messages to their inboxes, behind what is there.
 func (w *writer) arrive(messages []journal.Message, payloads [][]byte) error {
 	for i, m := range messages {
-		if err := w.delayed.Delete(dueKey(&m)); err != nil {
+		if err := w.delayed.remove(dueKey(&m)); err != nil {
 			return err
 		}
 		m.Due, m.Seq = time.Time{}, w.next()
@@ -105,7 +135,7 @@ func (w *writer) arrive(messages []journal.Message, payloads [][]byte) error {
 
 func (w *writer) take(stream identity.AgentID, taken []uint64) error {
 	for _, seq := range taken {
-		if err := w.inbox.Delete(agentSeqKey(stream, seq)); err != nil {
+		if err := w.inbox.remove(agentSeqKey(stream, seq)); err != nil {
 			return err
 		}
 	}
@@ -116,11 +146,11 @@ func (w *writer) take(stream identity.AgentID, taken []uint64) error {
 func (w *writer) drop(agents []identity.AgentID) error {
 	for _, id := range agents {
 		for _, key := range w.waitingFor(id) {
-			if err := w.inbox.Delete(key); err != nil {
+			if err := w.inbox.remove(key); err != nil {
 				return err
 			}
 		}
-		if err := w.runnable.Delete(agentKey(id)); err != nil {
+		if err := w.runnable.remove(agentKey(id)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +159,7 @@ func (w *writer) drop(agents []identity.AgentID) error {
 
 func (w *writer) waitingFor(id identity.AgentID) [][]byte {
 	var list [][]byte
-	for key := range under(w.inbox, agentKey(id)) {
+	for key := range under(w.inbox.Bucket, agentKey(id)) {
 		list = append(list, key)
 	}
 	return list
@@ -139,12 +169,12 @@ func (w *writer) put(records []journal.Record) error {
 	for _, r := range records {
 		key := recordKey(r.Kind, r.Key)
 		if r.Value == nil {
-			if err := w.records.Delete(key); err != nil {
+			if err := w.records.remove(key); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := put(w.records, bucketRecords, key, kindRecord, r.Value); err != nil {
+		if err := w.records.put(key, r.Value); err != nil {
 			return err
 		}
 	}
@@ -160,15 +190,15 @@ func (w *writer) rest(b *journal.Batch) error {
 	case !b.Idle:
 		return w.wake(b.Stream)
 	}
-	for range under(w.inbox, agentKey(b.Stream)) {
+	for range under(w.inbox.Bucket, agentKey(b.Stream)) {
 		return w.wake(b.Stream)
 	}
-	return w.runnable.Delete(agentKey(b.Stream))
+	return w.runnable.remove(agentKey(b.Stream))
 }
 
-// index writes the places of all events since the last checkpoint when there
+// checkpoint writes the places of all events since the last checkpoint when there
 // are enough of them.
-func (w *writer) index(s *Store) error {
+func (w *writer) checkpoint(s *Store) error {
 	if s.tails+len(w.places) < checkpoint {
 		return nil
 	}
@@ -179,19 +209,13 @@ func (w *writer) index(s *Store) error {
 	for _, p := range w.places {
 		all[p.stream] = append(all[p.stream], p.seq)
 	}
-	b := w.tx.Bucket(bucketIndex)
 	for stream, seqs := range all {
-		if err := put(b, bucketIndex, agentSeqKey(stream, seqs[0]), kindIndex, pack(seqs)); err != nil {
+		if err := w.index.put(agentSeqKey(stream, seqs[0]), pack(seqs)); err != nil {
 			return err
 		}
 	}
-	w.indexed = true
-	return put(w.tx.Bucket(bucketPersist), bucketPersist, keyIndexed, kindNumber, numberKey(w.seq))
-}
-
-// put writes a framed payload.
-func put(b *bolt.Bucket, name, key []byte, kind byte, payload []byte) error {
-	return b.Put(key, frame(name, key, kind, payload))
+	w.ledger.indexed = w.ledger.seq
+	return nil
 }
 
 func dueKey(m *journal.Message) []byte {

@@ -1,0 +1,424 @@
+package persist
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+
+	"github.com/rolecall/rolecall/journal"
+)
+
+// bbolt's pages have no checksum: where one is damaged it reads what is not
+// there, or reads in circles. So before it sees a file, inspect follows every
+// page as bbolt lays them out (its internal/common): each is used once or free,
+// says its own number, holds what fits in it, and its keys stand in order
+// between those of its neighbours. Values are not looked at: frames have
+// checksums of their own.
+//
+// A page is 16 bytes (id 8, flags 2, count 2, overflow 4), then elements of 16
+// bytes, then keys and values. Numbers are little endian, as on every machine
+// bbolt is used on here.
+const (
+	headSize    = 16
+	elementSize = 16
+	minPage     = 512
+	maxPage     = 64 << 10
+	maxDepth    = 64 // of a tree; a million pages are four
+
+	flagBranch   = 0x01
+	flagLeaf     = 0x02
+	flagFreelist = 0x10
+	flagBucket   = 0x01 // of a leaf's element: its value is a bucket
+
+	noFreelist = 1<<64 - 1
+)
+
+var little = binary.LittleEndian
+
+// findings is what a file says of itself, and what is in it.
+type findings struct {
+	schema uint64
+	ledger *ledger  // as it was written; nil when there is none
+	holds  holdings // as they were counted
+}
+
+// inspector goes through one file.
+type inspector struct {
+	file  io.ReaderAt
+	size  int    // of a page
+	high  uint64 // the number of pages
+	known []bool // pages that are used or free
+	found findings
+
+	scratch [maxDepth + 1][]byte // one page for each depth
+}
+
+// inspect goes through all pages of a file of the given length.
+//
+// Errors: ErrDamaged; Conflict when a newer version wrote it; otherwise what
+// reading says.
+func inspect(file io.ReaderAt, length int64) (*findings, error) {
+	in := &inspector{file: file}
+	m, err := in.meta(length)
+	if err != nil {
+		return nil, err
+	}
+	in.known = make([]bool, in.high)
+	in.known[0], in.known[1] = true, true
+	if err := in.root(m.root); err != nil {
+		return nil, err
+	}
+	if m.freelist != noFreelist {
+		if err := in.free(m.freelist); err != nil {
+			return nil, err
+		}
+	}
+	return &in.found, in.found.check()
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, journal.ErrDamaged)...)
+}
+
+// meta is what the first two pages say: where everything begins.
+type meta struct{ page, root, freelist, high, number uint64 }
+
+// meta reads both of them and gives the newer one. bbolt would take the older
+// when the newer is damaged, and lose the last commit. Each fits in a sector,
+// which is written whole or not at all, so that a power cut damages none.
+func (in *inspector) meta(length int64) (meta, error) {
+	first, err := in.metaAt(0)
+	if err != nil {
+		return meta{}, err
+	}
+	in.size = int(first.page)
+	second, err := in.metaAt(int64(in.size))
+	if err != nil {
+		return meta{}, err
+	}
+	if second.number > first.number {
+		first = second
+	}
+	in.high = first.high
+	if most := uint64(length) / first.page; in.high > most || in.high < 3 {
+		return meta{}, damaged("it has %d bytes of %d", length, in.high*first.page)
+	}
+	return first, nil
+}
+
+func (in *inspector) metaAt(at int64) (meta, error) {
+	var b [headSize + 64]byte
+	if _, err := in.file.ReadAt(b[:], at); err != nil {
+		return meta{}, cut(err)
+	}
+	d := b[headSize:]
+	sum := fnv.New64a()
+	sum.Write(d[:56])
+	m := meta{page: uint64(little.Uint32(d[8:])), root: little.Uint64(d[16:]), freelist: little.Uint64(d[32:]), high: little.Uint64(d[40:]), number: little.Uint64(d[48:])}
+	switch {
+	case little.Uint32(d) != 0xED0CDAED:
+		return m, damaged("it is no data file, or its beginning is lost")
+	case little.Uint64(d[56:]) != sum.Sum64(), m.page < minPage, m.page > maxPage:
+		return m, damaged("what it says of the last commit is lost")
+	}
+	return m, nil
+}
+
+// cut says that a file ends too early.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return damaged("it was cut short")
+	}
+	return err
+}
+
+// page is a page, or one that stands in the value of an element.
+type page struct {
+	in       *inspector
+	id       uint64
+	flags    uint16
+	count    int
+	overflow uint64
+	data     []byte // its beginning; all of it unless it has overflow
+}
+
+// page reads a page of a tree, once.
+func (in *inspector) page(id uint64, depth int) (*page, error) {
+	if depth > maxDepth {
+		return nil, damaged("page %d is too deep", id)
+	}
+	if id >= in.high {
+		return nil, damaged("there is no page %d", id)
+	}
+	if in.scratch[depth] == nil {
+		in.scratch[depth] = make([]byte, in.size)
+	}
+	data := in.scratch[depth]
+	if _, err := in.file.ReadAt(data, int64(id)*int64(in.size)); err != nil {
+		return nil, cut(err)
+	}
+	p := in.parse(id, data)
+	if got := little.Uint64(data); got != id {
+		return nil, damaged("page %d says it is page %d", id, got)
+	}
+	for n := range p.overflow + 1 {
+		if err := in.know(id + n); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (in *inspector) parse(id uint64, data []byte) *page {
+	return &page{
+		in: in, id: id, data: data,
+		flags: little.Uint16(data[8:]), count: int(little.Uint16(data[10:])), overflow: uint64(little.Uint32(data[12:])),
+	}
+}
+
+// know notes that a page is in use, or free.
+func (in *inspector) know(id uint64) error {
+	if id >= in.high {
+		return damaged("there is no page %d", id)
+	}
+	if in.known[id] {
+		return damaged("page %d is used twice", id)
+	}
+	in.known[id] = true
+	return nil
+}
+
+// bytes gives a part of a page; nil when it is not inside.
+func (p *page) bytes(at, n uint64) ([]byte, error) {
+	end := at + n
+	switch {
+	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.in.size):
+		return nil, damaged("page %d holds what does not fit in it", p.id)
+	case end <= uint64(len(p.data)):
+		return p.data[at:end], nil
+	}
+	part := make([]byte, n)
+	_, err := p.in.file.ReadAt(part, int64(p.id)*int64(p.in.size)+int64(at))
+	return part, cut(err)
+}
+
+// element is one element of a page.
+type element struct {
+	page   *page
+	flags  uint32
+	key    []byte
+	child  uint64 // of a branch
+	at, is uint64 // where a leaf's value stands, and its size
+}
+
+func (e *element) value() ([]byte, error) { return e.page.bytes(e.at, e.is) }
+
+func (p *page) element(i int) (e element, err error) {
+	at := uint64(headSize + i*elementSize)
+	d, err := p.bytes(at, elementSize)
+	if err != nil {
+		return e, err
+	}
+	e.page = p
+	if p.flags == flagBranch {
+		e.child = little.Uint64(d[8:])
+		e.key, err = p.bytes(at+uint64(little.Uint32(d)), uint64(little.Uint32(d[4:])))
+		return e, err
+	}
+	e.flags, e.is = little.Uint32(d), uint64(little.Uint32(d[12:]))
+	begin, size := at+uint64(little.Uint32(d[4:])), uint64(little.Uint32(d[8:]))
+	e.at = begin + size
+	if _, err = p.bytes(e.at, min(e.is, 1)); err == nil && e.at+e.is > (p.overflow+1)*uint64(p.in.size) {
+		err = damaged("page %d holds what does not fit in it", p.id)
+	}
+	if err != nil {
+		return e, err
+	}
+	e.key, err = p.bytes(begin, size)
+	return e, err
+}
+
+// bounds are between which keys a page's stand; above is nil when nothing is.
+type bounds struct{ from, above []byte }
+
+// each is told of every element of a tree's leaves, in order.
+type each func(element) error
+
+// tree goes through the page id and everything below it.
+func (in *inspector) tree(id uint64, b bounds, depth int, tell each) error {
+	p, err := in.page(id, depth)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.flags == flagLeaf && (p.count > 0 || depth == 0):
+		return p.leaf(b, tell)
+	case p.flags == flagBranch && p.count > 0:
+		return p.branch(b, depth, tell)
+	}
+	return damaged("page %d is nothing known", id)
+}
+
+func (p *page) leaf(b bounds, tell each) error {
+	for i := range p.count {
+		e, err := p.element(i)
+		if err != nil {
+			return err
+		}
+		if err := p.inOrder(e.key, b, i > 0); err != nil {
+			return err
+		}
+		b.from = e.key
+		if err := tell(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *page) branch(b bounds, depth int, tell each) error {
+	e, err := p.element(0)
+	if err != nil {
+		return err
+	}
+	if err := p.inOrder(e.key, b, false); err != nil {
+		return err
+	}
+	for i := range p.count {
+		next, above := element{}, b.above
+		if i+1 < p.count {
+			if next, err = p.element(i + 1); err != nil {
+				return err
+			}
+			if err := p.inOrder(next.key, bounds{e.key, b.above}, true); err != nil {
+				return err
+			}
+			above = next.key
+		}
+		if err := p.in.tree(e.child, bounds{e.key, above}, depth+1, tell); err != nil {
+			return err
+		}
+		e = next
+	}
+	return nil
+}
+
+// inOrder refuses a key that does not stand where it is; behind says that one
+// came before it.
+func (p *page) inOrder(key []byte, b bounds, behind bool) error {
+	order := bytes.Compare(key, b.from)
+	if order < 0 || behind && order == 0 || b.above != nil && bytes.Compare(key, b.above) >= 0 {
+		return damaged("page %d holds keys out of order", p.id)
+	}
+	return nil
+}
+
+// free reads the list of free pages. With it every page is accounted for.
+func (in *inspector) free(id uint64) error {
+	p, err := in.page(id, 0)
+	if err != nil {
+		return err
+	}
+	n, at := uint64(p.count), uint64(headSize)
+	if p.count == 0xFFFF { // more than fit in two bytes
+		d, err := p.bytes(at, 8)
+		if err != nil {
+			return err
+		}
+		n, at = little.Uint64(d), at+8
+	}
+	if p.flags != flagFreelist || n > in.high {
+		return damaged("page %d is no list of free pages", id)
+	}
+	ids, err := p.bytes(at, 8*n)
+	if err != nil {
+		return err
+	}
+	for d := range slices.Chunk(ids, 8) {
+		if err := in.know(little.Uint64(d)); err != nil {
+			return err
+		}
+	}
+	if lost := slices.Index(in.known, false); lost >= 0 {
+		return damaged("page %d is neither used nor free", lost)
+	}
+	return nil
+}
+
+// root goes through the bucket that holds the buckets: persist first, which
+// says how to read the others.
+func (in *inspector) root(id uint64) error {
+	list := map[string][]byte{}
+	err := in.tree(id, bounds{}, 0, func(e element) error {
+		value, err := e.value()
+		if err == nil && (e.flags != flagBucket || len(value) < headSize) {
+			err = damaged("%.64q is no bucket", e.key)
+		}
+		list[string(e.key)] = bytes.Clone(value)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := in.bucket(bucketPersist, list, in.number); err != nil {
+		return err
+	}
+	if in.found.schema > schema {
+		return newer(in.found.schema)
+	}
+	for i, b := range layout {
+		if err := in.bucket(b.name, list, func(e element) error { in.found.holds[i].add(e.key); return nil }); err != nil {
+			return err
+		}
+	}
+	if len(list) > 0 {
+		return damaged("it has a bucket that nobody knows")
+	}
+	return nil
+}
+
+// number notes what the bucket persist says.
+func (in *inspector) number(e element) error {
+	value, err := e.value()
+	switch {
+	case err != nil:
+		return err
+	case string(e.key) == "schema" && len(value) == 8:
+		in.found.schema = number(value)
+	case bytes.Equal(e.key, keyLedger):
+		in.found.ledger, err = parseLedger(value)
+	}
+	return err
+}
+
+// bucket goes through one of the buckets in list and takes it from there. A
+// small one stands whole in its value, behind the number of its first page
+// (0) and one that is not used.
+func (in *inspector) bucket(name []byte, list map[string][]byte, tell each) error {
+	value, ok := list[string(name)]
+	if !ok {
+		return damaged("the bucket %s is gone", name)
+	}
+	delete(list, string(name))
+	flat := func(e element) error {
+		if e.flags != 0 {
+			return damaged("bucket %s: %x is no value", name, e.key)
+		}
+		return tell(e)
+	}
+	if id := little.Uint64(value); id != 0 {
+		return in.tree(id, bounds{}, 0, flat)
+	}
+	if len(value) < 2*headSize {
+		return damaged("the bucket %s is cut short", name)
+	}
+	p := in.parse(0, value[headSize:])
+	if p.flags != flagLeaf || p.overflow != 0 {
+		return damaged("the bucket %s is nothing known", name)
+	}
+	return p.leaf(bounds{}, flat)
+}

@@ -1,0 +1,98 @@
+package persist
+
+import (
+	"encoding/binary"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// tally is how many keys a bucket has, and the sum of their hashes: a key that
+// came or went without being written shows.
+type tally struct{ count, sum uint64 }
+
+func (t *tally) add(key []byte)    { t.count++; t.sum += hashOf(key) }
+func (t *tally) remove(key []byte) { t.count--; t.sum -= hashOf(key) }
+
+// hashOf is FNV-1a.
+func hashOf(key []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range key {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
+}
+
+// holdings are the tallies of the buckets, as layout lists them.
+type holdings [len(layout)]tally
+
+// ledger is what a data file says of itself, written with every commit.
+type ledger struct {
+	seq     uint64 // the last number given to an event or a message
+	indexed uint64 // the last event the index covers
+	holds   holdings
+}
+
+const ledgerSize = 8 * (2 + 2*len(layout))
+
+func (l *ledger) bytes() []byte {
+	out := make([]byte, 0, ledgerSize)
+	out = binary.BigEndian.AppendUint64(out, l.seq)
+	out = binary.BigEndian.AppendUint64(out, l.indexed)
+	for _, t := range l.holds {
+		out = binary.BigEndian.AppendUint64(out, t.count)
+		out = binary.BigEndian.AppendUint64(out, t.sum)
+	}
+	return out
+}
+
+func parseLedger(frame []byte) (*ledger, error) {
+	payload, err := unframe(bucketPersist, keyLedger, kindNumber, frame)
+	if err != nil {
+		return nil, err
+	}
+	if len(payload) != ledgerSize {
+		return nil, damaged("the ledger has %d bytes", len(payload))
+	}
+	l := &ledger{seq: number(payload), indexed: number(payload[8:])}
+	for i := range l.holds {
+		at := payload[16*(i+1):]
+		l.holds[i] = tally{number(at), number(at[8:])}
+	}
+	return l, nil
+}
+
+func readLedger(tx *bolt.Tx) (*ledger, error) {
+	f := tx.Bucket(bucketPersist).Get(keyLedger)
+	if f == nil {
+		return nil, damaged("the ledger is gone")
+	}
+	return parseLedger(f)
+}
+
+func writeLedger(tx *bolt.Tx, l *ledger) error {
+	return tx.Bucket(bucketPersist).Put(keyLedger, frame(bucketPersist, keyLedger, kindNumber, l.bytes()))
+}
+
+// check holds what was counted against what was written.
+func (f *findings) check() error {
+	switch {
+	case f.schema == 0:
+		return damaged("it does not say its schema")
+	case f.schema < schemaLedger:
+		return nil // there was none
+	case f.ledger == nil:
+		return damaged("the ledger is gone")
+	}
+	for i, b := range layout {
+		if got, want := f.holds[i], f.ledger.holds[i]; got != want {
+			return damaged("bucket %s holds %d entries that are not the %d which were written", b.name, got.count, want.count)
+		}
+	}
+	return nil
+}
+
+func newer(got uint64) error {
+	return errcode.New(errcode.Conflict, "the data directory has schema %d, this rolecall knows %d; use the version that wrote it", got, schema)
+}
