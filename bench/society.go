@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -38,9 +39,11 @@ type society struct {
 	close func()
 }
 
-// call is a tool call of the top agent with an id of its own.
+// call is a tool call of the top agent with an id of its own, as the runtime
+// gives them.
 func (s *society) call() tool.Call {
-	return tool.Call{ID: identity.CallID(strconv.FormatUint(s.calls.Add(1), 10)), By: identity.ByAgent(s.top)}
+	id := identity.DeriveAt(time.Now(), string(s.top), strconv.FormatUint(s.calls.Add(1), 10))
+	return tool.Call{ID: identity.CallID(id), By: identity.ByAgent(s.top)}
 }
 
 func newSociety(store journal.Store) *society {

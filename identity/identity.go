@@ -8,7 +8,9 @@ package identity
 
 import (
 	"crypto/sha1"
+	"encoding/binary"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -81,9 +83,37 @@ var space = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 // ender keeps the byte that ends a part out of the parts.
 var ender = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 
-// Derive gives the uuid v5 of parts: the same parts always give the same id,
-// and no two lists of parts share one. Safe for concurrent use.
+// Derive gives the id that parts come to: the same parts always give the same
+// id, and no two lists of parts share one. When the first part is an id that
+// sorts by age, what is derived from it sorts beside it (uuid v8: its time, then
+// a hash); else it is a uuid v5. So what is made together is stored together.
+// Safe for concurrent use.
 func Derive(parts ...string) string {
+	id := digest(parts)
+	if len(parts) > 0 {
+		if from, err := uuid.Parse(parts[0]); err == nil && (from.Version() == 7 || from.Version() == 8) {
+			copy(id[:timeSize], from[:timeSize])
+			id[6] = id[6]&0x0F | 0x80
+		}
+	}
+	return id.String()
+}
+
+// DeriveAt is Derive for something of a moment: the id (uuid v8) sorts among
+// those of its millisecond.
+func DeriveAt(t time.Time, parts ...string) string {
+	id := digest(parts)
+	ms := binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli()))
+	copy(id[:timeSize], ms[2:])
+	id[6] = id[6]&0x0F | 0x80
+	return id.String()
+}
+
+// timeSize is how many bytes of an id that sorts by age tell the millisecond.
+const timeSize = 6
+
+// digest gives the uuid v5 of parts.
+func digest(parts []string) uuid.UUID {
 	name := append(make([]byte, 0, 256), space[:]...)
 	for _, part := range parts {
 		name = append(name, ender.Replace(part)...)
@@ -92,7 +122,7 @@ func Derive(parts ...string) string {
 	sum := sha1.Sum(name)
 	id := uuid.UUID(sum[:16])
 	id[6], id[8] = id[6]&0x0F|0x50, id[8]&0x3F|0x80 // version 5 of RFC 9562
-	return id.String()
+	return id
 }
 
 // Fresh gives a new random id (uuid v7, so ids sort by age).

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -87,4 +88,29 @@ func TestFreshIdsDifferAndSortByAge(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// What is made together sorts together, and nothing collides for it.
+func TestDerivedIdsSortByAge(t *testing.T) {
+	first := time.UnixMilli(1_700_000_000_000)
+	var calls []string
+	for i := range 100 {
+		calls = append(calls, identity.DeriveAt(first.Add(time.Duration(i)*time.Millisecond), "agent", fmt.Sprint(i)))
+	}
+	if !slices.IsSorted(calls) {
+		t.Error("later calls sort before earlier ones")
+	}
+	seen := map[string]bool{}
+	for _, call := range append(calls, identity.Fresh()) {
+		for _, what := range []string{"agent", "message"} {
+			id := identity.Derive(call, what)
+			if id[:13] != call[:13] || id[14] != '8' || id == call || seen[id] || id != identity.Derive(call, what) {
+				t.Errorf("of %s: got %s", call, id)
+			}
+			seen[id] = true
+		}
+	}
+	if a, b := identity.DeriveAt(first, "x"), identity.DeriveAt(first, "y"); a == b || uuid.MustParse(a).Version() != 8 {
+		t.Errorf("got %s and %s", a, b)
+	}
 }

@@ -3,9 +3,11 @@ package persist
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"syscall"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -38,7 +40,7 @@ func (c *commit) encode() error {
 	for i := range c.batch.Events {
 		e := &c.batch.Events[i]
 		e.Seq, e.Stream = 0, c.batch.Stream // the key holds the number
-		payload, err := json.Marshal(e)
+		payload, err := e.MarshalJSON()     // json.Marshal would read what this gives once more
 		if err != nil {
 			return fmt.Errorf("encode event %d of %q: %w", i, e.Stream, err)
 		}
@@ -177,8 +179,17 @@ func (s *Store) stopped() error {
 func (s *Store) stop(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fault = fmt.Errorf("commit: %w; what became of it is unknown, end the process and start it again: %w", cause, journal.ErrClosed)
+	s.fault = fmt.Errorf("commit to %s: %w; what became of it is unknown and nothing more is taken: %s, then start the program again and resume the task: %w",
+		s.db.Path(), cause, remedy(cause), journal.ErrClosed)
 	return s.fault
+}
+
+// remedy says what to do about a commit that failed.
+func remedy(cause error) string {
+	if errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
+		return "make room on the disk"
+	}
+	return "look after the disk it is on"
 }
 
 func (s *Store) announce() {

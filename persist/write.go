@@ -31,7 +31,7 @@ func (w *writer) open(tx *bolt.Tx) {
 	for i, s := range []*shelf{inLog: &w.log, inIndex: &w.index, inInbox: &w.inbox, inDelayed: &w.delayed, inRunnable: &w.runnable, inRecords: &w.records} {
 		*s = shelf{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, tally: &w.ledger.holds[i]}
 	}
-	w.log.FillPercent = 0.95 // keys only grow
+	w.log.FillPercent, w.records.FillPercent = 0.95, 0.9 // keys grow, or mostly do
 }
 
 // shelf is a bucket that is written, with its tally.

@@ -104,11 +104,12 @@ func (a *actor) consult(ctx context.Context, t thinker, r model.Request, show fu
 	return answer, nil
 }
 
-// name gives calls their ids: the same for the same place in the journal.
+// name gives calls their ids, which the answer's record keeps.
 func (a *actor) name(calls []model.Call) {
+	now := a.rt.now()
 	for i := range calls {
 		c := &calls[i]
-		c.ID = identity.CallID(identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
+		c.ID = identity.CallID(identity.DeriveAt(now, string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
 		switch {
 		case len(c.Args) == 0:
 			c.Args = json.RawMessage(`{}`)

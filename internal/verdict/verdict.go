@@ -3,16 +3,18 @@
 //
 // A check says one Line for each thing that is promised: Say in a test, Append
 // anywhere. The lines go to the file that the environment variable File names;
-// without it they are said and not kept. Table prints them. The package
+// without it they are said and not kept. Read and Table print them. The package
 // measures and decides nothing.
 package verdict
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -75,18 +77,53 @@ func Append(l Line) error {
 	return err
 }
 
-// Table prints lines as they stand in from, and says whether none was missed.
-func Table(to io.Writer, from io.Reader) (kept bool, err error) {
-	kept = true
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "part\tclaim\tgoal\tseen\tverdict")
+// Read gives the lines of a file, those of a part together, parts in the order
+// in which they began.
+func Read(from io.Reader) ([]Line, error) {
+	var lines []Line
+	order := map[string]int{}
 	for in := bufio.NewScanner(from); in.Scan(); {
 		var l Line
 		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
-			return false, fmt.Errorf("read a verdict: %w: %s", err, in.Text())
+			return nil, fmt.Errorf("read a verdict: %w: %s", err, in.Text())
 		}
-		kept = kept && (l.Holds || l.Skipped != "")
-		fmt.Fprintln(w, strings.Join([]string{l.Part, l.Claim, l.Goal, l.Seen, l.Verdict()}, "\t"))
+		if _, ok := order[l.Part]; !ok {
+			order[l.Part] = len(order)
+		}
+		lines = append(lines, l)
 	}
-	return kept, w.Flush()
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(order[a.Part], order[b.Part]) })
+	return lines, nil
 }
+
+// Kept says whether there are lines and none was missed.
+func Kept(lines []Line) bool {
+	missed := func(l Line) bool { return !l.Holds && l.Skipped == "" }
+	return len(lines) > 0 && !slices.ContainsFunc(lines, missed)
+}
+
+var columns = []string{"part", "claim", "goal", "seen", "verdict"}
+
+func (l Line) cells() []string { return []string{l.Part, l.Claim, l.Goal, l.Seen, l.Verdict()} }
+
+// Table prints lines for a terminal.
+func Table(to io.Writer, lines []Line) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(columns, "\t"))
+	for _, l := range lines {
+		fmt.Fprintln(w, strings.Join(l.cells(), "\t"))
+	}
+	return w.Flush()
+}
+
+// Markdown prints lines for a document.
+func Markdown(to io.Writer, lines []Line) error {
+	rows := []string{row(columns), strings.Repeat("|---", len(columns)) + "|"}
+	for _, l := range lines {
+		rows = append(rows, row(l.cells()))
+	}
+	_, err := fmt.Fprintln(to, strings.Join(rows, "\n"))
+	return err
+}
+
+func row(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }

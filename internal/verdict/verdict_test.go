@@ -1,0 +1,63 @@
+package verdict_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/internal/verdict"
+)
+
+func TestLinesAreKeptAndPrinted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lines")
+	t.Setenv(verdict.File, file)
+	verdict.Say(t, verdict.Line{Part: "load", Claim: "quick", Goal: "≤ 5 s", Seen: "4 s", Holds: true})
+	verdict.Say(t, verdict.Line{Part: "power", Claim: "kept", Seen: "nothing", Skipped: "no loop device"})
+	verdict.Say(t, verdict.Line{Part: "load", Claim: "small", Seen: "1 GiB", Holds: true})
+	kept, text := printed(t, file)
+	want := `part   claim  goal   seen     verdict
+load   quick  ≤ 5 s  4 s      holds
+load   small         1 GiB    holds
+power  kept          nothing  skipped: no loop device
+`
+	if !kept || text != want {
+		t.Errorf("got %v\n%s\nwant\n%s", kept, text, want)
+	}
+	if err := verdict.Append(verdict.Line{Part: "load", Claim: "slow", Seen: "9 s"}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, text := printed(t, file); kept || !strings.Contains(text, "MISSED") {
+		t.Errorf("got %v\n%s", kept, text)
+	}
+}
+
+func TestNoLinesAreNoVerdict(t *testing.T) {
+	if verdict.Kept(nil) {
+		t.Error("nothing was seen to hold")
+	}
+	if _, err := verdict.Read(strings.NewReader("no line\n")); err == nil {
+		t.Error("what is no line was read")
+	}
+}
+
+func printed(t *testing.T, file string) (bool, string) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := verdict.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table, md strings.Builder
+	if err := verdict.Table(&table, lines); err != nil {
+		t.Error(err)
+	}
+	if err := verdict.Markdown(&md, lines); err != nil || strings.Count(md.String(), "\n") != len(lines)+2 {
+		t.Errorf("got %v\n%s", err, md.String())
+	}
+	return verdict.Kept(lines), table.String()
+}
