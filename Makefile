@@ -2,7 +2,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 FUZZTIME ?= 3s
 
-.PHONY: test lint fuzz bench e2e-deps test-llm
+# How long make soak has an organization at work.
+SOAK ?= 10m
+
+.PHONY: test lint fuzz bench soak e2e-deps test-llm
 
 # Everything that CI runs.
 test: lint e2e-deps
@@ -34,6 +37,17 @@ lint:
 # The figures of docs/performance.md.
 bench:
 	cd bench && go run .
+
+# Crashes, power cuts, damage and load at length, with a table of what was seen
+# in the end. It takes about an hour; docs/reliability.md shows a run.
+soak: export ROLECALL_VERDICTS = $(CURDIR)/soak.jsonl
+soak:
+	@rm -f $(ROLECALL_VERDICTS)
+	@internal/crashtest/deps.sh
+	-go test -count=1 -timeout 90m ./internal/crashtest -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000
+	-go test -count=1 -run 'Crash|Storage|Killed' ./runtime
+	-cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak
+	go run ./internal/verdict/table $(ROLECALL_VERDICTS)
 
 # The mock servers of e2e, as e2e/package-lock.json pins them.
 e2e-deps: e2e/node_modules/.package-lock.json

@@ -111,6 +111,8 @@ func (a *api) routes() []route {
 		{"GET", "/api/v1/artifacts", paged + "task", answer(a.listArtifacts)},
 		{"GET", "/api/v1/artifacts/{id}", "content", a.showArtifact},
 		{"POST", "/api/v1/sweep", "dryRun", answer(a.sweep)},
+
+		{"GET", "/api/v1/backup", "", a.backup},
 	}
 }
 

@@ -109,6 +109,7 @@ func newRootCommand(c *common) *cobra.Command {
 		newDemoCommand(c), newRunCommand(c), newCheckCommand(c), newVersionCommand(c),
 		newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
 		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c),
+		newBackupCommand(c), newRestoreCommand(c),
 	)
 	root.InitDefaultCompletionCmd()
 	return root
