@@ -97,7 +97,7 @@ func (a arguments) comparison() (comparison, error) {
 		return comparison{}, err
 	}
 	data := []byte(a.text)
-	return comparison{fmt.Sprintf("arguments: %d bytes, %s", len(data), a.name), []candidate{
+	return comparison{title: fmt.Sprintf("arguments: %d bytes, %s", len(data), a.name), candidates: []candidate{
 		{"gjson.ValidBytes", 20_000, func(n int) {
 			for range n {
 				must(gjson.ValidBytes(data))

@@ -112,7 +112,7 @@ func gateComparison() (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	return comparison{"gate: one bound agent with 100 of 2,000 tools asked for 64 names, half denied", []candidate{
+	return comparison{title: "gate: one bound agent with 100 of 2,000 tools asked for 64 names, half denied", candidates: []candidate{
 		{"integer bitset through an atomic pointer", 20_000_000, ask(newBitset(2000))},
 		{"seed design: maps under RWMutex", 2_000_000, ask(newSeedMaps(w))},
 		{"rolecall Authorize", 5_000_000, ask(w)},
@@ -208,7 +208,7 @@ func visibleComparison() (comparison, error) {
 	}
 	ready := bytes.Clone(w.seat.Wire())
 	buffer := make([]byte, len(ready))
-	return comparison{fmt.Sprintf("visible tools of a turn: 100 tools, %d KB of JSON, put into a request", len(ready)>>10), []candidate{
+	return comparison{title: fmt.Sprintf("visible tools of a turn: 100 tools, %d KB of JSON, put into a request", len(ready)>>10), candidates: []candidate{
 		{"memcpy of ready bytes", 50_000, func(n int) {
 			for range n {
 				copy(buffer, ready)

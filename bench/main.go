@@ -6,10 +6,14 @@
 // machine moves all of them alike. It is a module of its own: what it compares
 // with never enters rolecall's go.mod.
 //
-// What waits for a disk or another process is measured on the wall (durable,
-// sandbox, script), what is about memory once (idle, start).
+// What waits for a disk or another process is measured on the wall (append,
+// restart, durable, durabletask, sandbox, script), what is about memory once
+// (idle, start). What an organization bears (load), whether anything grows
+// with time (soak) and million take long and run only when they are named.
+// append and durabletask build the peers in the folder peers, a module of its
+// own again. Goals that are printed as verdicts are kept by internal/verdict.
 //
-//	go run . [-rounds 15] [-profile file] [gate|scale|visible|args|task|spawn|message|model|durable|sandbox|script|idle|start] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak] …
 package main
 
 import (
@@ -38,6 +42,8 @@ type candidate struct {
 type comparison struct {
 	title      string
 	candidates []candidate
+	goals      []goal
+	close      func() // when set, called at the end
 }
 
 // subject is something that can be measured.
@@ -66,16 +72,21 @@ var computing = []subject{
 
 // waiting lists what is measured on the wall: who waits uses no CPU.
 var waiting = []subject{
+	{"append", appendComparison},
+	{"restart", restartComparison},
 	{"durable", durableComparison},
+	{"durabletask", durableTaskComparison},
 	{"sandbox", sandboxComparison},
 	{"script", scriptComparison},
 }
 
 func main() {
 	launcher = sandbox.Enter(builtin.Programs())
-	agents = flag.Int("agents", 100_000, "how many agents idle makes")
+	agents = flag.Int("agents", 0, "how many agents idle (100,000) and million (1,000,000) make")
+	data = flag.String("data", "", "the directory that million fills, or has filled before; without it one that is removed")
+	lasting = flag.Duration("for", 20*time.Second, "how long soak goes on")
 	rounds := flag.Int("rounds", 15, "how often each candidate runs")
-	profile := flag.String("profile", "", "a file for a CPU profile of all candidates")
+	profile = flag.String("profile", "", "a file for a CPU profile of all candidates")
 	flag.Parse()
 	if *profile != "" {
 		stop, err := profiled(*profile)
@@ -88,7 +99,7 @@ func main() {
 	all(computing, cpu, *rounds)
 	all(waiting, wall, *rounds)
 	for _, s := range sizes {
-		if wanted(s.name) {
+		if wanted(s.name) && (flag.NArg() > 0 || !s.long) {
 			w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Println()
 			s.show(w)
@@ -127,6 +138,9 @@ func measure(build func() (comparison, error), clock func() time.Duration, round
 	if err != nil {
 		return err
 	}
+	if c.close != nil {
+		defer c.close()
+	}
 	times := make([][]float64, len(c.candidates))
 	allocated := make([]uint64, len(c.candidates))
 	for round := range rounds + 1 {
@@ -140,7 +154,12 @@ func measure(build func() (comparison, error), clock func() time.Duration, round
 			}
 		}
 	}
-	return report(c, times, allocated)
+	lines := c.lines(times)
+	if err := report(c, times, allocated); err != nil {
+		return err
+	}
+	say(lines...)
+	return nil
 }
 
 func report(c comparison, times [][]float64, allocated []uint64) error {
@@ -179,5 +198,10 @@ func wall() time.Duration { return time.Since(began) }
 
 var began = time.Now()
 
-// agents is how many agents idle makes.
-var agents *int
+// The flags that subjects look at.
+var (
+	agents  *int           // how many agents idle and million make
+	data    *string        // the directory million fills
+	profile *string        // where a CPU profile goes
+	lasting *time.Duration // how long soak goes on
+)

@@ -118,7 +118,7 @@ func modelComparison(stream bool) (comparison, error) {
 	m := openai.New(provider.Config{Name: "bench", Model: "gpt-5-mini", BaseURL: p.url, Key: "sk-bench", Stream: stream})
 	think(m, r, 1) // so that the server has the body
 	body := slices.Clone(p.last)
-	return comparison{fmt.Sprintf("model: a call with %d items and %d tools (%d KB, of it %d KB tools), answered by %s", len(r.Items), len(r.Tools), len(body)/1000, len(r.ToolJSON)/1000, title), []candidate{
+	return comparison{title: fmt.Sprintf("model: a call with %d items and %d tools (%d KB, of it %d KB tools), answered by %s", len(r.Items), len(r.Tools), len(body)/1000, len(r.ToolJSON)/1000, title), candidates: []candidate{
 		{"net/http with the same body", 320, func(n int) { post(p.url, body, n) }},
 		{"rolecall openai", 320, func(n int) { think(m, r, n) }},
 		{"net/http, 16 at a time", 1600, func(n int) { sixteen(n, func(n int) { post(p.url, body, n) }) }},

@@ -25,7 +25,7 @@ func sandboxComparison() (comparison, error) {
 	if _, err := launcher.Run(ctx, sandbox.Job{Argv: []string{program}}); err != nil {
 		return comparison{}, err
 	}
-	return comparison{"sandbox: /bin/true from start to end", []candidate{
+	return comparison{title: "sandbox: /bin/true from start to end", candidates: []candidate{
 		{"fork and exec", 1, func(int) {
 			made(0, exec.Command(program).Run())
 		}},
@@ -51,7 +51,7 @@ func scriptComparison() (comparison, error) {
 	}
 	call := tool.Call{ID: "1", Name: "run_javascript", By: identity.ByAgent("a"), Args: json.RawMessage(
 		`{"code":"return input.filter(n => n > 1).map(n => n * n)","input":[1,2,3]}`)}
-	return comparison{"run_javascript: a small script, worker warm", []candidate{
+	return comparison{title: "run_javascript: a small script, worker warm", candidates: []candidate{
 		{"a line to cat and back", 20, func(n int) {
 			for range n {
 				echo()

@@ -21,9 +21,23 @@ import (
 var sizes = []struct {
 	name string
 	show func(w *tabwriter.Writer)
+	long bool // only when it is named
 }{
-	{"idle", idle},
-	{"start", start},
+	{"idle", idle, false},
+	{"start", start, false},
+	{"million", million, true},
+	{"opened", opened, true},
+	{"restart", reopened, true},
+	{"load", load, true},
+	{"soak", soak, true},
+}
+
+// population is how many agents were asked for.
+func population(otherwise int) int {
+	if *agents == 0 {
+		return otherwise
+	}
+	return *agents
 }
 
 // heap gives the bytes in use after a collection.
@@ -39,7 +53,7 @@ func heap() int64 {
 // store again, and those that were just made, with all their records.
 func idle(w *tabwriter.Writer) {
 	fmt.Fprintln(w, "idle agents\theap of the organization, each\tof the store in memory, each\tgoroutines\tready again after")
-	n, goroutines, before := *agents, runtime.NumGoroutine(), heap()
+	n, goroutines, before := population(100_000), runtime.NumGoroutine(), heap()
 	store := memory.New()
 	spawnAll(store, n)
 	goroutines = runtime.NumGoroutine() - goroutines

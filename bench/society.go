@@ -70,7 +70,7 @@ func (s *society) spawn(first json.RawMessage) identity.AgentID {
 // spawnComparison holds a spawned agent, with its permission check and its
 // record, against a goroutine with a mailbox.
 func spawnComparison() (comparison, error) {
-	return comparison{"spawn in memory", []candidate{
+	return comparison{title: "spawn in memory", candidates: []candidate{
 		{"a goroutine with a channel, in a map", 20_000, func(n int) {
 			mailboxes := map[int]chan string{}
 			for i := range n {
@@ -97,7 +97,7 @@ const spawners = 64
 
 // durableComparison is spawnComparison on a disk.
 func durableComparison() (comparison, error) {
-	return comparison{"spawn on disk, 64 spawners at once", []candidate{
+	return comparison{title: "spawn on disk, 64 spawners at once", candidates: []candidate{
 		{"one write of 512 bytes and one fsync", 50, func(n int) {
 			onDisk(func(dir string) {
 				f := made(os.Create(filepath.Join(dir, "raw")))
@@ -145,7 +145,7 @@ func messageComparison() (comparison, error) {
 	s := newSociety(memory.New())
 	child := s.spawn(json.RawMessage(`"begin"`))
 	payload := json.RawMessage(`{"text":"` + question + `"}`)
-	return comparison{"message from agent to agent, one way", []candidate{
+	return comparison{title: "message from agent to agent, one way", candidates: []candidate{
 		{"unbuffered channel between two goroutines", 500_000, handover(0)},
 		{"channel with 64 places", 500_000, handover(64)},
 		{"rolecall: the permission check", 500_000, func(n int) {

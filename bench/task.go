@@ -170,7 +170,7 @@ func taskComparison() (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	return comparison{"task in memory: one tool call and a final text", []candidate{
+	return comparison{title: "task in memory: one tool call and a final text", candidates: []candidate{
 		{"bare loop: model, tool, model", 3000, func(n int) {
 			for range n {
 				if text, err := bareLoop(context.Background(), h.tools); err != nil || text != verdict {

@@ -128,7 +128,8 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 // errBroke: the tool panicked; the log has how.
 var errBroke = errors.New("the tool broke down")
 
-// guarded calls the tool; a panic is an error.
+// guarded calls the tool, unless its caller has ended meanwhile; a panic is an
+// error.
 func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -136,6 +137,9 @@ func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, e
 			err = errBroke
 		}
 	}()
+	if err := ctx.Err(); err != nil {
+		return result, err
+	}
 	call := a.Request.Call
 	call.By = a.Seat.Principal
 	return a.handle.Tool.Call(ctx, call)

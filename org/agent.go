@@ -34,6 +34,7 @@ type member struct {
 	parent   *member
 	children *member // the youngest child
 	next     *member // the next older sibling
+	before   *member // the next younger one
 	slot     *slot
 	state    string
 	contacts []identity.AgentID
@@ -60,19 +61,24 @@ func (o *Org) newMember(a *Agent) *member {
 
 func (m *member) attach(parent *member) {
 	m.parent, m.next = parent, parent.children
+	if m.next != nil {
+		m.next.before = m
+	}
 	parent.children = m
 }
 
+// detach takes an agent out of its parent's children. It still knows whose it was.
 func (m *member) detach() {
-	if m.parent == nil {
-		return
+	switch {
+	case m.before != nil:
+		m.before.next = m.next
+	case m.parent != nil:
+		m.parent.children = m.next
 	}
-	for p := &m.parent.children; *p != nil; p = &(*p).next {
-		if *p == m {
-			*p = m.next
-			return
-		}
+	if m.next != nil {
+		m.next.before = m.before
 	}
+	m.next, m.before = nil, nil
 }
 
 func (m *member) agent() Agent {
@@ -93,12 +99,20 @@ func (m *member) below(ancestor *member) bool {
 	return false
 }
 
-// descend appends m and everything below it, children before parents.
-func (m *member) descend(list []*member) []*member {
-	for c := m.children; c != nil; c = c.next {
-		list = c.descend(list)
+// tree lists m and everything below it, children before parents. It may be a
+// million deep.
+func (m *member) tree() []*member {
+	var list []*member
+	for left := []*member{m}; len(left) > 0; {
+		last := len(left) - 1
+		at := left[last]
+		list, left = append(list, at), left[:last]
+		for c := at.children; c != nil; c = c.next {
+			left = append(left, c)
+		}
 	}
-	return append(list, m)
+	slices.Reverse(list)
+	return list
 }
 
 // Spawn asks for an agent.
@@ -236,7 +250,7 @@ func (o *Org) Tree(id identity.AgentID) []identity.AgentID {
 		return nil
 	}
 	var list []identity.AgentID
-	for _, d := range m.descend(nil) {
+	for _, d := range m.tree() {
 		list = append(list, d.id)
 	}
 	return list
@@ -294,7 +308,7 @@ func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call ide
 	var list []Termination
 	var changes []Change
 	m.detach()
-	for _, d := range m.descend(nil) {
+	for _, d := range m.tree() {
 		why := reason
 		if d != m {
 			why = "parent terminated (cascade)"
@@ -304,7 +318,7 @@ func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call ide
 			t.Parent = d.parent.id
 		}
 		list = append(list, t)
-		changes = append(changes, d.end(call, why, stored))
+		changes = append(changes, Change{Kind: KindAgent, Key: string(d.id)}, d.end(call, why, stored))
 		delete(o.agents, d.id)
 	}
 	return list, changes, nil
@@ -316,7 +330,7 @@ func (m *member) end(call identity.CallID, reason string, stored func(identity.A
 		a = m.agent()
 	}
 	a.Status, a.State, a.EndedBy, a.Reason = Terminated, m.state, call, reason
-	return record(KindAgent, string(m.id), a)
+	return record(KindEnded, string(m.id), a)
 }
 
 func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*member, error) {

@@ -226,7 +226,7 @@ func TestTerminationIsProportionalToTheDescendants(t *testing.T) {
 			asked++
 			return h.stored(id)
 		})
-		if err != nil || len(list) != 10 || len(changes) != 10 || asked != 10 {
+		if err != nil || len(list) != 10 || len(changes) != 20 || asked != 10 {
 			t.Fatalf("chain %d: got %d ended, %d changes, %d records read, %v", i, len(list), len(changes), asked, err)
 		}
 	}

@@ -127,3 +127,57 @@ func (h *house) wantGiven(id identity.AgentID, groups []string, record []byte) {
 		}
 	}
 }
+
+const seededAgent = `{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK","taskBrief":{"objective":"o","constraints":["c"],"inputs":"i","outputs":"o","completion_criteria":"c","collaborators":[{"agentId":"peer","role":"r","description":"d"}],"references":["x"],"priority":"high"},"status":"active","state":"draft","createdAt":"2026-01-02T03:04:05.000000006Z"}`
+
+// Of any agent's record memory holds what encoding/json reads in it; one that
+// encoding/json refuses is left out.
+func FuzzAgent(f *testing.F) {
+	for _, change := range [][2]string{
+		{"", ""}, {`"id":"a"`, `"id":"a","id":"b"`}, {`"id":"a"`, `"ID":"x","id":"a"`}, {`"id":"a"`, `"id":"\u0061"`}, {`"status":"active"`, `"status":"terminated","endedBy":"c","reason":"\"r\""`},
+		{`"state":"draft"`, `"state":null`}, {`"state":"draft"`, `"root":true`}, {`"state":"draft"`, "\"state\":\"dr\xffft\""}, {`"state":"draft"`, `"state":"\ud800"`}, {`"state":"draft"`, `"later":{"a":[1,2]}`},
+		{`["c"]`, `"c"`}, {`["c"]`, `[null]`}, {`"inputs":"i"`, `"inputs":["i"]`}, {`"inputs":"i"`, `"inputs":7`}, {`"completion_criteria"`, `"completionCriteria"`}, {`"agentId":"peer"`, `"agentId":"p\u0065er"`},
+		{`[{"agentId"`, `[null,{},{"agentId"`}, {`"agentId":"peer"`, `"agentId":"a","agentId":"peer"`}, {`2026-01-02T03:04:05.000000006Z`, `2026-01-02T03:04:05+25:00`}, {`2026-01-02T03:04:05.000000006Z`, `2026-01-02`},
+		{`"createdAt":"`, `"createdAt":null,"reason":"`}, {`"TOP"`, `"peer"`}, {`"TOP"`, `"nobody"`}, {`"o","con`, `null,"con`}, {`{"id"`, " {\n\"id\""}, {`Z"}`, `Z"}x`}, {`Z"}`, `Z",}`}, {`"taskBrief":{`, `"taskBrief":{},"taskBrief":{`}, {`"references"`, `"collaborators":[],"references"`},
+	} {
+		f.Add(strings.Replace(seededAgent, change[0], change[1], 1))
+	}
+	for _, doc := range []string{``, `null`, `[]`, `{}`, `7`, `"id"`, `{"id":"a","status":"active"}`, strings.Repeat("[", 20_000)} {
+		f.Add(doc)
+	}
+	f.Fuzz(func(t *testing.T, doc string) {
+		h := open(t)
+		top := h.task(org.TaskSpec{})
+		task := h.agent(top).Task
+		fill := strings.NewReplacer("TOP", string(top), "TASK", string(task)).Replace
+		h.store.set("role", "r", seededRole)
+		h.store.set("agent", "peer", fill(`{"id":"peer","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"active"}`))
+		h.store.set("agent", "a", fill(doc))
+		h.reopen()
+
+		var want org.Agent
+		loaded := json.Unmarshal([]byte(fill(doc)), &want) == nil && want.ID == "a" && want.Status == org.Active
+		got, ok := h.Org.Agent("a")
+		if ok != loaded {
+			t.Fatalf("%q is loaded: %v, want %v", doc, ok, loaded)
+		}
+		if !ok {
+			return
+		}
+		related := want.Parent == top || want.Parent == "peer"
+		if !related || want.Task != task || want.Root {
+			want.Parent = ""
+		}
+		if may := h.MayMessage("a", "peer") == nil; may != (want.Task == task && (want.Parent == "peer" || names(want.Brief.Collaborators, "peer"))) {
+			t.Errorf("%q may write to peer: %v", doc, may)
+		}
+		want.Brief, want.EndedBy, want.Reason = org.TaskBrief{}, "", ""
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%q, got before want:\n%s", doc, diff)
+		}
+	})
+}
+
+func names(list []org.Collaborator, id identity.AgentID) bool {
+	return slices.ContainsFunc(list, func(c org.Collaborator) bool { return c.Agent == id })
+}

@@ -3,6 +3,7 @@ package org_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -101,6 +102,33 @@ func TestACircleOfParentsIsCut(t *testing.T) {
 	h.reopen()
 	for _, id := range []identity.AgentID{"a", "b", "c"} {
 		h.wantMay(id)
+	}
+}
+
+// However deep agents stand, a start takes a time in proportion to their
+// number, and so does their end. Were it the square, this would take minutes.
+func TestAgentsMayStandDeep(t *testing.T) {
+	const depth = 100_000
+	h := open(t)
+	parent := h.task(org.TaskSpec{})
+	task := h.agent(parent).Task
+	roles := []identity.RoleID{h.role(operator, org.RoleSpec{Use: of("docs"), Grant: of("docs", "artifact")}).ID, h.role(operator, org.RoleSpec{Use: of("artifact", "docs"), Grant: of("docs")}).ID}
+	for i := range depth {
+		id := identity.AgentID(fmt.Sprintf("deep%d", (i*7919)%depth)) // in the store no parent stands before its children
+		h.store.set("agent", string(id), fmt.Sprintf(`{"id":%q,"roleId":%q,"parentAgentId":%q,"taskId":%q,"status":"active"}`, id, roles[i/2%2], parent, task))
+		parent = id
+	}
+	h.reopen()
+	h.wantMay(parent, "search")
+	h.wantMay(h.spawn(parent, h.role(operator, org.RoleSpec{Use: of("docs")}).ID), "search")
+	if entry, ok := h.Entry(parent); !ok || entry != "deep0" {
+		t.Errorf("got %q", entry)
+	}
+	h.update(roles[0], org.RoleSpec{Grant: of()})
+	h.wantMay(parent)
+	ended, changes, err := h.Terminate(operator, "deep0", "c", "", h.stored)
+	if err != nil || len(ended) != depth+1 || len(changes) != 2*(depth+1) || ended[depth].Agent != "deep0" {
+		t.Errorf("got %d terminations, %v", len(ended), err)
 	}
 }
 
@@ -222,5 +250,54 @@ func TestARecordThatClaimsAPlaceItCannotHaveIsLost(t *testing.T) {
 				t.Error("it made a role that may everything")
 			}
 		})
+	}
+}
+
+// A start reads all agents there are: of one that is written as agents are it
+// makes what is kept, and no more. encoding/json makes seventy objects.
+func TestAStartMakesLittleOfEachAgent(t *testing.T) {
+	const agents = 1000
+	h := open(t)
+	root := h.task(org.TaskSpec{State: "draft"})
+	s := org.Spawn{Role: h.role(operator, org.RoleSpec{Use: of("docs")}).ID, Brief: org.TaskBrief{
+		Objective: "two\n\"lines\" <&> é \u2028", Constraints: org.Lines{"a", "b\\"}, Inputs: "i", Outputs: "o", CompletionCriteria: "c",
+		Collaborators: []org.Collaborator{{Agent: root, Role: "root", Description: "d"}}, References: org.Lines{"r"}, Priority: "high",
+	}}
+	for range agents {
+		_, changes, err := h.Spawn(root, identity.AgentID(h.id("a")), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.store.put(changes)
+	}
+	listed := testing.AllocsPerRun(1, func() {
+		for range h.store.Records("agent") {
+		}
+	})
+	made := testing.AllocsPerRun(1, h.reopen) - listed
+	if each := made / agents; each > 5 { // the member, its list of contacts and the one in it, and what reads
+		t.Errorf("%.1f objects are made of each agent", each)
+	}
+}
+
+// A start takes as long as there are agents in being: it does not look at
+// those that have ended.
+func TestAStartDoesNotLookAtWhoHasEnded(t *testing.T) {
+	h := open(t)
+	root := h.task(org.TaskSpec{})
+	agent := h.spawn(root, h.role(operator, org.RoleSpec{Use: of()}).ID)
+	_, changes, err := h.Terminate(operator, agent, "", "", h.stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.store.put(changes)
+	for at := range h.store.records {
+		if kind, key, _ := strings.Cut(at, " "); key == string(agent) {
+			h.store.set(kind, key, `{`) // who looks says so
+		}
+	}
+	h.reopen()
+	if got := h.log.String(); got != "" {
+		t.Errorf("got log %q", got)
 	}
 }

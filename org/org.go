@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -29,6 +28,7 @@ type Kind string
 const (
 	KindRole  Kind = "role"
 	KindAgent Kind = "agent"
+	KindEnded Kind = "ended" // an agent that is terminated: a start does not look at them
 	KindTask  Kind = "task"
 	KindMeta  Kind = "meta"
 )
@@ -90,91 +90,6 @@ func Load(config Config, source Source) (*Org, error) {
 	}
 	config.Groups.Watch(o.groupsChanged)
 	return o, nil
-}
-
-func (o *Org) load(source Source) {
-	for r := range o.records(source, KindMeta) {
-		if r.Key == "epoch" {
-			_ = json.Unmarshal(r.Value, &o.epoch) // a lost epoch starts anew
-		}
-	}
-	for r := range o.records(source, KindRole) {
-		var role Role
-		if o.decode(KindRole, r, &role) && o.placed(KindRole, r, string(role.ID)) {
-			o.addRole(&role)
-		}
-	}
-	for r := range o.records(source, KindTask) {
-		var task Task
-		if o.decode(KindTask, r, &task) && o.placed(KindTask, r, string(task.ID)) {
-			o.tasks[task.ID] = task.compact()
-		}
-	}
-	o.loadAgents(source)
-}
-
-// loadAgents reads all agents, then links each to its parent and its slot.
-func (o *Org) loadAgents(source Source) {
-	parents := map[*member]identity.AgentID{}
-	for r := range o.records(source, KindAgent) {
-		var agent Agent
-		if !o.decode(KindAgent, r, &agent) || !o.placed(KindAgent, r, string(agent.ID)) || agent.Status != Active {
-			continue
-		}
-		m := o.newMember(&agent)
-		o.agents[m.id] = m
-		parents[m] = agent.Parent
-	}
-	for m, parent := range parents {
-		o.link(m, parent)
-	}
-	for m := range parents {
-		m.slot = o.slotOf(m)
-	}
-}
-
-// link puts an agent below its parent. One that claims to be what its task
-// does not know it as, or a parent that cannot be its own, is lost.
-func (o *Org) link(m *member, parent identity.AgentID) {
-	p, ok := o.agents[parent]
-	switch {
-	case parent == "":
-		m.lost = !o.leads(m)
-	case ok && p.task == m.task && !m.root && !o.leads(m) && p != m && !p.below(m): // a circle of parents is cut
-		m.attach(p)
-	default:
-		m.lost = true
-	}
-}
-
-func (o *Org) records(source Source, kind Kind) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		for r, err := range source.Records(string(kind)) {
-			if err != nil {
-				o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", err)
-				continue
-			}
-			if !yield(r) {
-				return
-			}
-		}
-	}
-}
-
-func (o *Org) decode(kind Kind, r Record, v any) bool {
-	if err := json.Unmarshal(r.Value, v); err != nil {
-		o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", err)
-		return false
-	}
-	return true
-}
-
-// placed says whether a record holds what its key names.
-func (o *Org) placed(kind Kind, r Record, id string) bool {
-	if id != r.Key {
-		o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", "it holds "+strconv.Quote(id))
-	}
-	return id == r.Key
 }
 
 // SetDefault says which toolGroups a role gets that is created without; All

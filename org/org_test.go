@@ -94,6 +94,9 @@ func (m *memory) Records(kind string) iter.Seq2[org.Record, error] {
 func (m *memory) put(changes []org.Change) {
 	for _, c := range changes {
 		m.records[string(c.Kind)+" "+c.Key] = c.Value
+		if c.Value == nil {
+			delete(m.records, string(c.Kind)+" "+c.Key)
+		}
 	}
 }
 
@@ -234,7 +237,11 @@ func (h *house) wantMay(id identity.AgentID, want ...string) {
 // store gives an agent's record, as the runtime does for Terminate.
 func (h *house) stored(id identity.AgentID) (org.Agent, bool) {
 	var a org.Agent
-	err := json.Unmarshal(h.store.records["agent "+string(id)], &a)
+	record, ok := h.store.records["agent "+string(id)]
+	if !ok {
+		record = h.store.records["ended "+string(id)]
+	}
+	err := json.Unmarshal(record, &a)
 	return a, err == nil
 }
 

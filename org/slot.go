@@ -14,7 +14,7 @@ type slot struct {
 	toolgroups.Slot
 	role   identity.RoleID
 	root   bool
-	parent *slot           // of the agents' parents; nil at the top
+	parent *slot           // of the agents' parents, or one that grants the same (short); nil at the top
 	bounds []limit         // of the task, at the top
 	caller identity.RoleID // of the task's caller, at the top; "" when no role bounds it
 	orphan bool            // the parent or task is missing: nothing is allowed
@@ -46,11 +46,8 @@ func newSlots() slots {
 	}
 }
 
-// slotOf gives the slot of an agent, compiled.
+// slotOf gives the slot of an agent whose parent has one, compiled.
 func (o *Org) slotOf(m *member) *slot {
-	if m.slot != nil {
-		return m.slot
-	}
 	key := slotKey{role: m.role, root: m.root}
 	var bounds []limit
 	task, ok := o.tasks[m.task]
@@ -58,8 +55,7 @@ func (o *Org) slotOf(m *member) *slot {
 	case m.lost:
 		key.orphan = true
 	case m.parent != nil:
-		m.parent.slot = o.slotOf(m.parent)
-		key.parent = m.parent.slot
+		key.parent = m.parent.slot.short()
 	case ok && task.Top == m.id && task.whole():
 		bounds = task.bounds()
 		key.bounds, key.caller = keyOf(bounds), task.CallerRole
@@ -72,6 +68,18 @@ func (o *Org) slotOf(m *member) *slot {
 	s := &slot{role: key.role, root: key.root, parent: key.parent, bounds: bounds, caller: key.caller, orphan: key.orphan}
 	o.slots.byKey[key] = s
 	o.recompile([]*slot{s})
+	return s
+}
+
+// short gives the slot furthest up whose agents may grant the same. A role that
+// stands above itself bounds nothing more: so the slots one above the other are
+// as many as roles, however deep the agents stand.
+func (s *slot) short() *slot {
+	for at := s.parent; at != nil && !s.root && !s.orphan; at = at.parent {
+		if at.role == s.role && !at.root && !at.orphan {
+			return s.parent
+		}
+	}
 	return s
 }
 

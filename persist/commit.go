@@ -201,8 +201,10 @@ func (s *Store) announce() {
 
 // writeAll writes batches; memory follows only when they are on disk.
 func (s *Store) writeAll(list []*commit) error {
-	w := &writer{ledger: s.ledger}
+	w := &writer{ledger: s.ledger, held: s.held}
+	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
+		id = tx.ID()
 		w.open(tx)
 		for _, c := range list {
 			if err := w.batch(c); err != nil {
@@ -221,7 +223,7 @@ func (s *Store) writeAll(list []*commit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	indexed := w.ledger.indexed != s.ledger.indexed
-	s.ledger = w.ledger
+	s.ledger, s.synced = w.ledger, id
 	if indexed {
 		clear(s.tail)
 		s.tails = 0

@@ -95,3 +95,22 @@ func lastSeq(tx *bolt.Tx) uint64 {
 	}
 	return last
 }
+
+// makeFolder makes a folder and those above it, and puts their names on disk.
+// A folder above that may not be read keeps the name when it likes.
+func makeFolder(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	above := filepath.Dir(path)
+	if err := makeFolder(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := syncFolder(above); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}

@@ -102,6 +102,7 @@ var layout = [...]struct {
 // Store is an open data directory. All methods are safe for concurrent use.
 type Store struct {
 	db    *bolt.DB
+	held  held // the committer's
 	queue chan *commit
 	quiet chan struct{} // closed when the committer has ended
 
@@ -110,6 +111,7 @@ type Store struct {
 
 	mu     sync.RWMutex // guards what follows
 	ledger ledger       // as it was committed
+	synced int          // the last transaction that is on disk
 	tail   map[identity.AgentID][]uint64
 	tails  int           // numbers in tail
 	news   chan struct{} // closed at the next commit
@@ -121,10 +123,13 @@ type Store struct {
 // Errors: Conflict when another process has it open or a newer version made
 // it; journal.ErrDamaged; otherwise what the file system says.
 func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	path := filepath.Join(dir, FileName)
+	if err := reread(path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
 	found, err := inspectFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = create(path); err == nil {
@@ -143,6 +148,7 @@ func Open(dir string) (*Store, error) {
 	}
 	s := &Store{
 		db:    db,
+		held:  held{},
 		queue: make(chan *commit, 1024),
 		quiet: make(chan struct{}),
 		tail:  map[identity.AgentID][]uint64{},
@@ -217,8 +223,6 @@ func openError(path string, err error) error {
 }
 
 // prepare brings an older file to this schema and gathers what memory holds.
-// The transaction also puts on disk what a process wrote last whose fsync
-// failed, before anybody is shown it.
 func (s *Store) prepare(found *findings) error {
 	err := s.db.Update(func(tx *bolt.Tx) error { return migrate(tx, found) })
 	if err != nil {
@@ -229,7 +233,8 @@ func (s *Store) prepare(found *findings) error {
 		if err != nil {
 			return err
 		}
-		s.ledger = *l
+		s.ledger, s.synced = *l, tx.ID()
+		s.held.gather(tx)
 		return s.gather(tx)
 	})
 }
@@ -286,7 +291,31 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return closedError(guarded(func() error { return s.db.View(fn) }))
+	return closedError(guarded(func() error {
+		return s.db.View(func(tx *bolt.Tx) error {
+			if err := s.awaitSync(tx.ID()); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
+	}))
+}
+
+// awaitSync returns when a transaction is on disk: bolt shows it as soon as it
+// is written, before the fsync that keeps it.
+func (s *Store) awaitSync(id int) error {
+	for {
+		s.mu.RLock()
+		synced, fault, news := s.synced, s.fault, s.news
+		s.mu.RUnlock()
+		switch {
+		case id <= synced:
+			return nil
+		case fault != nil:
+			return fault
+		}
+		<-news
+	}
 }
 
 func closedError(err error) error {

@@ -21,6 +21,9 @@ import (
 // a caller looks at what it got.
 const chunk = 256
 
+// many chunks of records are so many pages that who read them lets them go.
+const many = 64
+
 // Read implements journal.Log: the events of one stream after a number.
 func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
@@ -247,10 +250,14 @@ func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
 func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		within := recordKey(kind, prefix)
+		chunks := 0
 		for from := within; from != nil; {
 			var part []found
 			err := s.view(ctx, func(tx *bolt.Tx) error {
 				part, from = someRecords(tx, kind, within, from)
+				if chunks++; chunks%many == 0 || chunks > many && from == nil {
+					letGo(s.db, tx)
+				}
 				return nil
 			})
 			if err != nil {

@@ -20,6 +20,7 @@ type place struct {
 // the transaction is on disk.
 type writer struct {
 	tx     *bolt.Tx
+	held   held // that of the store: it is used no more when a write fails
 	ledger ledger
 	places []place // of the events written
 
@@ -100,10 +101,12 @@ func (w *writer) post(messages []journal.Message, payloads [][]byte) error {
 }
 
 func (w *writer) deliver(m *journal.Message, payload []byte) error {
-	if !m.Due.IsZero() {
-		return w.delayed.put(dueKey(m), payload)
-	}
 	to := identity.AgentID(m.To)
+	if !m.Due.IsZero() {
+		key := dueKey(m)
+		w.held.add(to, key)
+		return w.delayed.put(key, payload)
+	}
 	if err := w.inbox.put(agentSeqKey(to, m.Seq), payload); err != nil {
 		return err
 	}
@@ -122,7 +125,9 @@ func (w *writer) wake(id identity.AgentID) error {
 // arrive moves delayed messages to their inboxes, behind what is there.
 func (w *writer) arrive(messages []journal.Message, payloads [][]byte) error {
 	for i, m := range messages {
-		if err := w.delayed.remove(dueKey(&m)); err != nil {
+		key := dueKey(&m)
+		w.held.remove(identity.AgentID(m.To), key)
+		if err := w.delayed.remove(key); err != nil {
 			return err
 		}
 		m.Due, m.Seq = time.Time{}, w.next()
@@ -142,7 +147,7 @@ func (w *writer) take(stream identity.AgentID, taken []uint64) error {
 	return nil
 }
 
-// drop empties the inboxes of agents that are no more.
+// drop lets go what waits for agents that are no more.
 func (w *writer) drop(agents []identity.AgentID) error {
 	for _, id := range agents {
 		for _, key := range w.waitingFor(id) {
@@ -150,6 +155,12 @@ func (w *writer) drop(agents []identity.AgentID) error {
 				return err
 			}
 		}
+		for key := range w.held[id] {
+			if err := w.delayed.remove([]byte(key)); err != nil {
+				return err
+			}
+		}
+		delete(w.held, id)
 		if err := w.runnable.remove(agentKey(id)); err != nil {
 			return err
 		}

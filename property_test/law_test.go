@@ -278,10 +278,15 @@ func (l *law) judgeRecord(p *person, r journal.Record) error {
 	switch org.Kind(r.Kind) {
 	case org.KindRole:
 		return l.judgeRole(p, decoded[org.Role](r))
-	case org.KindAgent:
-		if a := decoded[org.Agent](r); a.Status == org.Active {
+	case org.KindAgent, org.KindEnded:
+		a := org.Agent{ID: identity.AgentID(r.Key), Status: org.Terminated} // who ends goes from the one kind to the other
+		if r.Value != nil {
+			a = decoded[org.Agent](r)
+		}
+		if a.Status == org.Active && r.Kind == string(org.KindAgent) {
 			return l.judgeSpawn(p, a)
-		} else if q := l.agents[a.ID]; q == nil || q.gone || !q.under(p) || a.Status != org.Terminated {
+		}
+		if q := l.agents[a.ID]; q == nil || q.gone || !q.under(p) || a.Status != org.Terminated {
 			return breached(ended, "agent %s became %s", a.ID, a.Status)
 		}
 	case org.KindTask:
@@ -365,8 +370,10 @@ func (l *law) learn(r journal.Record) {
 	case org.KindTask:
 		t := decoded[org.Task](r)
 		l.tasks[t.ID] = &t
-	case org.KindAgent:
-		l.learnAgent(decoded[org.Agent](r))
+	case org.KindAgent, org.KindEnded:
+		if r.Value != nil { // who ends goes from the one kind to the other
+			l.learnAgent(decoded[org.Agent](r))
+		}
 	}
 }
 

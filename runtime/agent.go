@@ -65,7 +65,7 @@ func (a *actor) run(ctx context.Context) {
 			turn = a.rt.turn(ctx, a)
 		}
 	}
-	if err != errRest && !errors.Is(err, errClosing) && !errors.Is(err, errGone) {
+	if err != errRest && !errors.Is(err, errClosing) && !errors.Is(err, errGone) && !errors.Is(err, journal.ErrClosed) {
 		a.rt.broken(a, err)
 	}
 }

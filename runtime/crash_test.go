@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/verdict"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -21,13 +22,15 @@ import (
 )
 
 // mortal is a store whose process dies at the n-th commit: before it, or when
-// it is on disk and nobody has heard of it yet.
+// it is on disk and nobody has heard of it yet. It knows which calls it said
+// were on record.
 type mortal struct {
 	journal.Store
 	after bool
 
-	mu   sync.Mutex
-	left int // commits until the end; guarded by mu
+	mu   sync.Mutex // guards what follows
+	left int        // commits until the end
+	told map[identity.CallID]bool
 }
 
 var errKilled = fmt.Errorf("killed: %w", journal.ErrClosed)
@@ -45,89 +48,183 @@ func (s *mortal) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	if left == 0 && err == nil {
 		err = errKilled
 	}
+	if err == nil {
+		s.tell(b)
+	}
 	return seq, err
+}
+
+// tell notes whose intents it says are on record.
+func (s *mortal) tell(b *journal.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range b.Events {
+		if c, ok := e.Body.(journal.ToolCall); ok && c.Decision == journal.Allowed {
+			if s.told == nil {
+				s.told = map[identity.CallID]bool{}
+			}
+			s.told[c.Call] = true
+		}
+	}
+}
+
+func (s *mortal) hasTold(id identity.CallID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[id]
 }
 
 // ledger counts what tools did, by call, over all processes.
 type ledger struct {
-	mu   sync.Mutex
-	runs map[string]map[identity.CallID]int // by tool; guarded by mu
+	mu    sync.Mutex                         // guards what follows
+	runs  map[string]map[identity.CallID]int // by tool and agent
+	store *mortal                            // of the process that lives
 }
 
-func (l *ledger) tool(t *testing.T, name string, o tool.Options) tool.Tool {
+// tool makes one that is counted. It acts only when its intent is said to be
+// on record.
+func (l *ledger) tool(t *testing.T, name string, o tool.Options, act func() (any, error)) tool.Tool {
 	return probe(t, name, o, func(ctx context.Context, _ obj) (any, error) {
 		c, _ := tool.Current(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.runs[name] == nil {
-			l.runs[name] = map[identity.CallID]int{}
+		if !l.store.hasTold(c.ID) {
+			t.Errorf("%s began and its intent is not known to be on record", name)
 		}
-		l.runs[name][c.ID]++
+		who := name + " of " + string(c.By.Agent)
+		if l.runs[who] == nil {
+			l.runs[who] = map[identity.CallID]int{}
+		}
+		l.runs[who][c.ID]++
+		if act != nil {
+			return act()
+		}
 		return name + " done", nil
 	})
 }
 
-// crew is a root that hires a worker, hears it twice, ends it and ends; the
-// worker does something of each kind.
+// crew is a root that makes a role and hires two workers, writes to itself for
+// later, hears each worker twice, ends both and ends; a worker does something of
+// each kind, and changes its role.
 func crew(r model.Request) model.Answer {
-	heard := len(messages(r)) - 1
 	switch {
 	case r.Self.Role == "worker":
 		switch answers(r) {
 		case 0:
-			return do("look", obj{}, "strike", obj{}, "mark", obj{}, "put_artifact", obj{"type": "t", "content": "x"})
+			return do("look", obj{}, "look", obj{}, "strike", obj{}, "mark", obj{}, "put_artifact", obj{"type": "t", "content": "x"}, "reform", obj{})
 		case 1:
-			return do("send_message", obj{"to": "root", "payload": outcomes(r)[1]})
+			return do("send_message", obj{"to": "root", "payload": outcomes(r)[2]})
 		}
 		return end("worked")
 	case answers(r) == 0:
 		return do("create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{"artifact", "probe", "org_management"}})
 	case answers(r) == 1:
-		return do("spawn_agent_with_task", obj{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"})
-	case last(r)["ok"] == true:
-		return model.Answer{Finish: model.End, Value: encode([]any{messages(r)[1].Payload, messages(r)[2].Payload})}
-	case heard < 2:
+		hire := obj{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"}
+		return do("spawn_agent_with_task", hire, "spawn_agent_with_task", hire, "send_message", obj{"to": "root", "payload": "later", "delayMs": 1})
+	case len(messages(r)) < 6:
 		return wait()
+	case last(r)["ok"] == true:
+		return model.Answer{Finish: model.End, Value: encode(payloads(messages(r)[1:]))}
 	}
-	return do("terminate_agent", obj{"agentId": decode(results(r)[1].Content)["id"], "reason": "done"})
+	made := results(r)
+	return do("terminate_agent", obj{"agentId": decode(made[1].Content)["id"], "reason": "done"}, "terminate_agent", obj{"agentId": decode(made[2].Content)["id"], "reason": "done"})
 }
 
-// life runs the task until it ends or the process dies; dies is how many
-// commits it has, 0 for no end.
-func (l *ledger) life(t *testing.T, dir string, dies int, after bool) (task org.Task, h *house, ended bool) {
-	died := make(chan struct{})
-	h = plan{
-		dir: dir, model: brain(crew),
+// payloads lists what messages say, sorted.
+func payloads(list []model.Message) []string {
+	var said []string
+	for _, m := range list {
+		said = append(said, string(m.Payload))
+	}
+	slices.Sort(said)
+	return said
+}
+
+// life is what one process came to.
+type life struct {
+	*house
+	task  org.Task
+	ended bool
+
+	mu       sync.Mutex // guards what follows
+	fatal    []error
+	observed []journal.Event
+}
+
+// life runs the task until it ends or the process dies at its dies-th commit.
+func (l *ledger) life(t *testing.T, dir string, dies int, after bool) *life {
+	t.Helper()
+	p := &life{}
+	l.store = &mortal{left: dies, after: after}
+	p.house = plan{
+		dir: dir, model: brain(crew), config: p.config,
 		tools: []tool.Tool{
-			l.tool(t, "look", tool.Options{Effect: tool.ReadOnly}), l.tool(t, "strike", tool.Options{}),
-			l.tool(t, "mark", tool.Options{Effect: tool.Idempotent, State: "marked"}),
+			l.tool(t, "look", tool.Options{Effect: tool.ReadOnly}, nil), l.tool(t, "strike", tool.Options{}, nil),
+			l.tool(t, "mark", tool.Options{Effect: tool.Idempotent, State: "marked"}, nil),
+			l.tool(t, "reform", tool.Options{Effect: tool.Idempotent}, p.reform),
 		},
 		store: func(s journal.Store) journal.Store {
-			if dies == 0 {
-				return s
-			}
-			return &mortal{Store: s, left: dies, after: after}
+			l.store.Store = s
+			return l.store
 		},
-		config: func(c *runtime.Config) { c.Fatal = func(error) { close(died) } },
 	}.open(t)
-	id, err := h.begin(t)
-	if err != nil {
-		if !errors.Is(err, journal.ErrClosed) {
-			t.Fatal(err)
-		}
-		return task, h, false
+	id, err := p.begin(t)
+	if err == nil {
+		p.task, err = p.Wait(t.Context(), id)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() {
-		select {
-		case <-died:
-			cancel()
-		case <-ctx.Done():
+	if p.ended = err == nil; !p.ended && !errors.Is(err, errKilled) {
+		t.Fatalf("who waits is told %v, want what the store says", err)
+	}
+	p.check(t)
+	return p
+}
+
+func (p *life) config(c *runtime.Config) {
+	c.Fatal = func(err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.fatal = append(p.fatal, err)
+	}
+	c.Observe = func(e journal.Event) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.observed = append(p.observed, e)
+	}
+}
+
+// reform gives the role of the workers one group more.
+func (p *life) reform() (any, error) {
+	role, _ := p.Org().RoleNamed("worker")
+	_, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: use("artifact", "probe", "org_management", "context")}, false)
+	return obj{}, err
+}
+
+// check looks at a process that ended or died, when all is quiet: what was
+// observed is on disk, and a dead process takes nothing and said so once.
+func (p *life) check(t *testing.T) {
+	t.Helper()
+	p.Close()
+	kept := map[uint64]string{}
+	for _, e := range p.events(t) {
+		kept[e.Seq] = string(encode(e))
+	}
+	for _, e := range p.observed {
+		if got := kept[e.Seq]; got != string(encode(e)) {
+			t.Errorf("observed was %s, on disk is %s", encode(e), got)
 		}
-	}()
-	task, err = h.Wait(ctx, id)
-	return task, h, err == nil
+	}
+	switch {
+	case p.ended && len(p.fatal) > 0:
+		t.Errorf("Fatal was called with %v", p.fatal)
+	case !p.ended && (len(p.fatal) != 1 || !errors.Is(p.fatal[0], errKilled)):
+		t.Errorf("Fatal was called with %v, want once with what the store says", p.fatal)
+	}
+	if p.ended {
+		return
+	}
+	if _, err := p.Start(t.Context(), org.TaskSpec{Caller: operator}); !errors.Is(err, errKilled) {
+		t.Errorf("after its end a process begins a task: %v", err)
+	}
 }
 
 // begin takes up the task that is there, or starts it.
@@ -138,6 +235,9 @@ func (h *house) begin(t *testing.T) (identity.TaskID, error) {
 	return h.Start(t.Context(), org.TaskSpec{Caller: operator})
 }
 
+// never is more commits than a life has.
+const never = 1 << 30
+
 func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
 	commits := 0 // of a life without end
 	for n := 1; commits == 0 || n <= commits; n++ {
@@ -146,16 +246,16 @@ func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
 			t.Run(fmt.Sprint(when, " commit ", n), func(t *testing.T) {
 				l := &ledger{runs: map[string]map[identity.CallID]int{}}
 				dir := scratch(t)
-				task, h, ended := l.life(t, dir, n, after)
-				if ended {
+				p := l.life(t, dir, n, after)
+				if p.ended {
 					commits = n
 				}
-				for again := n%7 + 1; !ended; again = 0 { // the second life dies too
-					h.leave(t)
-					task, h, ended = l.life(t, dir, again, after)
+				for again := n%7 + 1; !p.ended; again = never { // the second life dies too
+					p.leave(t)
+					p = l.life(t, dir, again, after)
 				}
-				l.check(t, h, task)
-				h.leave(t)
+				l.check(t, p)
+				p.leave(t)
 				if leak := goroutines(); leak != "" {
 					t.Errorf("after the end these run still:\n%s", leak)
 				}
@@ -165,45 +265,64 @@ func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("a life without a crash has fewer than %d commits", commits)
+	verdict.Say(t, verdict.Line{
+		Part: "storage", Claim: "when storage fails at any commit nothing more acts, and the next process ends the task as if nothing had happened",
+		Goal: "every commit, on disk and not", Seen: fmt.Sprintf("%d commits twice each", commits), Holds: commits > 0,
+	})
 }
 
-func (l *ledger) check(t *testing.T, h *house, task org.Task) {
+// check looks at what a task that has ended left behind.
+func (l *ledger) check(t *testing.T, p *life) {
 	t.Helper()
-	struck := "\"strike done\""
-	for _, e := range said[journal.ToolError](t, h) {
+	unknown := 0
+	for _, e := range said[journal.ToolError](t, p.house) {
 		if e.Tool != "strike" || e.Code != errcode.ToolInterrupted {
 			t.Errorf("call of %s ended as %s", e.Tool, e.Code)
 		}
-		struck = "tool_interrupted"
+		unknown++
 	}
-	h.want(t, task, string(encode([]any{struck, obj{"text": "worked"}})), "")
-	l.checkRuns(t, struck)
-	h.checkMade(t)
-	h.checkMail(t)
-	h.checkCalls(t)
-	if runnable, err := h.store.Runnable(t.Context()); err != nil || len(runnable) > 0 {
+	want := []string{`"later"`, `{"text":"worked"}`, `{"text":"worked"}`}
+	for i := range 2 {
+		struck := `"\"strike done\""`
+		if i < unknown {
+			struck = `"tool_interrupted"`
+		}
+		want = append(want, struck)
+	}
+	slices.Sort(want)
+	p.want(t, p.task, string(encode(want)), "")
+	l.checkRuns(t, p.house)
+	p.checkMade(t)
+	p.checkMail(t)
+	p.checkCalls(t)
+	if runnable, err := p.store.Runnable(t.Context()); err != nil || len(runnable) > 0 {
 		t.Errorf("runnable in the end: %v, %v", runnable, err)
 	}
 	if t.Failed() {
-		t.Log(h.story(t))
+		t.Log(p.story(t))
 	}
 }
 
-func (l *ledger) checkRuns(t *testing.T, struck string) {
+// checkRuns holds what acted against what is said to have: a Mutating call acts
+// once at most, and none succeeds that did not act.
+func (l *ledger) checkRuns(t *testing.T, h *house) {
 	t.Helper()
-	for name, calls := range l.runs {
-		if len(calls) > 1 {
-			t.Errorf("%s was called as %d different calls", name, len(calls))
+	ran := map[identity.CallID]int{}
+	for who, calls := range l.runs {
+		if most := map[bool]int{true: 2, false: 1}[strings.HasPrefix(who, "look")]; len(calls) > most {
+			t.Errorf("%s was called as %d different calls", who, len(calls))
+		}
+		for id, n := range calls {
+			ran[id] += n
+			if strings.HasPrefix(who, "strike") && n > 1 {
+				t.Errorf("%s ran %d times as call %s", who, n, id)
+			}
 		}
 	}
-	for id, n := range l.runs["strike"] {
-		if n > 1 {
-			t.Errorf("strike ran %d times as call %s", n, id)
+	for _, e := range said[journal.ToolResult](t, h) {
+		if slices.Contains([]string{"look", "strike", "mark", "reform"}, e.Tool) && ran[e.Call] == 0 {
+			t.Errorf("call %s of %s is said to have succeeded and never ran", e.Call, e.Tool)
 		}
-	}
-	if len(l.runs["strike"]) == 0 && struck != "tool_interrupted" {
-		t.Error("strike never ran and is said to have")
 	}
 }
 
@@ -217,18 +336,24 @@ func (h *house) checkMade(t *testing.T) {
 		}
 		artifacts++
 	}
+	made := 0
+	for _, e := range said[journal.RoleChanged](t, h) {
+		if e.Change == "created" {
+			made++
+		}
+	}
 	for what, n := range map[string][2]int{
 		"roles":            {len(h.Org().Roles()), 1},
-		"role events":      {len(said[journal.RoleChanged](t, h)), 1},
+		"roles made":       {made, 1},
 		"tasks":            {len(said[journal.TaskStarted](t, h)), 1},
 		"results":          {len(said[journal.Result](t, h)), 1},
-		"agents":           {len(said[journal.AgentSpawned](t, h)), 2},
-		"terminations":     {len(said[journal.AgentTerminated](t, h)), 1},
-		"transitions":      {len(said[journal.StateTransition](t, h)), 1},
-		"artifacts":        {artifacts, 1},
+		"agents":           {len(said[journal.AgentSpawned](t, h)), 3},
+		"terminations":     {len(said[journal.AgentTerminated](t, h)), 2},
+		"transitions":      {len(said[journal.StateTransition](t, h)), 2},
+		"artifacts":        {artifacts, 2},
 		"agents alive":     {len(h.Org().Agents("")), 1},
 		"failures":         {len(said[journal.Failed](t, h)), 0},
-		"messages on file": {len(said[journal.MessageSent](t, h)), 5}, // task, assignment, two reports, result
+		"messages on file": {len(said[journal.MessageSent](t, h)), 9}, // task, two assignments, one for later, four reports, result
 	} {
 		if n[0] != n[1] {
 			t.Errorf("%s: %d, want %d", what, n[0], n[1])
@@ -292,20 +417,10 @@ func TestAfterACrashAMessageIsDelayedAsItWas(t *testing.T) {
 		var story string
 		for n := 1; n < 12; n++ {
 			dir := scratch(t)
-			died := make(chan struct{})
-			h := plan{dir: dir, model: brain(soon), config: func(c *runtime.Config) { c.Fatal = func(error) { close(died) } },
+			h := plan{dir: dir, model: brain(soon),
 				store: func(s journal.Store) journal.Store { return &mortal{Store: s, left: n, after: after} }}.open(t)
 			if id, err := h.begin(t); err == nil {
-				ctx, cancel := context.WithCancel(t.Context())
-				go func() {
-					select {
-					case <-died:
-					case <-ctx.Done():
-					}
-					cancel()
-				}()
-				_, _ = h.Wait(ctx, id) // it may end, or die
-				cancel()
+				_, _ = h.Wait(t.Context(), id) // it may end, or die
 			}
 			h.leave(t)
 

@@ -175,22 +175,17 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 // sentBefore gives what a call that a former process had started did send,
 // nil if it did not.
 func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
-	if !rt.repeats(c) {
+	rt.mu.Lock()
+	a := rt.active[c.By.Agent]
+	again := false
+	if a != nil {
+		_, again = a.redo[c.ID]
+	}
+	rt.mu.Unlock()
+	if !again {
 		return nil, nil
 	}
 	return rt.sentIn(ctx, c)
-}
-
-// repeats says whether a former process had started a call.
-func (rt *Runtime) repeats(c tool.Call) bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	a := rt.active[c.By.Agent]
-	if a == nil {
-		return false
-	}
-	_, again := a.redo[c.ID]
-	return again
 }
 
 // sentIn reads from the caller's journal what a call did send.

@@ -147,7 +147,7 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 	if role, ok := rt.org.Role(s.Role); ok {
 		out.RoleName = role.Name
 	}
-	if rt.repeats(c) && rt.hasEnded(ctx, id) {
+	if rt.hasEnded(ctx, id) {
 		return out, nil // made by an earlier try of this call, and ended since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
@@ -186,16 +186,13 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	}
 	var ended []org.Termination
 	err := rt.change(c.By, func(b *journal.Batch) error {
-		delayed, err := rt.delayed(ctx)
-		if err != nil {
-			return err
-		}
 		var changes []org.Change
+		var err error
 		if ended, changes, err = rt.org.Terminate(c.By, target, c.ID, reason, record); err != nil {
 			return err
 		}
 		b.Put = append(b.Put, records(changes)...)
-		rt.bury(b, c.By, ended, delayed)
+		rt.bury(b, c.By, ended)
 		return nil
 	})
 	gone := map[identity.AgentID]bool{}
@@ -211,17 +208,10 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 }
 
 // bury adds the end of agents to a batch, with the mail that waited for them.
-func (rt *Runtime) bury(b *journal.Batch, by identity.Principal, ended []org.Termination, delayed []journal.Message) {
-	gone := map[string]bool{}
+func (rt *Runtime) bury(b *journal.Batch, by identity.Principal, ended []org.Termination) {
 	for _, t := range ended {
-		gone[string(t.Agent)] = true
 		b.Drop = append(b.Drop, t.Agent)
 		b.Events = append(b.Events, rt.terminated(by, t))
-	}
-	for _, m := range delayed {
-		if gone[m.To] {
-			b.Arrived = append(b.Arrived, m)
-		}
 	}
 }
 

@@ -12,29 +12,36 @@ import (
 )
 
 // Ended lists the agents that are terminated, of one task or of all for "",
-// with their briefs, sorted by id. A damaged record comes with its error, and
+// with their briefs: those that ended while they were kept with the others,
+// then the rest, each sorted by id. A damaged record comes with its error, and
 // the sequence goes on.
 func (rt *Runtime) Ended(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
 	return func(yield func(org.Agent, error) bool) {
-		for r, err := range rt.store.Records(ctx, string(org.KindAgent), "") {
-			var a org.Agent
-			if err == nil {
-				if !isEnded(r.Value, task) {
-					continue
-				}
-				err = json.Unmarshal(r.Value, &a)
+		_ = rt.endedIn(ctx, org.KindAgent, task, yield) && rt.endedIn(ctx, org.KindEnded, task, yield)
+	}
+}
+
+// endedIn yields those of one kind of records; false when the caller has enough.
+func (rt *Runtime) endedIn(ctx context.Context, kind org.Kind, task identity.TaskID, yield func(org.Agent, error) bool) bool {
+	for r, err := range rt.store.Records(ctx, string(kind), "") {
+		var a org.Agent
+		if err == nil {
+			if !isEnded(r.Value, task) {
+				continue
 			}
-			if !yield(a, err) {
-				return
-			}
+			err = json.Unmarshal(r.Value, &a)
+		}
+		if !yield(a, err) {
+			return false
 		}
 	}
+	return true
 }
 
 // hasEnded says whether an agent was made and is terminated.
 func (rt *Runtime) hasEnded(ctx context.Context, id identity.AgentID) bool {
-	record, err := rt.store.Record(ctx, string(org.KindAgent), string(id))
-	return err == nil && record != nil && isEnded(record, "")
+	a, err := rt.AgentRecord(ctx, id)
+	return err == nil && a.Status == org.Terminated
 }
 
 // isEnded looks into an agent's record without decoding it: most are alive.

@@ -51,7 +51,7 @@ type Config struct {
 	Console io.Writer        // where console_print writes; nil discards
 	Log     *slog.Logger     // nil discards
 	Now     func() time.Time // the seam for time; nil is time.Now
-	Fatal   func(error)      // called once when the store has stopped; nil logs
+	Fatal   func(error)      // called once when the store has stopped, and all work with it; nil logs
 
 	// Observe is called with each event of a commit, in order, before anybody
 	// acts on it: by many goroutines, and it must be quick. Nil is nobody.
@@ -202,15 +202,19 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	return seq, nil
 }
 
+// stopped ends all work: the outcome of a commit is unknown, so what is in
+// memory may be ahead of what is on disk.
 func (rt *Runtime) stopped(err error) {
 	if rt.life.Err() != nil {
 		return // closing: the store may be closed already
 	}
 	rt.fatal.Do(func() {
-		rt.log.Error("the store has stopped", "error", err)
-		if rt.config.Fatal != nil {
-			rt.config.Fatal(err)
+		rt.close(err) // nothing more begins, and who waits is told
+		if rt.config.Fatal == nil {
+			rt.log.Error("the store has stopped", "error", err)
+			return
 		}
+		rt.config.Fatal(err)
 	})
 }
 

@@ -197,7 +197,7 @@ func (rt *Runtime) schedule(m journal.Message) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	run := rt.tasks[m.Task]
-	if run == nil || run.ended {
+	if run == nil || run.ended || !rt.exists(identity.AgentID(m.To)) { // who was ended since it was sent is behind undelay
 		return
 	}
 	at, known := slices.BinarySearchFunc(run.delayed, m, byDue)
@@ -238,10 +238,11 @@ func (rt *Runtime) deliver(run *taskRun) {
 	rt.release(run.id)
 }
 
-// dropGone keeps what is due from waiting for agents that are no more.
+// dropGone keeps what is due from waiting for agents that are no more, or whose
+// task is over.
 func (rt *Runtime) dropGone(b *journal.Batch) error {
 	for _, m := range b.Arrived {
-		if to := identity.AgentID(m.To); !rt.exists(to) {
+		if to := identity.AgentID(m.To); !rt.org.Works(to) {
 			b.Drop = append(b.Drop, to)
 		}
 	}

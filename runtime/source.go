@@ -44,7 +44,11 @@ func stored[T any](ctx context.Context, rt *Runtime, kind org.Kind, key string, 
 
 // AgentRecord gives an agent as it is stored, with its brief; terminated ones too.
 func (rt *Runtime) AgentRecord(ctx context.Context, id identity.AgentID) (org.Agent, error) {
-	return stored[org.Agent](ctx, rt, org.KindAgent, string(id), errcode.AgentNotFound)
+	a, err := stored[org.Agent](ctx, rt, org.KindAgent, string(id), errcode.AgentNotFound)
+	if errcode.Of(err) == errcode.AgentNotFound {
+		a, err = stored[org.Agent](ctx, rt, org.KindEnded, string(id), errcode.AgentNotFound)
+	}
+	return a, err
 }
 
 // TaskRecord gives a task as it is stored, with text and result.

@@ -157,7 +157,8 @@ func (rt *Runtime) recordOf(ctx context.Context, run *taskRun) (org.Task, error)
 }
 
 // Wait returns when a task has ended, with its record; at once, with the record
-// as it is, when the task is not worked on.
+// as it is, when the task is not worked on. When the runtime closes, or its
+// store has stopped, it returns with an error that says so.
 func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
@@ -282,8 +283,8 @@ func (rt *Runtime) endBy(task *org.Task, ending func(*journal.Batch) error) erro
 	return nil
 }
 
-// ending adds a task's end to a batch, unless it has ended; the record it is
-// given becomes the new one.
+// ending adds a task's end to a batch, unless it has ended, and drops the mail
+// that waits for its agents; the record it is given becomes the new one.
 func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
 	e := journal.Result{Status: string(status), Result: result}
 	if failure != nil {
@@ -293,9 +294,7 @@ func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.Raw
 		if now, ok := rt.org.Task(task.ID); !ok || now.Status != org.Running {
 			return nil
 		}
-		if err := rt.clear(b, task); err != nil { // what may fail comes before memory changes
-			return err
-		}
+		b.Drop = append(b.Drop, rt.org.Tree(task.Top)...)
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
 		b.Put = append(b.Put, records(rt.org.EndTask(task, status, result, failure))...)
 		return nil
@@ -323,19 +322,6 @@ func (rt *Runtime) passDamaged(err error, what string) error {
 	}
 	rt.log.Error(what, "error", err)
 	return nil
-}
-
-// clear drops the unread and the delayed mail of a task that ends.
-func (rt *Runtime) clear(b *journal.Batch, task *org.Task) error {
-	b.Drop = append(b.Drop, rt.org.Tree(task.Top)...)
-	delayed, err := rt.delayed(rt.lasting)
-	for _, m := range delayed {
-		if m.Task == task.ID {
-			b.Arrived = append(b.Arrived, m)
-			b.Drop = append(b.Drop, identity.AgentID(m.To))
-		}
-	}
-	return err
 }
 
 func (rt *Runtime) topRole(task *org.Task) string {

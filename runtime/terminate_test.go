@@ -231,3 +231,34 @@ func TestARoleOutlivesTheAgentThatMadeIt(t *testing.T) {
 	}
 	close(free)
 }
+
+// Who had ended when the ended were kept with the others has ended still.
+func TestWhoEndedBeforeIsKnown(t *testing.T) {
+	dir, free := scratch(t), make(chan struct{})
+	h := open(t, dir, busyRoot(free, waits))
+	f := newFamily(t, h)
+	task, _ := h.Org().Agent(f.root)
+	old := org.Agent{ID: "old", Role: "r", Parent: f.root, Task: task.Task, Status: org.Terminated, EndedBy: "c"}
+	if _, err := h.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: string(org.KindAgent), Key: "old", Value: encode(old)}}}); err != nil {
+		t.Fatal(err)
+	}
+	h.leave(t)
+	h = open(t, dir, busyRoot(free, waits))
+	if a, err := h.AgentRecord(t.Context(), "old"); err != nil || a.Status != org.Terminated {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	if a, ok := h.Org().Agent("old"); ok {
+		t.Errorf("it is in being: %+v", a)
+	}
+	var got []identity.AgentID
+	for a, err := range h.Ended(t.Context(), task.Task) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, a.ID)
+	}
+	if !slices.Equal(got, []identity.AgentID{"old", f.gone}) {
+		t.Errorf("got %v, want it and %s", got, f.gone)
+	}
+	close(free)
+}

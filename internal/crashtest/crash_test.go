@@ -6,7 +6,9 @@
 // but bound to something seen (moment), never to a clock. After each kill a copy
 // of the data file is read (record) and compared with what the process has shown
 // (evidence). When a task has ended, its result and traces must be those of a
-// task that nobody disturbed, and another organization is begun. At length:
+// task that nobody disturbed, and another organization is begun. Other files cut
+// the power (power_test, ext4_test), let disks go wrong (disk_test) and turn bits
+// (flips_test). At length:
 //
 //	go test ./internal/crashtest -cycles 1000 -timeout 60m -v
 //
@@ -49,7 +51,24 @@ func TestWhatIsKilledAtARandomMomentLosesAndRepeatsNothing(t *testing.T) {
 		c.killed, c.kills, c.tasks, c.unknown, c.acted, c.drafts, c.slowest)
 }
 
-func TestMain(m *testing.M) { os.Exit(built.Main(m)) }
+func TestMain(m *testing.M) {
+	var err error
+	switch {
+	case os.Getenv(lookAt) != "":
+		err = lookMain(os.Stdin, os.Stdout) // see looker
+	case os.Getenv(judgeAt) != "":
+		err = judgeMain(os.Getenv(judgeAt), os.Stdin, os.Stdout) // see judge
+	default:
+		if status, done := amongOwnMounts(); done {
+			os.Exit(status)
+		}
+		os.Exit(built.Main(m))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 // campaign is a whole test.
 type campaign struct {

@@ -49,6 +49,8 @@ const hangs = 3 * time.Minute
 // house is an organization's directory and what is known of it from outside.
 type house struct {
 	program, dir string
+	data         string   // the data directory
+	wrap         []string // the command line that starts the program, if it is not itself
 	seen         *evidence
 	talk         bytes.Buffer // stderr of the last process
 }
@@ -59,7 +61,8 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{program: program, dir: t.TempDir(), seen: newEvidence()}
+	h := &house{program: program, dir: tempDir(t), seen: newEvidence()}
+	h.data = h.path(".rolecall")
 	if err := errors.Join(os.CopyFS(h.dir, os.DirFS("testdata")), os.Mkdir(h.path("work"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +97,11 @@ func (h *house) live(t *testing.T, m moment) (killed bool) {
 
 // args are those of the next process.
 func (h *house) args() []string {
+	args := []string{"run", "--json", "--data", h.data}
 	if h.seen.task != "" {
-		return []string{"run", "--json", "--resume", string(h.seen.task)}
+		return append(args, "--resume", string(h.seen.task))
 	}
-	return []string{"run", "--json", "-f", "organization.yaml", "--workspace", "work", "begin"}
+	return append(args, "-f", "organization.yaml", "--workspace", "work", "begin")
 }
 
 // learn finds a task whose process was killed before it spoke of it.
@@ -202,7 +206,7 @@ type stamp struct {
 }
 
 func (h *house) stamp() stamp {
-	info, err := os.Stat(h.path(filepath.Join(".rolecall", persist.FileName)))
+	info, err := os.Stat(filepath.Join(h.data, persist.FileName))
 	if err != nil {
 		return stamp{} // not there yet
 	}

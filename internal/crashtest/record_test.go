@@ -39,7 +39,7 @@ type record struct {
 // last one left. There may be none yet.
 func (h *house) record(t *testing.T) *record {
 	t.Helper()
-	data, err := os.ReadFile(h.path(filepath.Join(".rolecall", persist.FileName)))
+	data, err := os.ReadFile(filepath.Join(h.data, persist.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &record{}
 	}

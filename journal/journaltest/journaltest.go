@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 		{"Follow waits for what comes", follow},
 		{"readers may stop early", stopEarly},
 		{"delayed messages are in order of due, then seq", delayedOrder},
+		{"who is no more leaves nothing that waits", dropped},
 		{"records", recordsOf},
 	}
 	for _, tt := range tests {
@@ -214,6 +215,22 @@ func delayedOrder(t *testing.T, s journal.Store) {
 	}
 	if runnable, err := s.Runnable(t.Context()); err != nil || !slices.Equal(runnable, []identity.AgentID{"a"}) {
 		t.Errorf("got %v, %v runnable, want a", runnable, err)
+	}
+}
+
+// Of somebody a batch drops nothing waits, not even what the batch posts.
+func dropped(t *testing.T, s journal.Store) {
+	Commit(t, s, &journal.Batch{Post: []journal.Message{message("a", "1"), delayed("a", "2", at), delayed("ab", "3", at)}})
+	Commit(t, s, &journal.Batch{Post: []journal.Message{message("a", "4"), delayed("a", "5", at)}, Drop: []identity.AgentID{"a", "nobody"}})
+	list, err := s.Delayed(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != "3" {
+		t.Errorf("delayed: got %+v, %v, want 3 alone", list, err)
+	}
+	if inbox, err := s.Inbox(t.Context(), "a"); err != nil || len(inbox) != 0 {
+		t.Errorf("inbox: got %+v, %v, want nothing", inbox, err)
+	}
+	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
+		t.Errorf("got %v, %v runnable, want nobody", runnable, err)
 	}
 }
 

@@ -45,6 +45,7 @@ func (n *naive) apply(b *journal.Batch) {
 	for _, id := range b.Drop {
 		delete(n.inbox, id)
 		delete(n.runnable, id)
+		n.delayed = slices.DeleteFunc(n.delayed, func(m journal.Message) bool { return m.To == string(id) })
 	}
 	for _, r := range b.Put {
 		n.records[r.Kind+" "+r.Key] = string(r.Value)

@@ -26,7 +26,7 @@ type Store struct {
 	seq      uint64
 	log      log
 	inbox    map[identity.AgentID][]journal.Message // lists are replaced, never changed
-	delayed  []journal.Message                      // as those
+	delayed  map[identity.AgentID][]journal.Message // as those, by recipient
 	runnable map[identity.AgentID]struct{}
 	records  map[recordKey][]byte
 	news     chan struct{} // closed at the next commit; nil while nobody waits
@@ -40,6 +40,7 @@ func New() *Store {
 	return &Store{
 		log:      log{last: map[identity.AgentID]int{}},
 		inbox:    map[identity.AgentID][]journal.Message{},
+		delayed:  map[identity.AgentID][]journal.Message{},
 		runnable: map[identity.AgentID]struct{}{},
 		records:  map[recordKey][]byte{},
 	}
@@ -92,6 +93,7 @@ func (s *Store) apply(b *journal.Batch) uint64 {
 	}
 	for _, id := range b.Drop {
 		delete(s.inbox, id)
+		delete(s.delayed, id)
 		delete(s.runnable, id)
 	}
 	s.put(b.Put)
@@ -116,19 +118,19 @@ func (s *Store) append(b *journal.Batch) {
 // deliver gives a message its number and puts it where it waits.
 func (s *Store) deliver(m *journal.Message) {
 	m.Seq = s.next()
+	to := identity.AgentID(m.To)
 	if !m.Due.IsZero() {
-		at, _ := slices.BinarySearchFunc(s.delayed, *m, byDue)
-		s.delayed = slices.Insert(slices.Clone(s.delayed), at, *m)
+		s.delayed[to] = append(s.delayed[to], *m)
 		return
 	}
-	to := identity.AgentID(m.To)
 	s.inbox[to] = append(s.inbox[to], *m)
 	s.runnable[to] = struct{}{}
 }
 
 // arrive moves a delayed message to its inbox, behind what is there.
 func (s *Store) arrive(m journal.Message) {
-	s.delayed = without(s.delayed, func(d journal.Message) bool { return d.Seq == m.Seq })
+	to := identity.AgentID(m.To)
+	left(s.delayed, to, without(s.delayed[to], func(d journal.Message) bool { return d.Seq == m.Seq }))
 	m.Due = time.Time{}
 	s.deliver(&m)
 }
@@ -137,12 +139,16 @@ func (s *Store) take(stream identity.AgentID, taken []uint64) {
 	if len(taken) == 0 {
 		return
 	}
-	left := without(s.inbox[stream], func(m journal.Message) bool { return slices.Contains(taken, m.Seq) })
-	if len(left) == 0 {
-		delete(s.inbox, stream)
+	left(s.inbox, stream, without(s.inbox[stream], func(m journal.Message) bool { return slices.Contains(taken, m.Seq) }))
+}
+
+// left puts what is left of an agent's list in its place.
+func left(lists map[identity.AgentID][]journal.Message, id identity.AgentID, list []journal.Message) {
+	if len(list) == 0 {
+		delete(lists, id)
 		return
 	}
-	s.inbox[stream] = left
+	lists[id] = list
 }
 
 // without gives a list of its own without what is gone.

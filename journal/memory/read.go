@@ -109,7 +109,14 @@ func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Me
 
 // Delayed implements journal.Post.
 func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
-	return read(ctx, s, func() []journal.Message { return slices.Clip(s.delayed) })
+	list, err := read(ctx, s, func() (list []journal.Message) {
+		for _, of := range s.delayed {
+			list = append(list, of...)
+		}
+		return list
+	})
+	slices.SortFunc(list, byDue)
+	return list, err
 }
 
 func byDue(a, b journal.Message) int {

@@ -2,5 +2,13 @@
 
 package persist
 
+import bolt "go.etcd.io/bbolt"
+
 // freeBytes is not known here: a copy that finds no room fails.
 func freeBytes(string) (uint64, error) { return 1 << 62, nil }
+
+// reread is not done here.
+func reread(string) error { return nil }
+
+// letGo is not done here.
+func letGo(*bolt.DB, *bolt.Tx) {}

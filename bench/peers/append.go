@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	_ "github.com/glebarez/go-sqlite" // SQLite in Go, on modernc.org/sqlite
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// event is what is appended.
+var event = make([]byte, 256)
+
+// durable has SQLite answer when an append is on disk.
+const durable = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)"
+
+// sqliteAppend inserts a row a transaction. One connection writes: SQLite has
+// one writer at a time.
+func sqliteAppend() (peer, error) {
+	db, err := sql.Open("sqlite", "file:append.sqlite"+durable)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TABLE log (seq INTEGER PRIMARY KEY, event BLOB)"); err != nil {
+		return nil, err
+	}
+	insert, err := db.Prepare("INSERT INTO log (event) VALUES (?)")
+	return func(n int) error {
+		return together(n, 1, func(int) error {
+			_, err := insert.Exec(event)
+			return err
+		})
+	}, err
+}
+
+// jetstreamAppend publishes to a stream on disk, by many publishers with a
+// connection each who wait for every acknowledgement.
+func jetstreamAppend() (peer, error) {
+	s, err := server.NewServer(&server.Options{
+		JetStream: true, StoreDir: "jetstream", SyncAlways: true, DontListen: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		return nil, errors.New("the server is not ready")
+	}
+	streams := make([]jetstream.JetStream, writers)
+	for i := range streams {
+		c, err := nats.Connect("", nats.InProcessServer(s))
+		if err != nil {
+			return nil, err
+		}
+		if streams[i], err = jetstream.New(c); err != nil {
+			return nil, err
+		}
+	}
+	_, err = streams[0].CreateStream(context.Background(), jetstream.StreamConfig{Name: "log", Subjects: []string{"log"}, Storage: jetstream.FileStorage})
+	return func(n int) error {
+		return together(n, writers, func(w int) error {
+			_, err := streams[w].Publish(context.Background(), "log", event)
+			return err
+		})
+	}, err
+}

@@ -1,0 +1,28 @@
+package gate
+
+import "testing"
+
+// StepNames lists the steps, in order.
+func StepNames() []string {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// AtSteps has fn called before and after every step until the test ends. No
+// gate may be at work at both ends of that time.
+func AtSteps(t testing.TB, fn func(step string, after bool)) {
+	real := steps
+	t.Cleanup(func() { steps = real })
+	steps = nil
+	for _, s := range real {
+		steps = append(steps, step{s.name, func(g *Gate, a *Admission) error {
+			fn(s.name, false)
+			err := s.run(g, a)
+			fn(s.name, true)
+			return err
+		}})
+	}
+}
