@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	verdicts "github.com/rolecall/rolecall/internal/verdict"
 )
 
 // goal is what a comparison is to show: that one candidate takes at most some
-// times as long as another, in the median of the rounds.
+// times as long as another, in the median of the rounds, or a time.
 type goal struct {
 	part, claim string
 	of, than    int // places of the candidates
 	most        float64
-	skipped     string // why it cannot be looked at
+	within      time.Duration // instead of most
+	skipped     string        // why it cannot be looked at
 }
 
 // faster is the goal to be at least some times as fast.
@@ -29,6 +31,9 @@ func (g goal) line(times [][]float64) verdicts.Line {
 	if g.skipped != "" {
 		return l
 	}
+	if g.within > 0 {
+		return g.absolute(l, times[g.of])
+	}
 	ratios := make([]float64, len(times[g.of]))
 	for i := range ratios {
 		ratios[i] = times[g.of][i] / times[g.than][i]
@@ -36,6 +41,14 @@ func (g goal) line(times [][]float64) verdicts.Line {
 	slices.Sort(ratios)
 	seen := ratios[len(ratios)/2]
 	l.Seen, l.Holds = strings.TrimLeft(g.said(seen), "≤≥ "), seen <= g.most
+	return l
+}
+
+// absolute holds the times of a candidate against within.
+func (g goal) absolute(l verdicts.Line, times []float64) verdicts.Line {
+	times = slices.Sorted(slices.Values(times))
+	seen := time.Duration(times[len(times)/2])
+	l.Goal, l.Seen, l.Holds = "≤ "+g.within.String(), seen.Round(100*time.Nanosecond).String(), seen <= g.within
 	return l
 }
 

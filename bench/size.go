@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	verdicts "github.com/rolecall/rolecall/internal/verdict"
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -60,8 +61,14 @@ func idle(w *tabwriter.Writer) {
 	stored, began := heap(), time.Now()
 	h := made(openHouse(store, absent{}))
 	took := time.Since(began)
-	fmt.Fprintf(w, "%d\t%d B\t%d B\t%d\t%v\n", n, (heap()-stored)/int64(n), (stored-before)/int64(n), goroutines, took.Round(time.Millisecond))
+	each := (heap() - stored) / int64(n)
+	fmt.Fprintf(w, "%d\t%d B\t%d B\t%d\t%v\n", n, each, (stored-before)/int64(n), goroutines, took.Round(time.Millisecond))
+	w.Flush()
 	h.Close()
+	say(verdicts.Line{
+		Part: "load", Claim: "what an idle agent takes of the heap, and of goroutines", Goal: "≤ 512 B, 0",
+		Seen: fmt.Sprintf("%d B, %d, of %d agents", each, goroutines, n), Holds: each <= 512 && goroutines == 0,
+	})
 }
 
 // spawnAll fills a store with agents at rest.

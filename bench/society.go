@@ -70,7 +70,7 @@ func (s *society) spawn(first json.RawMessage) identity.AgentID {
 // spawnComparison holds a spawned agent, with its permission check and its
 // record, against a goroutine with a mailbox.
 func spawnComparison() (comparison, error) {
-	return comparison{title: "spawn in memory", candidates: []candidate{
+	return comparison{title: "spawn in memory", goals: []goal{{part: "spawn", claim: "a spawn in memory, CPU", of: 1, within: time.Microsecond}}, candidates: []candidate{
 		{"a goroutine with a channel, in a map", 20_000, func(n int) {
 			mailboxes := map[int]chan string{}
 			for i := range n {
@@ -97,7 +97,7 @@ const spawners = 64
 
 // durableComparison is spawnComparison on a disk.
 func durableComparison() (comparison, error) {
-	return comparison{title: "spawn on disk, 64 spawners at once", candidates: []candidate{
+	return comparison{title: "spawn on disk, 64 spawners at once", goals: []goal{{part: "spawn", claim: "a spawn on disk, 64 spawners at once", of: 1, within: 15 * time.Microsecond}}, candidates: []candidate{
 		{"one write of 512 bytes and one fsync", 50, func(n int) {
 			onDisk(func(dir string) {
 				f := made(os.Create(filepath.Join(dir, "raw")))

@@ -43,7 +43,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 		s.open()
 	}
 	after = max(after, task.FirstSeq)
-	events := a.rt.Store().Follow(ctx, after, follow && !ended)
+	events := a.rt.Store().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
 		events = a.rt.Watch(ctx, task.ID, after)
 	}

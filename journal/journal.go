@@ -111,6 +111,9 @@ type Feed interface {
 	// Follow yields the events after a sequence number and, when wait is set,
 	// those to come until ctx ends.
 	Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
+	// FollowTask is Follow for one task. Of the events of others it yields
+	// the numbers alone, without a body: how far the log was read.
+	FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[Event, error]
 	Seq() uint64 // the number of the last event
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/rolecall/rolecall/identity"
@@ -20,6 +21,9 @@ import (
 // chunk is how many entries one read transaction fetches: none is open while
 // a caller looks at what it got.
 const chunk = 256
+
+// chunkBytes are how much of them one fetches: then it is the last.
+const chunkBytes = 1 << 20
 
 // many chunks of records are so many pages that who read them lets them go.
 const many = 64
@@ -108,10 +112,28 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 
 // Follow implements journal.Feed.
 func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return s.follow(ctx, after, wait, decodeEvent)
+}
+
+// FollowTask implements journal.Feed.
+func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return s.follow(ctx, after, wait, func(key, value []byte) (journal.Event, error) {
+		payload, err := unframe(bucketLog, key, kindEvent, value)
+		if err == nil && gjson.GetBytes(payload, "task").Str != string(task) {
+			return journal.Event{Seq: number(key)}, nil
+		}
+		return decodeEvent(key, value)
+	})
+}
+
+// decoder makes an event of what stands in the log.
+type decoder func(key, value []byte) (journal.Event, error)
+
+func (s *Store) follow(ctx context.Context, after uint64, wait bool, decode decoder) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
 			news := s.newsChannel()
-			events, err := s.since(ctx, after)
+			events, err := s.since(ctx, after, decode)
 			if err != nil {
 				if ctx.Err() == nil || !wait { // without wait the end means that there are no more
 					yield(journal.Event{}, err)
@@ -146,12 +168,12 @@ func (s *Store) newsChannel() <-chan struct{} {
 }
 
 // since fetches a chunk of the log.
-func (s *Store) since(ctx context.Context, after uint64) ([]journal.Event, error) {
+func (s *Store) since(ctx context.Context, after uint64, decode decoder) ([]journal.Event, error) {
 	var events []journal.Event
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketLog).Cursor()
 		for key, value := c.Seek(numberKey(after + 1)); key != nil && len(events) < chunk; key, value = c.Next() {
-			e, err := decodeEvent(key, value)
+			e, err := decode(key, value)
 			if err != nil {
 				return err
 			}
@@ -250,11 +272,10 @@ func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
 func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		within := recordKey(kind, prefix)
-		chunks := 0
+		chunks, part := 0, []found(nil)
 		for from := within; from != nil; {
-			var part []found
 			err := s.view(ctx, func(tx *bolt.Tx) error {
-				part, from = someRecords(tx, kind, within, from)
+				part, from = someRecords(tx, kind, within, from, part[:0])
 				if chunks++; chunks%many == 0 || chunks > many && from == nil {
 					letGo(s.db, tx)
 				}
@@ -278,16 +299,17 @@ type found struct {
 	err    error
 }
 
-// someRecords fetches a chunk of records and the key to go on with, nil at the end.
-func someRecords(tx *bolt.Tx, kind string, within, from []byte) (part []found, next []byte) {
-	c := tx.Bucket(bucketRecords).Cursor()
+// someRecords fetches a chunk of records, or fewer when they are large, into
+// part, and the key to go on with, nil at the end.
+func someRecords(tx *bolt.Tx, kind string, within, from []byte, part []found) (_ []found, next []byte) {
+	c, size := tx.Bucket(bucketRecords).Cursor(), 0
 	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
-		if len(part) == chunk {
+		if len(part) == chunk || size > chunkBytes {
 			return part, bytes.Clone(key)
 		}
+		size += len(value)
 		payload, err := unframe(bucketRecords, key, kindRecord, value)
-		_, name, _ := strings.Cut(string(key), "\x00")
-		part = append(part, found{journal.Record{Kind: kind, Key: name, Value: bytes.Clone(payload)}, err})
+		part = append(part, found{journal.Record{Kind: kind, Key: string(key[len(kind)+1:]), Value: bytes.Clone(payload)}, err})
 	}
 	return part, nil
 }

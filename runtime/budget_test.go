@@ -237,9 +237,9 @@ type unread struct {
 	reads atomic.Int32
 }
 
-func (s *unread) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+func (s *unread) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	s.reads.Add(1)
-	return s.Store.Follow(ctx, after, wait)
+	return s.Store.FollowTask(ctx, task, after, wait)
 }
 
 func TestWithoutABudgetTheLogIsNotRead(t *testing.T) {

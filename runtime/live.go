@@ -120,7 +120,7 @@ func (rt *Runtime) Watch(ctx context.Context, id identity.TaskID, after uint64) 
 
 // follow sends events on, up to a task's result.
 func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64, to chan<- kept) {
-	for e, err := range rt.store.Follow(ctx, after, true) {
+	for e, err := range rt.store.FollowTask(ctx, id, after, true) {
 		shown := err == nil && e.Task == id && journal.Public(e.Body)
 		select {
 		case to <- kept{e, err, shown}:

@@ -199,7 +199,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	for _, t := range ended {
 		gone[t.Agent] = true
 		rt.interrupt(t.Agent, errGone)
-		rt.forgetAgent(t.Agent)
+		rt.forgetAgent(t.Task, t.Agent)
 	}
 	if len(ended) > 0 {
 		rt.undelay(ended[0].Task, gone)

@@ -83,7 +83,7 @@ type Runtime struct {
 	mu     sync.Mutex // guards what follows; held for no I/O
 	active map[identity.AgentID]*actor
 	tasks  map[identity.TaskID]*taskRun
-	warm   map[identity.AgentID]*resting // a bounded number of agents at rest
+	warm   int // agents at rest that are remembered, in all tasks
 }
 
 // taskRun is a task that is being worked on.
@@ -98,7 +98,8 @@ type taskRun struct {
 	mailed  bool // mail was sent since it came to rest
 	done    chan struct{}
 
-	introduced map[identity.AgentID]bool // tool-gated agents that were asked
+	introduced map[identity.AgentID]bool     // tool-gated agents that were asked
+	warm       map[identity.AgentID]*resting // some of its agents at rest
 }
 
 // New loads the organization from the store. Nothing runs before Start or
@@ -111,7 +112,6 @@ func New(config Config) (*Runtime, error) {
 		config: config, store: config.Store, log: config.Log,
 		active: map[identity.AgentID]*actor{},
 		tasks:  map[identity.TaskID]*taskRun{},
-		warm:   map[identity.AgentID]*resting{},
 	}
 	rt.life, rt.close = context.WithCancelCause(context.Background())
 	rt.lasting = context.WithoutCancel(rt.life)

@@ -29,7 +29,7 @@ func (rt *Runtime) wake(id identity.AgentID) {
 	if !ok || run == nil || run.ended || rt.life.Err() != nil {
 		return
 	}
-	a := &actor{rt: rt, task: agent.Task, resting: rt.recall(agent)}
+	a := &actor{rt: rt, task: agent.Task, resting: rt.recall(run, agent)}
 	rt.active[id] = a
 	run.live++
 	rt.work.Go(func() { a.run(rt.life) })
@@ -75,32 +75,64 @@ type resting struct {
 
 // remember is called with mu held.
 func (rt *Runtime) remember(a *resting) {
-	if len(rt.warm) >= maxWarm {
-		for id := range rt.warm { // any one
-			delete(rt.warm, id)
-			break
-		}
+	run := rt.tasks[a.agent.Task]
+	if run == nil {
+		return
 	}
-	rt.warm[a.agent.ID] = a
+	if rt.warm >= maxWarm {
+		rt.forgetAny()
+	}
+	if run.warm == nil {
+		run.warm = map[identity.AgentID]*resting{}
+	}
+	run.warm[a.agent.ID] = a
+	rt.warm++
 }
 
-// recall gives what is remembered of an agent and forgets it: from now on it
-// is the actor's. It is called with mu held.
-func (rt *Runtime) recall(agent org.Agent) *resting {
-	a := rt.warm[agent.ID]
+// forgetAny forgets an agent, whichever. It is called with mu held.
+func (rt *Runtime) forgetAny() {
+	for _, run := range rt.tasks {
+		for id := range run.warm {
+			rt.forgetWarm(run, id)
+			return
+		}
+	}
+}
+
+// forgetWarm is called with mu held.
+func (rt *Runtime) forgetWarm(run *taskRun, id identity.AgentID) {
+	if run.warm[id] != nil {
+		delete(run.warm, id)
+		rt.warm--
+	}
+}
+
+// recall gives what is remembered of an agent whose task is worked on, and
+// forgets it: from now on it is the actor's. It is called with mu held.
+func (rt *Runtime) recall(run *taskRun, agent org.Agent) *resting {
+	a := run.warm[agent.ID]
 	if a == nil {
 		return &resting{agent: agent}
 	}
-	delete(rt.warm, agent.ID)
+	rt.forgetWarm(run, agent.ID)
 	a.agent.State = agent.State
 	return a
 }
 
 // forgetAgent forgets an agent that is no more.
-func (rt *Runtime) forgetAgent(id identity.AgentID) {
+func (rt *Runtime) forgetAgent(task identity.TaskID, id identity.AgentID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	delete(rt.warm, id)
+	if run := rt.tasks[task]; run != nil {
+		rt.forgetWarm(run, id)
+	}
+}
+
+// forgetRun takes a task out of what is worked on. It is called with mu held.
+func (rt *Runtime) forgetRun(run *taskRun) {
+	run.stopTimer()
+	rt.warm -= len(run.warm)
+	delete(rt.tasks, run.id)
 }
 
 // hold keeps a task from ending until release; false when it is not worked on.

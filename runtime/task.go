@@ -140,8 +140,7 @@ func (rt *Runtime) forget(id identity.TaskID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[id]; run != nil {
-		run.stopTimer()
-		delete(rt.tasks, id)
+		rt.forgetRun(run)
 	}
 }
 
@@ -231,7 +230,7 @@ func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 
 // outcome reads from the top agent's journal how its task has ended.
 func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
-	last, err := rt.lastWord(ctx, task.Top)
+	last, err := rt.lastWord(ctx, task.ID, task.Top)
 	if err != nil {
 		return org.Failed, nil, &org.TaskError{Code: errcode.Internal, Message: errcode.Message(err)}
 	}
@@ -247,9 +246,12 @@ func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, 
 		Message: "nobody works on the task any more and its top agent waits for a message that nobody will send"}
 }
 
-func (rt *Runtime) lastWord(ctx context.Context, id identity.AgentID) (journal.Body, error) {
+func (rt *Runtime) lastWord(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.Body, error) {
 	rt.mu.Lock()
-	known := rt.warm[id]
+	var known *resting
+	if run := rt.tasks[task]; run != nil {
+		known = run.warm[id]
+	}
 	rt.mu.Unlock()
 	if known != nil {
 		return known.state.last, nil
@@ -343,9 +345,8 @@ func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
 	if ended != nil && ended.Status != org.Running {
 		run.record = ended
 	}
-	run.stopTimer()
+	rt.forgetRun(run)
 	close(run.done)
-	delete(rt.tasks, id)
 	if run.live == 0 { // none of its agents is at work
 		return
 	}

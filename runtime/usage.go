@@ -21,7 +21,7 @@ func (rt *Runtime) Usage(ctx context.Context, id identity.TaskID) (model.Usage, 
 }
 
 func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.Usage, err error) {
-	for e, err := range rt.store.Follow(ctx, task.FirstSeq, false) {
+	for e, err := range rt.store.FollowTask(ctx, task.ID, task.FirstSeq, false) {
 		if err != nil {
 			return sum, err
 		}

@@ -33,6 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"Prepare", prepare},
 		{"Commit gives the number of its last event", numbers},
 		{"Follow waits for what comes", follow},
+		{"FollowTask gives of others the numbers alone", followTask},
 		{"readers may stop early", stopEarly},
 		{"delayed messages are in order of due, then seq", delayedOrder},
 		{"who is no more leaves nothing that waits", dropped},
@@ -103,6 +104,23 @@ func follow(t *testing.T, s journal.Store) {
 		e, err, ok := next()
 		if !ok || err != nil || e.Body.(journal.ContextCompressed).Summary != want || e.Seq != uint64(i+2) {
 			t.Errorf("got %+v, %v, want %s", e, err, want)
+		}
+	}
+}
+
+func followTask(t *testing.T, s journal.Store) {
+	for _, task := range []identity.TaskID{"mine", "theirs", "mine"} {
+		list := events("a", 1, "of "+string(task))
+		list[0].Task = task
+		Commit(t, s, &journal.Batch{Stream: "a", Events: list})
+	}
+	for i, e := range Collect(t, s.FollowTask(t.Context(), "mine", 0, false)) {
+		want := journal.Body(journal.ContextCompressed{Summary: "of mine"})
+		if i == 1 {
+			want = nil
+		}
+		if e.Seq != uint64(i+1) || e.Body != want {
+			t.Errorf("event %d: got %+v, want %v", i+1, e, want)
 		}
 	}
 }

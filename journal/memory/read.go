@@ -82,6 +82,20 @@ func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[j
 	}
 }
 
+// FollowTask implements journal.Feed.
+func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		for e, err := range s.Follow(ctx, after, wait) {
+			if e.Task != task {
+				e = journal.Event{Seq: e.Seq}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
 // newsChannel gives what the next commit closes.
 func (s *Store) newsChannel(wait bool) <-chan struct{} {
 	if !wait {
