@@ -12,7 +12,6 @@ test: lint e2e-deps
 	go test -race -shuffle=on -count=1 ./...
 	go test -count=1 ./sandbox
 	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
-	go test -count=1 -run TestADamagedPage ./persist # which the race detector ends
 	$(MAKE) fuzz FUZZTIME=1s
 
 # Every fuzz target there is, each for FUZZTIME: make fuzz FUZZTIME=10m
@@ -45,7 +44,7 @@ soak:
 	@rm -f $(ROLECALL_VERDICTS)
 	@internal/crashtest/deps.sh
 	-go test -count=1 -timeout 90m ./internal/crashtest -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000
-	-go test -count=1 -run 'Crash|Storage|Killed' ./runtime
+	-go test -count=1 -run 'Crash|StoreStops|Backup|Schema|Open' ./gate ./runtime ./persist
 	-cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak
 	go run ./internal/verdict/table $(ROLECALL_VERDICTS)
 

@@ -76,7 +76,7 @@ type Batch struct {
 	Idle    bool // Stream has nothing more to do unless its inbox holds something
 
 	// Prepare, if set, runs first and in commit order, once: it decides, and
-	// may add to the batch. Its error keeps the batch out and is Commit's.
+	// may add to the batch; what is there stays as it is. Its error keeps the batch out and is Commit's.
 	Prepare func(*Batch) error
 }
 

@@ -23,39 +23,45 @@ const (
 
 // commit is a batch on its way to disk.
 type commit struct {
-	batch  *journal.Batch
-	events [][]byte // encoded
-	mail   [][]byte // Post, then Arrived, encoded
-	seq    uint64
-	err    error
-	done   chan struct{}
+	batch                 *journal.Batch
+	events, post, arrived [][]byte // encoded: as many as there were when that was done
+	seq                   uint64
+	err                   error
+	done                  chan struct{}
 }
 
-// encode writes events and messages as JSON before any transaction begins,
-// so that what cannot be written fails alone.
-func (c *commit) encode() error {
-	if err := fits(c.batch); err != nil {
+// encode writes as JSON what is not yet: before any transaction begins, so
+// that what cannot be written fails alone.
+func (c *commit) encode() (err error) {
+	b := c.batch
+	if err := fits(b); err != nil {
 		return err
 	}
-	for i := range c.batch.Events {
-		e := &c.batch.Events[i]
-		e.Seq, e.Stream = 0, c.batch.Stream // the key holds the number
-		payload, err := e.MarshalJSON()     // json.Marshal would read what this gives once more
+	for i := len(c.events); i < len(b.Events); i++ {
+		e := &b.Events[i]
+		e.Seq, e.Stream = 0, b.Stream   // the key holds the number
+		payload, err := e.MarshalJSON() // json.Marshal would read what this gives once more
 		if err != nil {
 			return fmt.Errorf("encode event %d of %q: %w", i, e.Stream, err)
 		}
 		c.events = append(c.events, payload)
 	}
-	for _, list := range [][]journal.Message{c.batch.Post, c.batch.Arrived} {
-		for i := range list {
-			payload, err := json.Marshal(&list[i].Message)
-			if err != nil {
-				return fmt.Errorf("encode message to %q: %w", list[i].To, err)
-			}
-			c.mail = append(c.mail, payload)
-		}
+	if c.post, err = encodeMail(c.post, b.Post); err == nil {
+		c.arrived, err = encodeMail(c.arrived, b.Arrived)
 	}
-	return nil
+	return err
+}
+
+// encodeMail adds the messages behind those that are done.
+func encodeMail(done [][]byte, list []journal.Message) ([][]byte, error) {
+	for i := len(done); i < len(list); i++ {
+		payload, err := json.Marshal(&list[i].Message)
+		if err != nil {
+			return done, fmt.Errorf("encode message to %q: %w", list[i].To, err)
+		}
+		done = append(done, payload)
+	}
+	return done, nil
 }
 
 // fits refuses what no key can hold.
@@ -86,6 +92,9 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 		return 0, err
 	}
 	c := &commit{batch: b, done: make(chan struct{})}
+	if err := c.encode(); err != nil { // here, while the committer waits for the disk
+		return 0, err
+	}
 	if err := s.enqueue(c); err != nil {
 		return 0, err
 	}
@@ -154,19 +163,25 @@ func (s *Store) prepareAll(list []*commit) []*commit {
 	ready := make([]*commit, 0, len(list))
 	for _, c := range list {
 		if c.batch.Prepare != nil && s.stopped() == nil {
-			c.err = c.batch.Prepare(c.batch)
-		}
-		if c.err == nil {
-			c.err = c.encode()
-			if c.err != nil && c.batch.Prepare != nil { // memory may have changed and cannot follow
-				c.err = s.stop(c.err)
-			}
+			c.err = s.prepareOne(c)
 		}
 		if c.err == nil {
 			ready = append(ready, c)
 		}
 	}
 	return ready
+}
+
+// prepareOne lets a batch decide. When what it added cannot be written, memory
+// may have changed and cannot follow.
+func (s *Store) prepareOne(c *commit) error {
+	if err := c.batch.Prepare(c.batch); err != nil {
+		return err
+	}
+	if err := c.encode(); err != nil {
+		return s.stop(err)
+	}
+	return nil
 }
 
 func (s *Store) stopped() error {

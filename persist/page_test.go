@@ -1,5 +1,3 @@
-//go:build !race
-
 package persist_test
 
 import (
@@ -8,10 +6,6 @@ import (
 
 	"github.com/rolecall/rolecall/persist"
 )
-
-// The race detector ends the process over the pointers that bolt makes of a
-// damaged page, so this file is left out of it; make test runs it once more
-// without.
 
 // Bolt's own pages have no checksum. Where one's header or first elements are
 // damaged, Open and reading come to an end, and read nothing that nobody wrote.

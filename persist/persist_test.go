@@ -17,6 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/verdict"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/model"
@@ -114,6 +115,7 @@ func TestOpen(t *testing.T) {
 				t.Errorf("got %v, want a conflict that names the schema", err)
 			}
 		}
+		verdict.Say(t, verdict.Line{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Seen: "schema 3", Holds: !t.Failed()})
 	})
 	t.Run("says when a directory cannot be made", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")

@@ -64,8 +64,8 @@ func (w *writer) batch(c *commit) error {
 	return errors.Join(
 		w.events(c),
 		w.take(b.Stream, b.Take),
-		w.post(b.Post, c.mail),
-		w.arrive(b.Arrived, c.mail[len(b.Post):]),
+		w.post(b.Post, c.post),
+		w.arrive(b.Arrived, c.arrived),
 		w.drop(b.Drop),
 		w.put(b.Put),
 		w.rest(b),

@@ -147,8 +147,8 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 	if role, ok := rt.org.Role(s.Role); ok {
 		out.RoleName = role.Name
 	}
-	if rt.hasEnded(ctx, id) {
-		return out, nil // made by an earlier try of this call, and ended since
+	if ended, err := rt.hasEnded(ctx, id); ended || err != nil {
+		return out, err // made by an earlier try of this call, and ended since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		agent, changes, err := rt.org.Spawn(c.By.Agent, id, s)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 
 	"github.com/tidwall/gjson"
@@ -38,10 +39,19 @@ func (rt *Runtime) endedIn(ctx context.Context, kind org.Kind, task identity.Tas
 	return true
 }
 
-// hasEnded says whether an agent was made and is terminated.
-func (rt *Runtime) hasEnded(ctx context.Context, id identity.AgentID) bool {
-	a, err := rt.AgentRecord(ctx, id)
-	return err == nil && a.Status == org.Terminated
+// hasEnded says whether an agent was made and is terminated. What cannot be
+// read is an error: nobody comes back because of it.
+func (rt *Runtime) hasEnded(ctx context.Context, id identity.AgentID) (bool, error) {
+	for _, kind := range []org.Kind{org.KindAgent, org.KindEnded} { // who ends goes from one to the other
+		record, err := rt.store.Record(ctx, string(kind), string(id))
+		if err != nil {
+			return false, fmt.Errorf("read %s %s: %w", kind, id, err)
+		}
+		if record != nil {
+			return isEnded(record, ""), nil
+		}
+	}
+	return false, nil
 }
 
 // isEnded looks into an agent's record without decoding it: most are alive.

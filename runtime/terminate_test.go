@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	goruntime "runtime"
 	"slices"
 	"sync/atomic"
@@ -261,4 +262,46 @@ func TestWhoEndedBeforeIsKnown(t *testing.T) {
 		t.Errorf("got %v, want it and %s", got, f.gone)
 	}
 	close(free)
+}
+
+// A repeated spawn that cannot read whether its agent was ended makes nobody: a
+// record that is lost brings nobody back.
+func TestARepeatedSpawnThatCannotLookMakesNobody(t *testing.T) {
+	free := make(chan struct{})
+	defer close(free)
+	blind := &unreadable{}
+	h := plan{model: busyRoot(free, waits), store: func(s journal.Store) journal.Store { blind.Store = s; return blind }}.open(t)
+	f := newFamily(t, h)
+	worker, _ := h.Org().Agent(f.root)
+	role := h.Org().Roles()[0]
+	c := called(identity.ByAgent(worker.ID))
+	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
+	spawned, err := h.Spawn(t.Context(), c, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Terminate(t.Context(), called(operator), spawned.ID, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	blind.kind.Store(string(org.KindEnded))
+	if _, err := h.Spawn(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("got %v, want ErrDamaged", err)
+	}
+	if _, ok := h.Org().Agent(spawned.ID); ok {
+		t.Error("the agent is back")
+	}
+}
+
+// unreadable is a store whose records of one kind are damaged.
+type unreadable struct {
+	journal.Store
+	kind atomic.Value // a string
+}
+
+// Record implements journal.Records.
+func (s *unreadable) Record(ctx context.Context, kind, key string) ([]byte, error) {
+	if kind == s.kind.Load() {
+		return nil, journal.ErrDamaged
+	}
+	return s.Store.Record(ctx, kind, key)
 }
