@@ -84,7 +84,8 @@ var space = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 var ender = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 
 // Derive gives the id that parts come to: the same parts always give the same
-// id, and no two lists of parts share one. When the first part is an id that
+// id, and no two lists share one but by a collision of their hashes (74 bits
+// where the time is part of the id, else 122). When the first part is an id that
 // sorts by age, what is derived from it sorts beside it (uuid v8: its time, then
 // a hash); else it is a uuid v5. So what is made together is stored together.
 // Safe for concurrent use.

@@ -70,7 +70,7 @@ type Batch struct {
 	Events  []Event
 	Post    []Message          // to inboxes, or to the delayed ones when Due is set
 	Take    []uint64           // messages of Stream's inbox that Events took in
-	Arrived []Message          // delayed messages to be moved to their inboxes
+	Arrived []Message          // delayed messages to be moved to their inboxes; those that no longer wait are passed over
 	Drop    []identity.AgentID // agents that are no more: their inbox and what is delayed for them is let go
 	Put     []Record
 	Idle    bool // Stream has nothing more to do unless its inbox holds something

@@ -52,6 +52,8 @@ func isRegular(file *os.File) bool {
 
 // copyAround copies by way of a draft.
 func (s *Store) copyAround(ctx context.Context, to io.Writer) (seq uint64, err error) {
+	s.drafting.Lock() // two would fill the disk together
+	defer s.drafting.Unlock()
 	var path string // bolt forgets it when it is closed
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		path = tx.DB().Path()
@@ -85,9 +87,10 @@ func roomBeside(path string) error {
 		return err
 	}
 	free, err := freeBytes(filepath.Dir(path))
-	if err == nil && free < uint64(info.Size())+reserve {
-		err = errcode.New(errcode.QuotaExceeded, "the disk of %s has %d bytes free, and a copy needs %d for a while; make room, or end the process and take the backup then",
-			path, free, info.Size()+reserve)
+	need := 2*info.Size() + reserve // whoever asked may write it to the same disk
+	if err == nil && free < uint64(need) {
+		err = errcode.New(errcode.QuotaExceeded, "the disk of %s has %d bytes free, and a copy takes up to %d for a while; make room, or end the process and take the backup then",
+			path, free, need)
 	}
 	return err
 }

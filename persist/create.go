@@ -25,7 +25,7 @@ func create(path string) error {
 		return fmt.Errorf("make a data file: %w", err)
 	}
 	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return fmt.Errorf("name a data file (the file system must have hard links): %w", err)
 	}
 	return syncFolder(folder)
 }

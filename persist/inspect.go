@@ -308,10 +308,11 @@ func (p *page) branch(b bounds, depth int, tell each) error {
 }
 
 // inOrder refuses a key that does not stand where it is; behind says that one
-// came before it.
+// came before it in the page. The first of a page is what the page above has of
+// it: bbolt finds a page there by its first key.
 func (p *page) inOrder(key []byte, b bounds, behind bool) error {
 	order := bytes.Compare(key, b.from)
-	if order < 0 || behind && order == 0 || b.above != nil && bytes.Compare(key, b.above) >= 0 {
+	if order < 0 || behind == (order == 0) && b.from != nil || b.above != nil && bytes.Compare(key, b.above) >= 0 {
 		return damaged("page %d holds keys out of order", p.id)
 	}
 	return nil
@@ -417,7 +418,7 @@ func (in *inspector) bucket(name []byte, list map[string][]byte, tell each) erro
 		return damaged("the bucket %s is cut short", name)
 	}
 	p := in.parse(0, value[headSize:])
-	if p.flags != flagLeaf || p.overflow != 0 {
+	if p.flags != flagLeaf || p.overflow != 0 || little.Uint64(p.data) != 0 {
 		return damaged("the bucket %s is nothing known", name)
 	}
 	return p.leaf(bounds{}, flat)

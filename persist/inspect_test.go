@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
 // Whichever bit of a file is turned: Open refuses it, or reading says
@@ -37,6 +39,7 @@ func TestBitsOfEveryPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantFound(t, dir, want, fmt.Sprintf("bit %d", bit))
+			wantWritable(t, dir, fmt.Sprintf("bit %d", bit))
 		case err != nil && !strings.Contains(err.Error(), "schema"):
 			t.Errorf("bit %d: got %v, want ErrDamaged", bit, err)
 		}
@@ -46,6 +49,29 @@ func TestBitsOfEveryPage(t *testing.T) {
 		t.Errorf("only %d were refused, and %d opened", refused, opened)
 	}
 	t.Logf("of %d files %d were refused; %d of the others were read", 8*len(file)/step, refused, opened)
+}
+
+// wantWritable writes into all buckets of a file that was let pass, so that each
+// outgrows its pages: it has to be whole afterwards.
+func wantWritable(t *testing.T, dir, what string) {
+	t.Helper()
+	s, err := persist.Open(dir)
+	if err != nil {
+		return // read, and refused since
+	}
+	b := &journal.Batch{Stream: "a", Events: events("a", 600, "more")}
+	for i := range 40 {
+		b.Post = append(b.Post, message("a", "more"), delayed("b", "later", at))
+		b.Put = append(b.Put, journal.Record{Kind: "k", Key: fmt.Sprint(i), Value: make([]byte, 300)})
+	}
+	_, err = s.Commit(t.Context(), b)
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	file, err := os.ReadFile(filepath.Join(dir, persist.FileName))
+	if err := errors.Join(err, persist.Inspect(file)); err != nil {
+		t.Errorf("%s: after a commit: %v", what, err)
+	}
 }
 
 // Damage that made bbolt read in circles, or what is not there.
@@ -68,6 +94,9 @@ func TestInspectFinds(t *testing.T) {
 		{"a page that holds another's number", "says it is page", func(f []byte) { f[branch]++ }},
 		{"a page of a kind unknown", "is nothing known", func(f []byte) { f[branch+8] = 0x20 }},
 		{"more overflow than there are pages", "", func(f []byte) { binary.LittleEndian.PutUint32(f[branch+12:], 1<<30) }},
+		{"a branch whose key is not its child's first", "out of order", func(f []byte) { lower(f, pageOf(t, f, 0x01)) }},
+		{"a bucket in a value that says it is a page", "is nothing known", func(f []byte) { f[bytes.Index(f, []byte("delayed"))+len("delayed")+16]++ }},
+		{"a ledger in a file of schema 1", "it has a ledger and says schema 1", func(f []byte) { f[bytes.Index(f, []byte("schema"))+len("schema")+7] = 1 }},
 		{"a free page that is in use", "used twice", func(f []byte) { addFree(t, f, uint64(branch/4096)) }},
 		{"the newer of the two beginnings", "the last commit is lost", func(f []byte) { f[newest(f)+16+20]++ }},
 		{"the older of the two beginnings", "the last commit is lost", func(f []byte) { f[4096-newest(f)+16+20]++ }},
@@ -84,6 +113,13 @@ func TestInspectFinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lower makes the second key of a branch one less than it is.
+func lower(file []byte, branch int) {
+	at := branch + 16 + 16
+	key := at + int(binary.LittleEndian.Uint32(file[at:])) + int(binary.LittleEndian.Uint32(file[at+4:])) - 1
+	file[key]--
 }
 
 // pageOf finds the first page of a kind that holds more than one element.
@@ -113,6 +149,36 @@ func addFree(t *testing.T, file []byte, id uint64) {
 	n := int(binary.LittleEndian.Uint16(file[at+10:]))
 	binary.LittleEndian.PutUint16(file[at+10:], uint16(n+1))
 	binary.LittleEndian.PutUint64(file[at+16+8*n:], id)
+}
+
+// What bbolt writes is let pass, however it came about.
+func TestInspectLetsPassWhatBboltWrites(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	dir := t.TempDir()
+	s := persisttest.OpenIn(t, dir)
+	live := map[string]bool{}
+	for range 150 {
+		b := &journal.Batch{Stream: "a", Events: events("a", random.IntN(20), "x")}
+		for range random.IntN(60) {
+			key := fmt.Sprintf("%0*x", 4+random.IntN(200), random.IntN(1<<14))
+			b.Put = append(b.Put, journal.Record{Kind: "k", Key: key, Value: make([]byte, random.IntN(300)*random.IntN(30))})
+			live[key] = true
+		}
+		for key := range live {
+			if random.IntN(4) == 0 {
+				b.Put = append(b.Put, journal.Record{Kind: "k", Key: key})
+				delete(live, key)
+			}
+		}
+		journaltest.Commit(t, s, b)
+		file, err := os.ReadFile(filepath.Join(dir, persist.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := persist.Inspect(file); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func FuzzInspect(f *testing.F) {

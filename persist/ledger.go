@@ -80,8 +80,10 @@ func (f *findings) check() error {
 	switch {
 	case f.schema == 0:
 		return damaged("it does not say its schema")
+	case f.schema < schemaLedger && f.ledger != nil:
+		return damaged("it has a ledger and says schema %d", f.schema)
 	case f.schema < schemaLedger:
-		return nil // there was none
+		return nil
 	case f.ledger == nil:
 		return damaged("the ledger is gone")
 	}

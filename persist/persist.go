@@ -106,6 +106,8 @@ type Store struct {
 	queue chan *commit
 	quiet chan struct{} // closed when the committer has ended
 
+	drafting sync.Mutex // held while a backup is copied by way of a draft
+
 	gate   sync.RWMutex // held for reading while queueing; guards closed
 	closed bool
 
@@ -190,6 +192,9 @@ func inspectFile(path string) (*findings, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() < 2*headSize {
+		return nil, damaged("it has %d bytes", info.Size())
+	}
 	lock, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
 	if err != nil && !unreadable(err) {
 		return nil, err
@@ -258,7 +263,7 @@ func (s *Store) remember(stream identity.AgentID, seq uint64) {
 }
 
 // Close ends the store when all queued batches are on disk. It may be called
-// twice and while calls run.
+// twice and while calls run. Its error says so when the store has stopped.
 func (s *Store) Close() error {
 	s.gate.Lock()
 	if !s.closed {
@@ -274,7 +279,7 @@ func (s *Store) Close() error {
 		close(s.news)
 	}
 	s.mu.Unlock()
-	return s.db.Close()
+	return errors.Join(s.stopped(), s.db.Close())
 }
 
 // Seq gives the number of the last event.

@@ -26,8 +26,12 @@ func reread(path string) error {
 	if err != nil {
 		return nil // who opens it says what is wrong
 	}
-	return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 2*maxPage, unix.FADV_DONTNEED), f.Close())
+	return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, around, unix.FADV_DONTNEED), f.Close())
 }
+
+// around is what the kernel may keep together with the beginnings: it lets a
+// piece of memory go whole or not at all.
+const around = 8 << 20
 
 // letGo takes the pages that were read out of this process's memory: they stay
 // in the kernel's.

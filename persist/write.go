@@ -126,6 +126,9 @@ func (w *writer) wake(id identity.AgentID) error {
 func (w *writer) arrive(messages []journal.Message, payloads [][]byte) error {
 	for i, m := range messages {
 		key := dueKey(&m)
+		if w.delayed.Get(key) == nil { // it has arrived, or was let go
+			continue
+		}
 		w.held.remove(identity.AgentID(m.To), key)
 		if err := w.delayed.remove(key); err != nil {
 			return err

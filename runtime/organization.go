@@ -178,7 +178,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 		return nil // by an earlier try of this call
 	}
 	record := func(id identity.AgentID) (org.Agent, bool) {
-		a, err := rt.AgentRecord(ctx, id)
+		a, err := rt.AgentRecord(rt.lasting, id) // within the commit
 		return a, err == nil
 	}
 	if a, ok := rt.org.Agent(target); ok && rt.hold(a.Task) {

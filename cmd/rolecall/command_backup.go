@@ -52,6 +52,9 @@ func backupFunc(ctx context.Context, c *common, path string, force bool) error {
 	if path == "-" {
 		return usageError{errors.New("backup writes a file that it can check, not stdout; name one")}
 	}
+	if filepath.Base(path) == persist.FileName {
+		return fmt.Errorf("%s is what the data file of an organization is called; give the backup another name", path)
+	}
 	if err := mayWrite(path, force); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"Prepare", prepare},
 		{"Commit gives the number of its last event", numbers},
 		{"Follow waits for what comes", follow},
+		{"a delayed message arrives once", arriveTwice},
 		{"FollowTask gives of others the numbers alone", followTask},
 		{"readers may stop early", stopEarly},
 		{"delayed messages are in order of due, then seq", delayedOrder},
@@ -122,6 +123,17 @@ func followTask(t *testing.T, s journal.Store) {
 		if e.Seq != uint64(i+1) || e.Body != want {
 			t.Errorf("event %d: got %+v, want %v", i+1, e, want)
 		}
+	}
+}
+
+func arriveTwice(t *testing.T, s journal.Store) {
+	b := &journal.Batch{Post: []journal.Message{{Message: model.Message{ID: "m", To: "a", Payload: []byte(`"x"`)}, Due: time.Now().UTC()}}}
+	Commit(t, s, b)
+	for range 2 {
+		Commit(t, s, &journal.Batch{Arrived: []journal.Message{b.Post[0]}})
+	}
+	if list, err := s.Inbox(t.Context(), "a"); err != nil || len(list) != 1 {
+		t.Errorf("got %d messages, %v, want 1", len(list), err)
 	}
 }
 

@@ -130,7 +130,11 @@ func (s *Store) deliver(m *journal.Message) {
 // arrive moves a delayed message to its inbox, behind what is there.
 func (s *Store) arrive(m journal.Message) {
 	to := identity.AgentID(m.To)
-	left(s.delayed, to, without(s.delayed[to], func(d journal.Message) bool { return d.Seq == m.Seq }))
+	same := func(d journal.Message) bool { return d.Seq == m.Seq }
+	if !slices.ContainsFunc(s.delayed[to], same) { // it has arrived, or was let go
+		return
+	}
+	left(s.delayed, to, without(s.delayed[to], same))
 	m.Due = time.Time{}
 	s.deliver(&m)
 }
