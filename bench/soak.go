@@ -311,7 +311,7 @@ func judged(samples []sample, kept int64) []verdicts.Line {
 // work of the moment.
 func steady(what string, late, early, some int64) verdicts.Line {
 	return verdicts.Line{
-		Part: "soak", Claim: what + ", last quarter against second", Goal: fmt.Sprintf("≤ %.1f × and %d", flatGoal, some),
+		Part: "soak", Claim: what + ", last quarter against second", Goal: fmt.Sprintf("≤ %.1f × + %d", flatGoal, some),
 		Seen: fmt.Sprintf("%.2f ×", float64(late)/float64(early)), Holds: float64(late) <= flatGoal*float64(early)+float64(some),
 	}
 }

@@ -23,9 +23,9 @@ import (
 var (
 	// ErrClosed: the log is closed or has stopped after a failed commit.
 	// Nothing more is kept; the process has to end.
-	ErrClosed = errors.New("the log is closed")
+	ErrClosed = errors.New("nothing more is taken")
 	// ErrDamaged: a record is not what was written. It must not be used.
-	ErrDamaged = errors.New("the record is damaged")
+	ErrDamaged = errors.New("damaged")
 )
 
 // Org is the stream of the organization.

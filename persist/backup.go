@@ -156,8 +156,8 @@ func (s *Store) checkOnce(tx *bolt.Tx) error {
 		return err
 	}
 	faults := slices.Concat(checkFrames(tx), s.checkIndex(tx), checkRunnable(tx), checkEvents(tx))
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: %w", journal.ErrDamaged, errors.Join(faults...))
+	if err := errors.Join(faults...); err != nil && !errors.Is(err, journal.ErrDamaged) {
+		return fmt.Errorf("%w: %w", err, journal.ErrDamaged)
 	}
-	return nil
+	return errors.Join(faults...)
 }

@@ -194,8 +194,8 @@ func (s *Store) stopped() error {
 func (s *Store) stop(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fault = fmt.Errorf("commit to %s: %w; what became of it is unknown and nothing more is taken: %s, then start the program again and resume the task: %w",
-		s.db.Path(), cause, remedy(cause), journal.ErrClosed)
+	s.fault = fmt.Errorf("commit to %s: %w; what became of it is unknown and %w: %s, then start the program again and resume the task",
+		s.db.Path(), cause, journal.ErrClosed, remedy(cause))
 	return s.fault
 }
 

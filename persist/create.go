@@ -99,7 +99,11 @@ func lastSeq(tx *bolt.Tx) uint64 {
 // makeFolder makes a folder and those above it, and puts their names on disk.
 // A folder above that may not be read keeps the name when it likes.
 func makeFolder(path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is no directory", path)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	above := filepath.Dir(path)

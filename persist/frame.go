@@ -2,8 +2,12 @@ package persist
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/journal"
 )
@@ -37,7 +41,7 @@ func frame(bucket, key []byte, kind byte, payload []byte) []byte {
 // it was written. The payload is valid as long as f.
 func unframe(bucket, key []byte, kind byte, f []byte) ([]byte, error) {
 	damaged := func(why string) ([]byte, error) {
-		return nil, fmt.Errorf("%s %x: %s: %w", bucket, key, why, journal.ErrDamaged)
+		return nil, fmt.Errorf("%s %s: %s: %w", bucket, readable(key), why, journal.ErrDamaged)
 	}
 	switch {
 	case len(f) < frameHead:
@@ -58,4 +62,13 @@ func checksum(parts ...[]byte) uint32 {
 		sum = crc32.Update(sum, castagnoli, part)
 	}
 	return sum
+}
+
+// readable gives a key as text where it is one: of a record kind/key.
+func readable(key []byte) string {
+	text := strings.ReplaceAll(string(key), "\x00", "/")
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || strings.HasPrefix(text, "/") {
+		return hex.EncodeToString(key)
+	}
+	return text
 }

@@ -3,9 +3,7 @@ package persist
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"slices"
 
@@ -35,6 +33,9 @@ const (
 	flagBucket   = 0x01 // of a leaf's element: its value is a bucket
 
 	noFreelist = 1<<64 - 1
+
+	boltMagic   = 0xED0CDAED
+	boltVersion = 2
 )
 
 var little = binary.LittleEndian
@@ -84,68 +85,6 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, journal.ErrDamaged)...)
 }
 
-// meta is what the first two pages say: where everything begins.
-type meta struct{ page, root, freelist, high, number uint64 }
-
-// meta reads both of them and gives the newer one. bbolt would take the older
-// when the newer is damaged, and lose the last commit. Each fits in a sector,
-// which is written whole or not at all, so that a power cut damages none.
-func (in *inspector) meta(length int64) (meta, error) {
-	first, err := in.metaAt(0)
-	if err != nil {
-		return meta{}, err
-	}
-	in.size = int(first.page)
-	second, err := in.metaAt(int64(in.size))
-	if err != nil {
-		return meta{}, err
-	}
-	if second.number > first.number {
-		first = second
-	}
-	in.high = first.high
-	if most := uint64(length) / first.page; in.high > most || in.high < 3 {
-		return meta{}, damaged("it has %d bytes of %d", length, in.high*first.page)
-	}
-	return first, nil
-}
-
-func (in *inspector) metaAt(at int64) (meta, error) {
-	var b [headSize + 64]byte
-	if _, err := in.file.ReadAt(b[:], at); err != nil {
-		return meta{}, cut(err)
-	}
-	d := b[headSize:]
-	sum := fnv.New64a()
-	sum.Write(d[:56])
-	m := meta{page: uint64(little.Uint32(d[8:])), root: little.Uint64(d[16:]), freelist: little.Uint64(d[32:]), high: little.Uint64(d[40:]), number: little.Uint64(d[48:])}
-	switch {
-	case little.Uint32(d) != 0xED0CDAED:
-		return m, damaged("it is no data file, or its beginning is lost")
-	case little.Uint64(d[56:]) != sum.Sum64(), m.page < minPage, m.page > maxPage:
-		return m, damaged("what it says of the last commit is lost")
-	}
-	return m, nil
-}
-
-// cut says that a file ends too early.
-func cut(err error) error {
-	if errors.Is(err, io.EOF) {
-		return damaged("it was cut short")
-	}
-	return err
-}
-
-// page is a page, or one that stands in the value of an element.
-type page struct {
-	in       *inspector
-	id       uint64
-	flags    uint16
-	count    int
-	overflow uint64
-	data     []byte // its beginning; all of it unless it has overflow
-}
-
 // page reads a page of a tree, once.
 func (in *inspector) page(id uint64, depth int) (*page, error) {
 	if depth > maxDepth {
@@ -173,13 +112,6 @@ func (in *inspector) page(id uint64, depth int) (*page, error) {
 	return p, nil
 }
 
-func (in *inspector) parse(id uint64, data []byte) *page {
-	return &page{
-		in: in, id: id, data: data,
-		flags: little.Uint16(data[8:]), count: int(little.Uint16(data[10:])), overflow: uint64(little.Uint32(data[12:])),
-	}
-}
-
 // know notes that a page is in use, or free.
 func (in *inspector) know(id uint64) error {
 	if id >= in.high {
@@ -191,62 +123,6 @@ func (in *inspector) know(id uint64) error {
 	in.known[id] = true
 	return nil
 }
-
-// bytes gives a part of a page; nil when it is not inside.
-func (p *page) bytes(at, n uint64) ([]byte, error) {
-	end := at + n
-	switch {
-	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.in.size):
-		return nil, damaged("page %d holds what does not fit in it", p.id)
-	case end <= uint64(len(p.data)):
-		return p.data[at:end], nil
-	}
-	part := make([]byte, n)
-	_, err := p.in.file.ReadAt(part, int64(p.id)*int64(p.in.size)+int64(at))
-	return part, cut(err)
-}
-
-// element is one element of a page.
-type element struct {
-	page   *page
-	flags  uint32
-	key    []byte
-	child  uint64 // of a branch
-	at, is uint64 // where a leaf's value stands, and its size
-}
-
-func (e *element) value() ([]byte, error) { return e.page.bytes(e.at, e.is) }
-
-func (p *page) element(i int) (e element, err error) {
-	at := uint64(headSize + i*elementSize)
-	d, err := p.bytes(at, elementSize)
-	if err != nil {
-		return e, err
-	}
-	e.page = p
-	if p.flags == flagBranch {
-		e.child = little.Uint64(d[8:])
-		e.key, err = p.bytes(at+uint64(little.Uint32(d)), uint64(little.Uint32(d[4:])))
-		return e, err
-	}
-	e.flags, e.is = little.Uint32(d), uint64(little.Uint32(d[12:]))
-	begin, size := at+uint64(little.Uint32(d[4:])), uint64(little.Uint32(d[8:]))
-	e.at = begin + size
-	if _, err = p.bytes(e.at, min(e.is, 1)); err == nil && e.at+e.is > (p.overflow+1)*uint64(p.in.size) {
-		err = damaged("page %d holds what does not fit in it", p.id)
-	}
-	if err != nil {
-		return e, err
-	}
-	e.key, err = p.bytes(begin, size)
-	return e, err
-}
-
-// bounds are between which keys a page's stand; above is nil when nothing is.
-type bounds struct{ from, above []byte }
-
-// each is told of every element of a tree's leaves, in order.
-type each func(element) error
 
 // tree goes through the page id and everything below it.
 func (in *inspector) tree(id uint64, b bounds, depth int, tell each) error {
@@ -261,61 +137,6 @@ func (in *inspector) tree(id uint64, b bounds, depth int, tell each) error {
 		return p.branch(b, depth, tell)
 	}
 	return damaged("page %d is nothing known", id)
-}
-
-func (p *page) leaf(b bounds, tell each) error {
-	for i := range p.count {
-		e, err := p.element(i)
-		if err != nil {
-			return err
-		}
-		if err := p.inOrder(e.key, b, i > 0); err != nil {
-			return err
-		}
-		b.from = e.key
-		if err := tell(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *page) branch(b bounds, depth int, tell each) error {
-	e, err := p.element(0)
-	if err != nil {
-		return err
-	}
-	if err := p.inOrder(e.key, b, false); err != nil {
-		return err
-	}
-	for i := range p.count {
-		next, above := element{}, b.above
-		if i+1 < p.count {
-			if next, err = p.element(i + 1); err != nil {
-				return err
-			}
-			if err := p.inOrder(next.key, bounds{e.key, b.above}, true); err != nil {
-				return err
-			}
-			above = next.key
-		}
-		if err := p.in.tree(e.child, bounds{e.key, above}, depth+1, tell); err != nil {
-			return err
-		}
-		e = next
-	}
-	return nil
-}
-
-// inOrder refuses a key that does not stand where it is; behind says that one
-// came before it in the page. The first of a page is what the page above has of
-// it: bbolt finds a page there by its first key.
-func (p *page) inOrder(key []byte, b bounds, behind bool) error {
-	order := bytes.Compare(key, b.from)
-	if order < 0 || behind == (order == 0) && b.from != nil || b.above != nil && bytes.Compare(key, b.above) >= 0 {
-		return damaged("page %d holds keys out of order", p.id)
-	}
-	return nil
 }
 
 // free reads the list of free pages. With it every page is accounted for.

@@ -157,7 +157,7 @@ func Open(dir string) (*Store, error) {
 		news:  make(chan struct{}),
 	}
 	if err := guarded(func() error { return s.prepare(found) }); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	go s.commitLoop()
 	return s, nil
@@ -218,7 +218,7 @@ func unreadable(err error) bool {
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return errcode.New(errcode.Conflict, "open %s: another process has it open; use its socket, or end it first", path)
+		return errcode.New(errcode.Conflict, "open %s: another process has it open; one at a time can work on it: wait for it, or end it", path)
 	case errors.Is(err, journal.ErrDamaged):
 		return fmt.Errorf("open %s: %w; it was left as it is: move it away and put a backup in its place (rolecall restore)", path, err)
 	case errors.Is(err, fs.ErrPermission):
@@ -298,7 +298,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	}
 	return closedError(guarded(func() error {
 		return s.db.View(func(tx *bolt.Tx) error {
-			if err := s.awaitSync(tx.ID()); err != nil {
+			if err := s.awaitSync(ctx, tx.ID()); err != nil {
 				return err
 			}
 			return fn(tx)
@@ -308,7 +308,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 
 // awaitSync returns when a transaction is on disk: bolt shows it as soon as it
 // is written, before the fsync that keeps it.
-func (s *Store) awaitSync(id int) error {
+func (s *Store) awaitSync(ctx context.Context, id int) error {
 	for {
 		s.mu.RLock()
 		synced, fault, news := s.synced, s.fault, s.news
@@ -319,7 +319,11 @@ func (s *Store) awaitSync(id int) error {
 		case fault != nil:
 			return fault
 		}
-		<-news
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package persist_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,11 +110,18 @@ func TestOpen(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
 		setNumber(t, dir, "schema", 3)
+		before, err := os.ReadFile(filepath.Join(dir, persist.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 2 {
 			_, err := persist.Open(dir)
 			if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 3") {
 				t.Errorf("got %v, want a conflict that names the schema", err)
 			}
+		}
+		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("it was changed (%v)", err)
 		}
 		verdict.Say(t, verdict.Line{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Seen: "schema 3", Holds: !t.Failed()})
 	})

@@ -106,16 +106,13 @@ func unseal(ctx context.Context, file *os.File) (seq uint64, size int64, err err
 	return number(seal[16:24]), size, nil
 }
 
-// boltMagic stands in the first page of every file of bolt.
-var boltMagic = little.AppendUint32(nil, 0xED0CDAED)
-
 // unsealed says what a file without a seal is.
 func unsealed(file *os.File) error {
 	head := make([]byte, 20)
 	if _, err := file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if magic := head[16:]; !bytes.Equal(magic, boltMagic) {
+	if little.Uint32(head[headSize:]) != boltMagic { // as in the first page of every file of bolt
 		return errcode.New(errcode.InvalidArguments, "the file is no backup of rolecall")
 	}
 	return fmt.Errorf("the end of the backup is missing: it was cut short, or is a data file and no backup: %w", journal.ErrDamaged)

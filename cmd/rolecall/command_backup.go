@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/persist"
 )
 
@@ -99,7 +100,11 @@ func writeBackup(ctx context.Context, c *common, path string, force bool) (shown
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return shown, err
 	}
-	if shown, err = checked(ctx, part.Name(), path); err != nil {
+	shown, err = checked(ctx, part.Name(), path)
+	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		return shown, fmt.Errorf("check the copy, which is thrown away: %w; the organization itself holds it: keep your older backups, and copy the data file while nobody works", err)
+	case err != nil:
 		return shown, fmt.Errorf("check the copy, which is thrown away: %w", err)
 	}
 	if err := mayWrite(path, force); err != nil { // somebody may have been faster

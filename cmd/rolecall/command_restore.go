@@ -20,7 +20,7 @@ func newRestoreCommand(c *common) *cobra.Command {
 		Long: `Bring the organization in FILE, which "rolecall backup" wrote, back into the
 data directory of --data. There must be no organization in it; nothing is
 overwritten. FILE is checked completely first: one that was cut short or
-changed anywhere is refused, and leaves the data directory as it was.
+changed anywhere is refused, and leaves no organization there.
 
 Nothing starts by itself: "rolecall run --resume ID" goes on with a task.
 

@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -107,7 +108,11 @@ func withHouse(ctx context.Context, c *common, fn func(context.Context, *house) 
 		return errors.Join(err, h.Close())
 	}
 	err = fn(ctx, h)
-	return errors.Join(err, stop(), h.closeWithin(grace))
+	end, closed := stop(), h.closeWithin(grace)
+	if persist.IsClosed(err) && persist.IsClosed(closed) {
+		closed = nil // it tells the same once more
+	}
+	return errors.Join(err, end, closed)
 }
 
 // grace is how long what is under way may take to end when the program does.
@@ -263,10 +268,14 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before
 		})
 		defer stop.Stop()
 	}
-	if err := h.show(ctx, c, id, before); err != nil {
+	err := h.show(ctx, c, id, before)
+	if err != nil && !persist.IsClosed(err) {
 		return err
 	}
-	task, err := h.rt.Wait(ctx, id)
+	var task org.Task
+	if err == nil {
+		task, err = h.rt.Wait(ctx, id)
+	}
 	if err != nil {
 		return h.interrupted(ctx, c, id, err)
 	}
@@ -317,11 +326,15 @@ func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before 
 }
 
 func (h *house) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
-	if ctx.Err() == nil {
+	stopped := persist.IsClosed(err) // a reader may hear of it before ctx ends
+	if ctx.Err() == nil && !stopped {
 		return err
 	}
 	fmt.Fprintf(c.err, "stopped; go on with: %s run --resume %s%s\n", program(), id, c.dataFlag())
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+	switch cause := context.Cause(ctx); {
+	case stopped:
+		return err
+	case !errors.Is(cause, context.Canceled):
 		return cause
 	}
 	return errRefused

@@ -1,0 +1,12 @@
+package org
+
+import "encoding/json"
+
+// ReadFast says whether an agent's record is read as it is written, without
+// encoding/json.
+func ReadFast(a Agent) (bool, error) {
+	doc, err := json.Marshal(a)
+	s := scanner{rest: doc}
+	s.claim()
+	return !s.strange && len(s.rest) == 0, err
+}
