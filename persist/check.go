@@ -76,7 +76,7 @@ func (s *Store) checkIndex(tx *bolt.Tx) []error {
 		}
 	}
 	var logged []uint64
-	for key := range keys(tx.Bucket(bucketLog)) {
+	for key := range under(tx.Bucket(bucketLog), nil) {
 		if len(key) == 8 { // checkFrames names the others
 			logged = append(logged, number(key))
 		}

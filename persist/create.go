@@ -24,10 +24,19 @@ func create(path string) error {
 	if err := makeEmpty(made); err != nil {
 		return fmt.Errorf("make a data file: %w", err)
 	}
-	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := settle(made, path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// settle gives a complete file its name. A rename would overwrite a data file
+// that somebody made meanwhile; a link does not, and its error is fs.ErrExist.
+func settle(made, path string) error {
+	if err := os.Link(made, path); err != nil {
 		return fmt.Errorf("name a data file (the file system must have hard links): %w", err)
 	}
-	return syncFolder(folder)
+	return SyncFolder(filepath.Dir(path))
 }
 
 // makeEmpty makes a data file with nothing in it.
@@ -52,8 +61,8 @@ func makeBuckets(tx *bolt.Tx) error {
 	return errors.Join(putNumber(own, "schema", schema), writeLedger(tx, &ledger{}))
 }
 
-// syncFolder puts the names in a folder on disk.
-func syncFolder(path string) error {
+// SyncFolder puts the names in a folder on disk.
+func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
@@ -113,7 +122,7 @@ func makeFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := syncFolder(above); !errors.Is(err, fs.ErrPermission) {
+	if err := SyncFolder(above); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil

@@ -15,7 +15,7 @@ func Recount(tx *bolt.Tx) error {
 	}
 	l.holds = holdings{}
 	for i, b := range layout {
-		for key := range keys(tx.Bucket(b.name)) {
+		for key := range under(tx.Bucket(b.name), nil) {
 			l.holds[i].add(key)
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/rolecall/rolecall/journal"
 )
 
 // The kinds of frames.
@@ -40,18 +38,16 @@ func frame(bucket, key []byte, kind byte, payload []byte) []byte {
 // unframe gives the payload of a frame that stands where it was written, as
 // it was written. The payload is valid as long as f.
 func unframe(bucket, key []byte, kind byte, f []byte) ([]byte, error) {
-	damaged := func(why string) ([]byte, error) {
-		return nil, fmt.Errorf("%s %s: %s: %w", bucket, readable(key), why, journal.ErrDamaged)
-	}
+	spoilt := func(why string) ([]byte, error) { return nil, damaged("%s %s: %s", bucket, readable(key), why) }
 	switch {
 	case len(f) < frameHead:
-		return damaged("too short")
+		return spoilt("too short")
 	case f[0] != frameVersion:
-		return damaged(fmt.Sprintf("version %d is not known", f[0]))
+		return spoilt(fmt.Sprintf("version %d is not known", f[0]))
 	case f[1] != kind:
-		return damaged(fmt.Sprintf("kind %q instead of %q", f[1], kind))
+		return spoilt(fmt.Sprintf("kind %q instead of %q", f[1], kind))
 	case binary.BigEndian.Uint32(f[2:]) != checksum(bucket, key, f[:2], f[frameHead:]):
-		return damaged("checksum differs")
+		return spoilt("checksum differs")
 	}
 	return f[frameHead:], nil
 }

@@ -357,16 +357,5 @@ func putNumber(b *bolt.Bucket, name string, n uint64) error {
 	return b.Put([]byte(name), numberKey(n))
 }
 
-func keys(b *bolt.Bucket) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		c := b.Cursor()
-		for key, _ := c.First(); key != nil; key, _ = c.Next() {
-			if !yield(key) {
-				return
-			}
-		}
-	}
-}
-
 // IsClosed says whether an error means that the store is closed.
 func IsClosed(err error) bool { return errors.Is(err, journal.ErrClosed) }

@@ -43,7 +43,10 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := checkCopy(part.Name()); err != nil {
 		return err
 	}
-	return settle(part.Name(), path)
+	if err := settle(part.Name(), path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return occupied(path)
 }
 
 func occupied(path string) error {
@@ -71,17 +74,4 @@ func unpackBackup(ctx context.Context, file *os.File, from io.Reader) error {
 		return err
 	}
 	return file.Sync()
-}
-
-// settle gives a file its name. A rename would overwrite a data file that
-// somebody made meanwhile; a link does not.
-func settle(part, path string) error {
-	err := os.Link(part, path)
-	if errors.Is(err, fs.ErrExist) {
-		return occupied(path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 
@@ -42,16 +43,10 @@ func (l lasting) Write(p []byte) (int, error) {
 // sealer passes a data file on and puts the seal behind it.
 type sealer struct {
 	to   io.Writer
-	sum  digest
+	sum  hash.Hash
 	size int64
 
 	fault error // bolt gives its text alone
-}
-
-// digest is what is used of a hash.Hash.
-type digest interface {
-	io.Writer
-	Sum(behind []byte) []byte
 }
 
 // Write implements io.Writer.

@@ -19,7 +19,6 @@ type place struct {
 // writer puts batches into one transaction. What it does to ledger counts when
 // the transaction is on disk.
 type writer struct {
-	tx     *bolt.Tx
 	held   held // that of the store: it is used no more when a write fails
 	ledger ledger
 	places []place // of the events written
@@ -28,7 +27,6 @@ type writer struct {
 }
 
 func (w *writer) open(tx *bolt.Tx) {
-	w.tx = tx
 	for i, s := range []*shelf{inLog: &w.log, inIndex: &w.index, inInbox: &w.inbox, inDelayed: &w.delayed, inRunnable: &w.runnable, inRecords: &w.records} {
 		*s = shelf{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, tally: &w.ledger.holds[i]}
 	}

@@ -113,7 +113,7 @@ func writeBackup(ctx context.Context, c *common, path string, force bool) (shown
 	if err := os.Rename(part.Name(), path); err != nil {
 		return shown, err
 	}
-	return shown, syncFolder(filepath.Dir(path))
+	return shown, persist.SyncFolder(filepath.Dir(path))
 }
 
 // checked checks a copy that is to become the file at path.
@@ -124,14 +124,6 @@ func checked(ctx context.Context, copied, path string) (backupShown, error) {
 	}
 	seq, err := persist.Verify(ctx, copied)
 	return backupShown{File: path, Bytes: info.Size(), Seq: seq}, err
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // takeCopy copies through the process that serves the data directory, or else
