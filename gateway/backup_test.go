@@ -120,7 +120,7 @@ func TestAStoreWithoutBackupsHasNoRouteToThem(t *testing.T) {
 	}
 	defer rt.Close()
 	h := &house{rt: rt}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt}); err != nil {
+	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner}); err != nil {
 		t.Fatal(err)
 	}
 	status, body := h.ask(t, "/api/v1/backup", "")

@@ -1,7 +1,7 @@
 // Package gateway owns the door for people and programs outside: the HTTP API
 // of contract §5, the socket it is served on, and the client that commands use.
 //
-//	handler, err := gateway.New(gateway.Config{Runtime: rt, Log: log})
+//	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner, Log: log})
 //	listener, err := gateway.Listen(dataDir)
 //	err = gateway.Serve(ctx, listener, handler)
 //
@@ -29,8 +29,10 @@ import (
 // Config is what a handler needs.
 type Config struct {
 	Runtime *runtime.Runtime
-	Log     *slog.Logger // nil discards
-	Version string       // shown by /healthz
+	// Authenticate says who sends each request; Owner, on the socket.
+	Authenticate Authenticate
+	Log          *slog.Logger // nil discards
+	Version      string       // shown by /healthz
 
 	Metrics http.Handler       // answers /metrics; nil says that there is none
 	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
@@ -38,11 +40,12 @@ type Config struct {
 
 // api answers requests about one runtime.
 type api struct {
-	rt      *runtime.Runtime
-	log     *slog.Logger
-	version string
-	metrics http.Handler
-	refused func(errcode.Code)
+	rt           *runtime.Runtime
+	authenticate Authenticate
+	log          *slog.Logger
+	version      string
+	metrics      http.Handler
+	refused      func(errcode.Code)
 }
 
 // operator is who everybody that reaches the API is.
@@ -51,8 +54,11 @@ var operator = identity.ByOperator("operator")
 // New makes the handler of the whole API; the error names the field of Config
 // that is missing. The handler is safe for concurrent use and keeps no state.
 func New(config Config) (http.Handler, error) {
-	if config.Runtime == nil {
+	switch {
+	case config.Runtime == nil:
 		return nil, errors.New("gateway: Config.Runtime is missing")
+	case config.Authenticate == nil:
+		return nil, errors.New("gateway: Config.Authenticate is missing")
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -60,8 +66,8 @@ func New(config Config) (http.Handler, error) {
 	if config.Refused == nil {
 		config.Refused = func(errcode.Code) {}
 	}
-	a := &api{rt: config.Runtime, log: config.Log, version: config.Version, metrics: config.Metrics, refused: config.Refused}
-	return a.guarded(a.mux()), nil
+	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, refused: config.Refused}
+	return a.guarded(a.authenticated(a.mux())), nil
 }
 
 // route is one method of one path. Query names the parameters it takes: any
@@ -137,7 +143,7 @@ func (r route) checked() endpoint {
 		if err := checkQuery(req, strings.Fields(r.query)); err != nil {
 			return err
 		}
-		return r.serve(w, req)
+		return operatorOnly(r.serve)(w, req)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestAHandlerWithoutMetricsHasNoRouteToThem(t *testing.T) {
 func TestEveryRefusalIsTold(t *testing.T) {
 	h := open(t, team)
 	var told []errcode.Code
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Refused: func(code errcode.Code) { told = append(told, code) }})
+	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: gateway.Owner, Refused: func(code errcode.Code) { told = append(told, code) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // tool groups.
 func Example() {
 	var kinds modules.Registry
-	if err := kinds.Register(textstats.Kind, textstats.New); err != nil {
+	if err := kinds.Register(modules.Kind{Name: textstats.Kind, New: textstats.New}); err != nil {
 		fmt.Println(err)
 		return
 	}

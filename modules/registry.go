@@ -2,21 +2,43 @@ package modules
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // Config is what the operator says about one module.
 type Config struct {
 	Name     string          // the instance; empty is the kind's name
 	Settings json.RawMessage // a JSON object for the kind to Decode; empty is all defaults
+	Host     Host
+}
+
+// Host is what a module may use of the process it is in. Its fields may be
+// zero: then nothing is logged, kept, or noticed.
+type Host struct {
+	Log   *slog.Logger
+	Shelf Shelf
+	// Changed says that the module's Groups are others now. It returns at
+	// once; the Loader asks for them soon, once for many calls.
+	Changed func()
+}
+
+// Shelf keeps what owners of groups want to find again after a restart: one
+// value each. Methods are safe for concurrent use.
+type Shelf interface {
+	OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error) // nil when there is none
+	// SetOwnerRecord returns when the value is on disk; nil removes it.
+	SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error
 }
 
 // Decode reads the settings into a struct that holds the defaults. A setting
@@ -43,6 +65,12 @@ func (c Config) Decode(into any) error {
 // that would need to be closed: that is what Provision is for.
 type Constructor func(c Config) (Module, error)
 
+// Kind is a kind of module, by the name that a configuration's type has.
+type Kind struct {
+	Name string
+	New  Constructor
+}
+
 // Registry knows the kinds of module there are. The zero Registry is empty
 // and ready. Register first, in one place; then New and Kinds are safe for
 // concurrent use.
@@ -52,7 +80,8 @@ type Registry struct {
 
 // Register adds a kind. It refuses a name that CheckName refuses, a nil
 // constructor, and a kind there is already.
-func (r *Registry) Register(kind string, fn Constructor) error {
+func (r *Registry) Register(k Kind) error {
+	kind, fn := k.Name, k.New
 	if err := tool.CheckName(kind); err != nil {
 		return errcode.New(errcode.InvalidConfig, "register kind of module: %s", strings.TrimPrefix(err.Error(), "tool "))
 	}

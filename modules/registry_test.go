@@ -19,7 +19,7 @@ func TestRegistryKnowsItsKinds(t *testing.T) {
 		t.Errorf("the zero Registry has %v", got)
 	}
 	for _, kind := range []string{"mcp", "chrome", "toolbox"} {
-		if err := r.Register(kind, makePlain); err != nil {
+		if err := r.Register(modules.Kind{Name: kind, New: makePlain}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,10 +48,10 @@ func TestRegistryRefusesAKind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
 			var r modules.Registry
-			if err := r.Register("mcp", makePlain); err != nil {
+			if err := r.Register(modules.Kind{Name: "mcp", New: makePlain}); err != nil {
 				t.Fatal(err)
 			}
-			if got := errcode.Of(r.Register(tt.kind, tt.fn)); got != tt.want {
+			if got := errcode.Of(r.Register(modules.Kind{Name: tt.kind, New: tt.fn})); got != tt.want {
 				t.Errorf("code %q, want %q", got, tt.want)
 			}
 			if got := r.Kinds(); len(got) != 1 {
@@ -77,7 +77,7 @@ func TestRegistryMakesNoModule(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
 			var r modules.Registry
-			if err := r.Register("mcp", tt.fn); err != nil {
+			if err := r.Register(modules.Kind{Name: "mcp", New: tt.fn}); err != nil {
 				t.Fatal(err)
 			}
 			m, err := r.New(tt.kind, modules.Config{Name: tt.name})

@@ -29,7 +29,7 @@ var floors = map[string]int{
 	"gate":         5,
 	"runtime":      6,
 	"gateway":      7,
-	"cmd/rolecall": 8,
+	"cmd":          8,
 }
 
 // source is one Go file that is no test.

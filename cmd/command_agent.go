@@ -1,0 +1,251 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/identity"
+)
+
+func newAgentCommand(c *common) *cobra.Command {
+	return family(&cobra.Command{
+		Use:   "agent",
+		Short: "Look at agents, write to them, end them",
+		Long: `Agents are named by id, or by their role's name where only one agent of a
+running task has it (or, when no task runs, only one agent at all).`,
+		Example: `  rolecall agent tree
+  rolecall agent show analyst
+  rolecall agent send analyst "Look at yesterday too."`,
+	}, newAgentListCommand(c), newAgentShowCommand(c), newAgentTreeCommand(c), newAgentTerminateCommand(c), newAgentSendCommand(c))
+}
+
+// agentFilter chooses agents.
+type agentFilter struct{ task, status string }
+
+func (o *agentFilter) list(ctx context.Context, client *gateway.Client) iter.Seq2[gateway.Agent, error] {
+	return client.Agents(ctx, identity.TaskID(o.task), o.status)
+}
+
+func newAgentListCommand(c *common) *cobra.Command {
+	o := &agentFilter{}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List agents, the oldest first, terminated ones too",
+		Example: "  rolecall agent list --status working\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			return agentListFunc(ctx, c.out, client, o, c.json)
+		}),
+	}
+	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task of this `id`")
+	cmd.Flags().StringVar(&o.status, "status", "", "only agents that are `working`, idle or terminated")
+	return cmd
+}
+
+func agentListFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *agentFilter, asJSON bool) error {
+	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
+	return printList(out, asJSON, o.list(ctx, client), head, func(a gateway.Agent) []string {
+		return []string{string(a.ID), a.Role, a.Status, orDash(a.State), string(a.Task), orDash(string(a.Parent))}
+	})
+}
+
+func newAgentShowCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show AGENT",
+		Short:   "Show one agent: what it is for and what it may call now",
+		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 --json",
+		Args:    exactly(1, "one agent, by id or role name"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return agentShowFunc(ctx, c.out, client, args[0], c.json)
+		}),
+	}
+}
+
+func agentShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, asJSON bool) error {
+	a, err := client.Agent(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return printOne(out, asJSON, a, fields{
+		{"id", string(a.ID)}, {"role", a.Role}, {"role id", string(a.RoleID)}, {"status", a.Status}, {"reason", a.Reason},
+		{"state", a.State}, {"task", string(a.Task)}, {"parent", string(a.Parent)}, {"created", moment(a.CreatedAt)},
+		{"tools", orDash(words(a.Tools))},
+		{"objective", a.Brief.Objective}, {"constraints", strings.Join(a.Brief.Constraints, "\n")}, {"inputs", string(a.Brief.Inputs)},
+		{"outputs", string(a.Brief.Outputs)}, {"completion", string(a.Brief.CompletionCriteria)},
+	})
+}
+
+func newAgentTreeCommand(c *common) *cobra.Command {
+	o := &agentFilter{}
+	cmd := &cobra.Command{
+		Use:   "tree",
+		Short: "Show who spawned whom, task by task",
+		Long: `Show who spawned whom, task by task, the oldest first. With --json it is the
+list of agents, each with its parent.`,
+		Example: "  rolecall agent tree\n  rolecall agent tree --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
+		Args:    exactly(0, "no arguments; name a task with --task"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			if c.json {
+				return agentListFunc(ctx, c.out, client, o, true)
+			}
+			return agentTreeFunc(ctx, c.out, client, o)
+		}),
+	}
+	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task of this `id`")
+	return cmd
+}
+
+func agentTreeFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *agentFilter) error {
+	var agents []gateway.Agent
+	for a, err := range o.list(ctx, client) {
+		if err != nil {
+			return err
+		}
+		agents = append(agents, a)
+	}
+	var b strings.Builder
+	for t, err := range client.Tasks(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if rows := treeOf(agents, t.ID); len(rows) > 0 {
+			fmt.Fprintf(&b, "task %s  %s  %s\n", clean(string(t.ID)), t.Status, cut(clean(t.Text), maxCell))
+			if err := rows.print(&b); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// treeOf draws the agents of one task, parents before children. An agent
+// whose parent is not among them stands at the top.
+func treeOf(agents []gateway.Agent, task identity.TaskID) table {
+	below := map[identity.AgentID][]gateway.Agent{}
+	known := map[identity.AgentID]bool{}
+	for _, a := range agents {
+		known[a.ID] = a.Task == task
+	}
+	for _, a := range agents {
+		if a.Task == task && known[a.Parent] {
+			below[a.Parent] = append(below[a.Parent], a)
+		} else if a.Task == task {
+			below[""] = append(below[""], a)
+		}
+	}
+	var rows table
+	var draw func(parent identity.AgentID, indent string)
+	draw = func(parent identity.AgentID, indent string) {
+		for i, a := range below[parent] {
+			branch, rest := "├─ ", "│  "
+			if i == len(below[parent])-1 {
+				branch, rest = "└─ ", "   "
+			}
+			rows = append(rows, []string{indent + branch + a.Role, a.Status, orDash(a.State), string(a.ID)})
+			draw(a.ID, indent+rest)
+		}
+	}
+	draw("", "")
+	return rows
+}
+
+func newAgentTerminateCommand(c *common) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "terminate AGENT",
+		Short: "End an agent and everything below it",
+		Long: `End an agent and everything below it, at once. Its unread messages are lost;
+artifacts and files stay. The agent a task started with ends with its task
+alone: see "rolecall task cancel".`,
+		Example: `  rolecall agent terminate analyst --reason "it loops"`,
+		Args:    exactly(1, "one agent, by id or role name"),
+		RunE: connected(c, changes, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return agentTerminateFunc(ctx, c.out, client, args[0], reason, c.json)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}
+
+func agentTerminateFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref, reason string, asJSON bool) error {
+	a, err := client.Terminate(ctx, ref, reason)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(out, a)
+	}
+	_, err = fmt.Fprintf(out, "agent %s (%s) terminated\n", clean(string(a.ID)), clean(a.Role))
+	return err
+}
+
+// sendOptions are the flags of agent send.
+type sendOptions struct {
+	payload string
+	delay   time.Duration
+}
+
+func newAgentSendCommand(c *common) *cobra.Command {
+	o := &sendOptions{}
+	cmd := &cobra.Command{
+		Use:   "send AGENT [TEXT]",
+		Short: "Write to an agent, as the user",
+		Long: `Write to an agent, as the user. It reads the message at its next step; when no
+process works on its task the message waits until the task is resumed. TEXT
+becomes {"text": TEXT}; --payload sends any JSON instead.`,
+		Example: `  rolecall agent send analyst "Look at yesterday too."
+  rolecall agent send analyst --payload '{"approve": true}' --delay 5m`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := o.request(args)
+			if err != nil {
+				return err
+			}
+			return connected(c, changes, func(ctx context.Context, client *gateway.Client, args []string) error {
+				return agentSendFunc(ctx, c.out, client, args[0], q, c.json)
+			})(cmd, args)
+		},
+	}
+	cmd.Flags().StringVar(&o.payload, "payload", "", "a `JSON` document to send instead of TEXT")
+	cmd.Flags().DurationVar(&o.delay, "delay", 0, "hold the message back for this `time`")
+	return cmd
+}
+
+func (o *sendOptions) request(args []string) (gateway.MessageRequest, error) {
+	q := gateway.MessageRequest{DelayMS: o.delay.Milliseconds()}
+	switch {
+	case o.delay < 0:
+		return q, usageError{errors.New("--delay is negative")}
+	case len(args) == 2 && o.payload == "":
+		q.Text = args[1]
+	case len(args) == 1 && json.Valid([]byte(o.payload)):
+		q.Payload = json.RawMessage(o.payload)
+	case len(args) == 1 && o.payload != "":
+		return q, usageError{errors.New("--payload is not JSON; a plain text goes without the flag")}
+	default:
+		return q, usageError{errors.New("agent send takes an agent and either a text, in quotes, or --payload")}
+	}
+	return q, nil
+}
+
+func agentSendFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, q gateway.MessageRequest, asJSON bool) error {
+	sent, err := client.Send(ctx, ref, q)
+	if err != nil {
+		return err
+	}
+	f := fields{{"message", sent.MessageID}}
+	if sent.Due != nil {
+		f = append(f, [2]string{"due", moment(*sent.Due)})
+	}
+	return printOne(out, asJSON, sent, f)
+}

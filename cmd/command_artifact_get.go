@@ -1,0 +1,197 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/runtime"
+)
+
+type artifactGetOptions struct {
+	output string // a file, a directory, or "-"
+	force  bool
+	all    bool
+	task   string
+}
+
+func newArtifactGetCommand(c *common) *cobra.Command {
+	o := &artifactGetOptions{}
+	cmd := &cobra.Command{
+		Use:   "get (ARTIFACT | --all --task ID -o DIR)",
+		Short: "Write the content of artifacts to stdout or to files",
+		Long: `Write the content of one artifact: a text as it is, bytes as they are,
+anything else as JSON. On a terminal nothing is written that could act on it;
+into a file or a pipe every byte is. In a directory the file is named after
+the artifact's title or type, and its name is printed. No file is overwritten
+without --force.
+
+With --all every artifact of a task is written into a directory, which is made
+when it is absent; the names of the files are printed.`,
+		Example: `  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1
+  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md
+  rolecall artifact get --all --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df -o results`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.all {
+				return exactly(0, "no artifact beside --all")(cmd, args)
+			}
+			return exactly(1, "one artifact id")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(c.json); err != nil {
+				return usageError{err}
+			}
+			return connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+				if o.all {
+					return artifactGetAllFunc(ctx, c.out, client, o)
+				}
+				return artifactGetFunc(ctx, c.out, client, args[0], o)
+			})(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.output, "output", "o", "", "write to this `file` or into this directory; - is stdout")
+	flags.BoolVar(&o.force, "force", false, "overwrite files")
+	flags.BoolVar(&o.all, "all", false, "all artifacts of the task given with --task")
+	flags.StringVar(&o.task, "task", "", "with --all, the `id` of a task")
+	return cmd
+}
+
+func (o *artifactGetOptions) check(asJSON bool) error {
+	switch {
+	case asJSON:
+		return errors.New("artifact get writes the content itself; artifact show --json gives the record")
+	case o.all && (o.task == "" || o.output == "" || o.output == "-"):
+		return errors.New("--all wants --task ID and -o DIR")
+	case o.task != "" && !o.all:
+		return errors.New("--task goes with --all; an artifact is named by its id")
+	}
+	return nil
+}
+
+func artifactGetFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, o *artifactGetOptions) error {
+	a, err := client.Artifact(ctx, ref)
+	if err != nil {
+		return err
+	}
+	content, err := client.Content(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	switch info, err := os.Stat(o.output); {
+	case o.output == "" || o.output == "-":
+		return printContent(out, content)
+	case err == nil && info.IsDir():
+		return newExport(o).show(out, a, content)
+	}
+	return writeContent(func(flag int) (*os.File, error) { return os.OpenFile(o.output, flag, 0o666) }, o.output, content, o.force)
+}
+
+// printContent writes to stdout, and nothing that acts on a terminal to one.
+func printContent(out io.Writer, content []byte) (err error) {
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if content, err = forTerminal(content); err != nil {
+			return err
+		}
+	}
+	_, err = out.Write(content)
+	return err
+}
+
+// forTerminal takes from a text what could act on a terminal and ends it with
+// a line break; it refuses what is no text.
+func forTerminal(content []byte) ([]byte, error) {
+	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
+		return nil, fmt.Errorf("the content is no text; write it to a file with -o FILE, or into a pipe")
+	}
+	return []byte(cleanLines(strings.TrimSuffix(string(content), "\n")) + "\n"), nil
+}
+
+// artifactGetAllFunc writes all artifacts of a task, the oldest first.
+func artifactGetAllFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *artifactGetOptions) error {
+	if _, err := client.Task(ctx, o.task); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.output, 0o777); err != nil {
+		return err
+	}
+	to := newExport(o)
+	for a, err := range client.Artifacts(ctx, identity.TaskID(o.task)) {
+		if err != nil {
+			return err
+		}
+		content, err := client.Content(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		if err := to.show(out, a, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// export writes artifacts into a directory under names of their own.
+type export struct {
+	dir   string
+	force bool
+	taken map[string]bool
+}
+
+func newExport(o *artifactGetOptions) *export {
+	return &export{o.output, o.force, map[string]bool{}}
+}
+
+// show writes one artifact and says under which name.
+func (e *export) show(out io.Writer, a runtime.Artifact, content []byte) error {
+	name, err := e.write(a, content)
+	if err == nil {
+		_, err = fmt.Fprintln(out, clean(name))
+	}
+	return err
+}
+
+// write writes one artifact and gives its file's name. The name is what an
+// agent made of it: the directory is opened so that none leads out of it.
+func (e *export) write(a runtime.Artifact, content []byte) (string, error) {
+	root, err := os.OpenRoot(e.dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	name := fileName(a, content, "")
+	if e.taken[strings.ToLower(name)] {
+		name = fileName(a, content, a.ID)
+	}
+	e.taken[strings.ToLower(name)] = true
+	return name, writeContent(func(flag int) (*os.File, error) { return root.OpenFile(name, flag, 0o666) }, filepath.Join(e.dir, name), content, e.force)
+}
+
+// writeContent writes a file, over one that is there only with force.
+func writeContent(open func(flag int) (*os.File, error), name string, content []byte, force bool) error {
+	flag := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		flag = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := open(flag)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already; --force overwrites it", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
+}

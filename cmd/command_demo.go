@@ -1,0 +1,135 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/examples"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/sandbox"
+)
+
+// The demo's organization and what it works on.
+const (
+	demoFolder = "incident-desk"
+	demoInput  = "access.log"
+	demoReport = "incident-report.md"
+	demoTask   = "Find out from access.log what went wrong, and write it down."
+)
+
+func newDemoCommand(c *common) *cobra.Command {
+	var input string
+	cmd := &cobra.Command{
+		Use:   "demo [--input FILE]",
+		Short: "Watch an organization look into an incident; needs no key and no network",
+		Long: `An incident desk reads a web server's access log: root creates three roles and
+spawns an agent of each. The analyst counts, the clerk tries a tool its role
+does not have and is denied, the writer writes the report.
+
+All of it is recorded in the data directory, for the commands printed at the end.`,
+		Example: `  rolecall demo
+  rolecall demo --input /var/log/nginx/access.log`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return demoFunc(cmd.Context(), c, input) },
+	}
+	cmd.Flags().StringVar(&input, "input", "", "an access log of your own, in combined format")
+	return cmd
+}
+
+func demoFunc(ctx context.Context, c *common, input string) error {
+	cfg, err := demoConfig(c)
+	if err != nil {
+		return err
+	}
+	dir, err := demoWorkspace(c, input)
+	if err != nil {
+		return err
+	}
+	spec := org.TaskSpec{Text: demoTask, Caller: identity.ByOperator("cli"), Workspace: dir}
+	if err := withoutWalls(ctx, c); err != nil {
+		cfg.Command.Open = true
+		fmt.Fprintf(c.err, "%v; the demo's own scripts run without one\n", err)
+	}
+	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
+		before := h.store.Seq()
+		id, err := h.start(ctx, spec, cfg)
+		if err != nil {
+			return err
+		}
+		if err := h.watch(ctx, c, id, before, 0); err != nil {
+			return err
+		}
+		demoNext(c, filepath.Join(dir, demoReport), id)
+		return nil
+	})
+}
+
+// withoutWalls says why this system gives no sandbox; nil when it does.
+func withoutWalls(ctx context.Context, c *common) error {
+	_, err := c.launcher.Run(ctx, sandbox.Job{Argv: []string{"true"}})
+	return err
+}
+
+// demoConfig reads the demo's organization from the binary.
+func demoConfig(c *common) (*config.Config, error) {
+	var files []config.File
+	for _, name := range []string{"organization.yaml", "desk.js"} {
+		data, err := fs.ReadFile(examples.Files, demoFolder+"/"+name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, config.File{Path: name, Data: data, Named: !strings.HasSuffix(name, ".yaml")})
+	}
+	return config.Read(files, c.env)
+}
+
+// demoWorkspace makes the folder the agents work in, with the log in it.
+func demoWorkspace(c *common, input string) (string, error) {
+	log, err := fs.ReadFile(examples.Files, demoFolder+"/"+demoInput)
+	if input != "" {
+		log, err = os.ReadFile(input)
+	}
+	if err != nil {
+		return "", usageError{fmt.Errorf("read the access log: %w", err)}
+	}
+	dir, err := filepath.Abs(filepath.Join(c.data, "demo"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make the demo's workspace: %w", err)
+	}
+	return dir, os.WriteFile(filepath.Join(dir, demoInput), log, 0o600)
+}
+
+// demoNext says where the result is and how to look at what happened.
+func demoNext(c *common, report string, id identity.TaskID) {
+	if wd, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(wd, report); err == nil && len(short) < len(report) {
+			report = short
+		}
+	}
+	fmt.Fprintf(c.err, "\nThe report: %s\n\nLook at what happened:\n", report)
+	for _, line := range []string{
+		"task show " + string(id), "agent tree", "role list",
+		"can --role clerk run_command", "can --who run_javascript", "artifact list",
+	} {
+		fmt.Fprintf(c.err, "  %s %s%s\n", program(), line, c.dataFlag())
+	}
+}
+
+// program is how the reader started this program.
+func program() string {
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") {
+		return "go run ./cmd/rolecall"
+	}
+	return "rolecall"
+}

@@ -1,0 +1,146 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+func newTaskCommand(c *common) *cobra.Command {
+	return family(&cobra.Command{
+		Use:   "task",
+		Short: "Look at tasks and cancel them",
+		Long: `A task is what somebody gave to the organization. One that is running and that
+no process works on waits for "rolecall run --resume ID".`,
+		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
+	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskCancelCommand(c))
+}
+
+func newTaskListCommand(c *common) *cobra.Command {
+	var status string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the tasks, the oldest first",
+		Example: "  rolecall task list\n  rolecall task list --status failed --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			return taskListFunc(ctx, c.out, client, status, c.json)
+		}),
+	}
+	cmd.Flags().StringVar(&status, "status", "", "only tasks that are `running`, done, failed or cancelled")
+	return cmd
+}
+
+func taskListFunc(ctx context.Context, out io.Writer, client *gateway.Client, status string, asJSON bool) error {
+	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
+	return printList(out, asJSON, client.Tasks(ctx, status), head, func(t gateway.Task) []string {
+		return []string{string(t.ID), string(t.Status), moment(t.CreatedAt), orDash(moment(t.EndedAt)), cut(clean(t.Text), maxCell)}
+	})
+}
+
+func newTaskShowCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show TASK",
+		Short:   "Show one task and its result",
+		Example: "  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
+		Args:    exactly(1, "one task id"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return taskShowFunc(ctx, c.out, client, args[0], c.json)
+		}),
+	}
+}
+
+func taskShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, id string, asJSON bool) error {
+	t, err := client.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	return printOne(out, asJSON, t, taskFields(t))
+}
+
+func taskFields(t gateway.Task) fields {
+	f := fields{
+		{"id", string(t.ID)}, {"status", string(t.Status)}, {"caller", t.Caller}, {"agent", string(t.Agent)}, {"state", t.State},
+		{"started", moment(t.CreatedAt)}, {"ended", moment(t.EndedAt)},
+	}
+	if !t.Groups.IsAll() {
+		f = append(f, [2]string{"narrowed to", orDash(words(t.Groups.IDs()))})
+	}
+	if t.Workspace != "" {
+		mode := ""
+		if t.ReadOnly {
+			mode = " (read only)"
+		}
+		f = append(f, [2]string{"workspace", t.Workspace + mode})
+	}
+	if u := t.Usage; u != (model.Usage{}) {
+		f = append(f, [2]string{"tokens", usageText(u)})
+		if u.Cost > 0 {
+			f = append(f, [2]string{"cost", u.Cost.String()})
+		}
+	}
+	f = append(f, [2]string{"text", t.Text}, [2]string{"result", resultText(t.Result)})
+	if t.Error != nil {
+		f = append(f, [2]string{"error", string(t.Error.Code) + ": " + t.Error.Message})
+	}
+	return f
+}
+
+// usageText words what models used.
+func usageText(u model.Usage) string {
+	text := fmt.Sprintf("%d in (%d cached), %d out", u.Input, u.Cached, u.Output)
+	if u.Estimated {
+		text += ", in part estimated"
+	}
+	return text
+}
+
+// resultText gives a result as run prints it: a string as it is, anything
+// else as JSON.
+func resultText(result json.RawMessage) string {
+	var text string
+	if json.Unmarshal(result, &text) != nil {
+		return string(result)
+	}
+	return text
+}
+
+func newTaskCancelCommand(c *common) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel TASK",
+		Short: "End a task; its agents stop at once",
+		Long:  "End a task; its agents stop at once. A task that has ended stays as it is, and\nthat is a failure of this command.",
+		Example: `  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
+  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --reason "asked for the wrong day"`,
+		Args: exactly(1, "one task id"),
+		RunE: connected(c, changes, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return taskCancelFunc(ctx, c.out, client, args[0], reason, c.json)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}
+
+func taskCancelFunc(ctx context.Context, out io.Writer, client *gateway.Client, id, reason string, asJSON bool) error {
+	t, err := client.Cancel(ctx, id, reason)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(out, t)
+	} else {
+		_, err = fmt.Fprintf(out, "task %s is %s\n", clean(string(t.ID)), t.Status)
+	}
+	if err == nil && t.Status != org.Cancelled {
+		return errRefused
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/gateway"
+)
+
+func newToolCommand(c *common) *cobra.Command {
+	return family(&cobra.Command{
+		Use:   "tool",
+		Short: "Look at the tools there are",
+		Long: `A tool belongs to one group; which agents may call it is decided by their
+roles: see "rolecall can --who TOOL".`,
+		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file",
+	}, newToolListCommand(c), newToolShowCommand(c))
+}
+
+func newToolListCommand(c *common) *cobra.Command {
+	var group string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the tools, sorted by name",
+		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			return toolListFunc(ctx, c.out, client, group, c.json)
+		}),
+	}
+	cmd.Flags().StringVar(&group, "group", "", "only tools of the group of this `id`")
+	return cmd
+}
+
+func toolListFunc(ctx context.Context, out io.Writer, client *gateway.Client, group string, asJSON bool) error {
+	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "STATES", "DESCRIPTION"}
+	return printList(out, asJSON, client.Tools(ctx, group), head, func(t gateway.Tool) []string {
+		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), cut(clean(t.Description), maxCell)}
+	})
+}
+
+// statesOf shows the workflow states that offer a tool.
+func statesOf(t gateway.Tool) string {
+	switch {
+	case t.States == nil:
+		return "all"
+	case len(t.States) == 0:
+		return "none"
+	}
+	return words(t.States)
+}
+
+func newToolShowCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show TOOL",
+		Short:   "Show one tool with its input schema",
+		Example: "  rolecall tool show read_file\n  rolecall tool show read_file --json",
+		Args:    exactly(1, "one tool name"),
+		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return toolShowFunc(ctx, c.out, client, args[0], c.json)
+		}),
+	}
+}
+
+func toolShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, name string, asJSON bool) error {
+	t, err := client.Tool(ctx, name)
+	if err != nil {
+		return err
+	}
+	var schema bytes.Buffer
+	if err := json.Indent(&schema, t.Input, "", "  "); err != nil {
+		return err
+	}
+	return printOne(out, asJSON, t, fields{
+		{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
+		{"states", statesOf(t)}, {"moves to", t.State}, {"description", t.Description}, {"input", schema.String()},
+	})
+}

@@ -1,0 +1,42 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	goruntime "runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersionCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			if c.json {
+				return json.NewEncoder(c.out).Encode(map[string]string{"version": version(), "go": goruntime.Version()})
+			}
+			_, err := fmt.Fprintf(c.out, "rolecall %s (%s)\n", version(), goruntime.Version())
+			return err
+		},
+	}
+}
+
+// version is the module's version, or the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return "devel-" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return "devel"
+}

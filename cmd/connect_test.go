@@ -1,0 +1,173 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/org"
+)
+
+// rolecall runs a command line on a data directory.
+func rolecall(t *testing.T, dir string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, talk bytes.Buffer
+	c := &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &talk, env: func(string) (string, bool) { return "", false }}
+	status = run(t.Context(), c, append([]string{"--data", dir}, args...))
+	return status, out.String(), talk.String()
+}
+
+// must runs a command line that must succeed and gives its stdout.
+func must(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := rolecall(t, dir, args...)
+	if status != 0 {
+		t.Fatalf("%v: status %d: %s%s", args, status, stdout, stderr)
+	}
+	return stdout
+}
+
+func TestLookingMakesNoDataDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, args := range [][]string{
+		{"role", "list"}, {"agent", "list"}, {"agent", "tree"}, {"task", "list"}, {"artifact", "list"},
+		{"group", "list"}, {"tool", "list"}, {"tool", "show", "read_file"}, {"can", "--who", "read_file"},
+		{"can", "--role", "root", "create_role"}, {"role", "create", "a", "--dry-run"},
+	} {
+		must(t, dir, args...)
+	}
+	for _, args := range [][]string{
+		{"role", "show", "a"}, {"role", "update", "a", "--use-none"}, {"role", "delete", "a"},
+		{"agent", "terminate", "a"}, {"agent", "send", "a", "text"}, {"task", "cancel", "a"}, {"can", "--role", "a", "read_file"},
+	} {
+		if status, _, stderr := rolecall(t, dir, args...); status != 1 {
+			t.Errorf("%v: status %d, want 1: %s", args, status, stderr)
+		}
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the data directory was made: %v", err)
+	}
+	must(t, dir, "role", "create", "a")
+	if got := must(t, dir, "role", "list"); !strings.Contains(got, "\na ") {
+		t.Errorf("after role create there is %q", got)
+	}
+}
+
+func TestLookingUnderAConfigurationChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "org.yaml")
+	if err := os.WriteFile(file, []byte("kind: role\nname: reader\nprompt: read\ntoolGroups: [workspace]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, dir, "role", "create", "a")
+	if got := must(t, dir, "role", "list", "-f", file); !strings.Contains(got, "reader") || !strings.Contains(got, "\na ") {
+		t.Errorf("with the configuration there is %q", got)
+	}
+	must(t, dir, "can", "--role", "reader", "read_file", "-f", file)
+	if got := must(t, dir, "role", "list"); strings.Contains(got, "reader") {
+		t.Errorf("looking put the configuration in force: %q", got)
+	}
+}
+
+func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
+	dir := t.TempDir()
+	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
+	h, err := assemble(c, assembly{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: gateway.Owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := gateway.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- gateway.Serve(ctx, l, handler) }()
+	must(t, dir, "role", "create", "a", "--use", "workspace")
+	if role, ok := h.rt.Org().RoleNamed("a"); !ok || role.CreatedBy != org.ByOperator {
+		t.Errorf("the process that serves knows %+v", role)
+	}
+	status, _, stderr := rolecall(t, dir, "role", "list", "-f", "none.yaml")
+	if status != 0 || !strings.Contains(stderr, "-f is not read") {
+		t.Errorf("with -f: status %d, %q", status, stderr)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandsEndWithTheRightStatus(t *testing.T) {
+	dir := t.TempDir()
+	must(t, dir, "role", "create", "clerk", "--use", "workspace")
+	tests := []struct {
+		args   string
+		status int
+		says   string // on stdout or stderr
+	}{
+		{"can --role clerk read_file", 0, "allowed\ngroup: workspace\n"},
+		{"can --role clerk run_command", 1, "denied: tool_not_available: tool run_command"},
+		{"can run_command --role clerk", 1, "denied: "},
+		{"can --role clerk read_file --group artifact", 1, "rule: the groups asked for"},
+		{"can --role nobody read_file", 1, "denied: role_not_found: tool read_file"},
+		{"can --agent nobody read_file", 1, "denied: agent_not_found: tool read_file"},
+		{"can --role clerk nothing", 1, "denied: unknown_tool: there is no tool nothing"},
+		{"can --role clerk read_file --json", 0, `"allowed": true`},
+		{"can --who read_file", 0, "role  clerk"},
+		{"can --who nothing", 1, "denied: unknown_tool"},
+		{"can read_file", 2, "one of --role"},
+		{"can --role a --agent b read_file", 2, "one of --role"},
+		{"can --role clerk", 2, "one tool name"},
+		{"role", 0, "Usage:"},
+		{"role lst", 2, "there is no command"},
+		{"role show", 2, "one role"},
+		{"role show nobody", 1, "role_not_found"},
+		{"role show clerk --colour", 2, "unknown flag"},
+		{"role create clerk", 1, "role_exists"},
+		{"role create root", 1, "invalid_role"},
+		{"role create a --use x --use-all", 2, "exclude each other"},
+		{"role create a --use phones --dry-run", 0, "phones (dangling)"},
+		{"role update clerk", 2, "nothing to change"},
+		{"role update clerk --use-none --dry-run", 0, "no agent gains or loses a tool"},
+		{"agent send clerk", 2, "either a text"},
+		{"agent send clerk --payload {", 2, "not JSON"},
+		{"agent send clerk text --payload {}", 2, "either a text"},
+		{"agent list --status asleep", 1, "working, idle, terminated"},
+		{"artifact get x --json", 2, "artifact show --json"},
+		{"artifact get x", 1, "artifact_not_found"},
+		{"task show x", 1, "task_not_found"},
+		{"tool list --group none", 1, "group_not_found"},
+		{"tool list --group console", 0, "console_print"},
+		{"group show none", 1, "group_not_found"},
+	}
+	for _, test := range tests {
+		status, stdout, stderr := rolecall(t, dir, strings.Fields(test.args)...)
+		if status != test.status || !strings.Contains(stdout+stderr, test.says) {
+			t.Errorf("%s: status %d, want %d with %q:\n%s%s", test.args, status, test.status, test.says, stdout, stderr)
+		}
+	}
+}
+
+func TestARoleIsShownAsItsRecord(t *testing.T) {
+	dir := t.TempDir()
+	must(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--grant-none")
+	var got map[string]any
+	if err := json.Unmarshal([]byte(must(t, dir, "role", "show", "clerk", "--json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"id", "name", "rolePrompt", "createdBy", "createdAt", "status", "llmServiceId", "toolGroups"} {
+		if _, ok := got[field]; !ok {
+			t.Errorf("the record has no %s: %v", field, got)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package cmd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/examples"
+	"github.com/rolecall/rolecall/internal/count"
+)
+
+// The demo's report must have the figures that an independent count of the
+// same log has.
+func TestDemoReportAgreesWithAnIndependentCount(t *testing.T) {
+	c := &common{launcher: launcher, out: new(bytes.Buffer), err: new(bytes.Buffer), env: os.LookupEnv}
+	dir := t.TempDir()
+	if status := run(t.Context(), c, []string{"demo", "--data", dir}); status != 0 {
+		t.Fatalf("status %d: %s", status, c.err)
+	}
+	report, err := os.ReadFile(filepath.Join(dir, "demo", demoReport))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := examples.Files.ReadFile(demoFolder + "/" + demoInput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := count.Read(bytes.NewReader(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range figures.Rows() {
+		if !strings.Contains(string(report), row) {
+			t.Errorf("the report has no line that begins with %q:\n%s", row, report)
+		}
+	}
+}

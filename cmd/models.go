@@ -1,0 +1,196 @@
+package cmd
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/human"
+	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
+	"github.com/rolecall/rolecall/model/replay"
+	"github.com/rolecall/rolecall/model/script"
+	"github.com/rolecall/rolecall/model/steady"
+)
+
+// roster is the models that a configuration declares, by name: each is there, or the
+// reason why it cannot be used.
+type roster struct {
+	byName map[string]model.Model
+	faults map[string]error
+	preset string // the organization's
+
+	notes  []string // what is missing, and hinders nobody yet
+	counts bool     // one of those in use counts tokens now, not in a recording
+}
+
+// find gives a model; "" is the organization's.
+func (m *roster) find(name string) (model.Model, error) {
+	if name == "" {
+		name = m.preset
+	}
+	if found, ok := m.byName[name]; ok {
+		return found, nil
+	}
+	if err, ok := m.faults[name]; ok {
+		return nil, err
+	}
+	if name == "" {
+		return nil, errcode.New(errcode.InvalidConfig, "%s", noModel)
+	}
+	return nil, errcode.New(errcode.InvalidConfig, "there is no model %q; declare it: kind: model, name: %s", name, name)
+}
+
+const noModel = `no model thinks for this organization. Give a configuration with -f that declares one and names it:
+  kind: organization
+  name: mine
+  model: brain
+  ---
+  kind: model
+  name: brain
+  type: script
+  file: brain.js
+A language model, here or elsewhere, has instead of type and file
+  type: openai
+  model: qwen3
+  baseURL: http://127.0.0.1:11434/v1
+"rolecall demo" needs no configuration`
+
+// makeModels makes the models a configuration declares. One whose key is
+// missing hinders nobody but who asks for it.
+func (h *house) makeModels(cfg *config.Config) (faults []*config.Error) {
+	h.models = roster{byName: map[string]model.Model{}, faults: map[string]error{}, preset: cfg.Organization.Model}
+	single := map[string]model.Model{} // each without its fallback
+	h.recordings = &recordings{dir: filepath.Join(h.data, "recordings"), secrets: secretsOf(cfg), log: h.log}
+	for _, d := range cfg.Models {
+		if inFile(d) && d.Source == nil { // Load has said why
+			continue
+		}
+		one, err := h.makeModel(d)
+		switch {
+		case err != nil:
+			faults = append(faults, cfg.Fault(d.Pos, "file", errcode.Message(err), ""))
+		case d.KeyFrom != "" && d.Key == "":
+			h.models.faults[d.Name] = missingKey(d, cfg)
+		default:
+			single[d.Name] = one
+		}
+	}
+	for _, d := range cfg.Models {
+		if found := h.chained(d, single); found != nil {
+			h.models.byName[d.Name] = h.recordings.taped(d.Type, found)
+		}
+	}
+	h.models.notes = h.keyless(cfg)
+	h.models.counts = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !inFile(d) && d.Type != "human" })
+	return faults
+}
+
+// inFile says whether a file is all of a model.
+func inFile(d config.Model) bool { return d.Type == "script" || d.Type == "replay" }
+
+// makeModel makes one model.
+func (h *house) makeModel(d config.Model) (model.Model, error) {
+	switch d.Type {
+	case "script":
+		brain, err := script.New(d.File, d.Source)
+		if err == nil {
+			h.closers = append(h.closers, brain)
+		}
+		return brain, err
+	case "replay":
+		return replay.New(d.File, d.Source)
+	case "human":
+		return h.person(), nil
+	}
+	return steady.New(client(d), steady.Config{
+		Name: d.Name, Concurrency: d.Concurrency, Log: h.log, Secret: string(d.Key),
+		Prices: model.Prices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
+	}), nil
+}
+
+// client makes the client of a model behind an address.
+func client(d config.Model) model.Model {
+	c := provider.Config{
+		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
+		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,
+	}
+	switch d.Type {
+	case "anthropic":
+		return anthropic.New(c)
+	case "gemini":
+		return gemini.New(c)
+	}
+	return openai.New(c)
+}
+
+// person is the one at the terminal, whatever the number of models they are.
+// Nothing else is drawn on their screen.
+func (h *house) person() model.Model {
+	if h.human == nil {
+		h.screen.plain()
+		name := func(id identity.AgentID, role string) string { return h.screen.names.of(string(id), role) }
+		h.human = human.New(h.in, desk{h.screen}, &human.Options{Name: name, Alone: h.screen.alone})
+	}
+	return h.human
+}
+
+// chained puts a model before its fallbacks; nil when none of them can be used.
+func (h *house) chained(d config.Model, single map[string]model.Model) model.Model {
+	var list []steady.Link
+	var missing []string
+	for _, name := range append([]string{d.Name}, d.Fallback...) {
+		if one, ok := single[name]; ok {
+			list = append(list, steady.Link{Name: name, Model: one})
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	found := list[0].Model
+	if len(list) > 1 {
+		found = steady.NewChain(h.log, list[0], list[1:]...)
+	}
+	if len(missing) > 0 {
+		found = lacking{model.Around{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
+	}
+	return found
+}
+
+// missingKey says what to do about a model whose key is not there.
+func missingKey(d config.Model, cfg *config.Config) error {
+	others := []string{}
+	for _, other := range cfg.Models {
+		if other.KeyFrom == "" || other.Key != "" {
+			others = append(others, other.Name)
+		}
+	}
+	third := "declare another model, such as one of type script, and name it as the organization's model"
+	if len(others) > 0 {
+		third = "model: " + others[0] + "   in the organization, or where " + d.Name + " is named; usable now: " + strings.Join(others, ", ")
+	}
+	return errcode.New(errcode.InvalidConfig, `model %q needs a key and the variable %s is not set. Three ways to go on:
+  export %s=…   the key of your account
+  baseURL: http://127.0.0.1:11434/v1   in a model of type openai: a server of your own, which needs none
+  %s
+"rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
+}
+
+// secretsOf lists what must be written nowhere.
+func secretsOf(cfg *config.Config) []string {
+	var list []string
+	for _, d := range cfg.Models {
+		if d.Key != "" {
+			list = append(list, string(d.Key))
+		}
+	}
+	return list
+}

@@ -1,0 +1,114 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/config"
+)
+
+// asker has root hire an agent of each role, one after the other, and asks
+// each for what it gets from a URL.
+const asker = `
+const brief = {objective: "o", constraints: [], inputs: "i", outputs: "o", completion_criteria: "c"};
+role("root", function* (task) {
+	const out = {};
+	for (const name of %s) {
+		const found = yield call("find_role_by_name", {name});
+		yield call("spawn_agent_with_task", {roleId: found.id, taskBrief: brief, initialMessage: {task: name}});
+		out[name] = (yield receive()).payload;
+	}
+	return out;
+});
+role("*", function* (task) {
+	const got = yield call("http_request", {url: %q + "/" + task.payload.task});
+	return got.error || got.body.artifactRef && (yield call("get_artifact", {ref: got.body.artifactRef})).content || got.body;
+});
+`
+
+// What a configuration says of requests holds for the agents that make them.
+func TestRequestsGoWhereTheConfigurationSays(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/free" {
+			_, _ = w.Write([]byte{0xff, 0xfe})
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"path":"`+r.URL.Path+`"}`)
+	}))
+	defer s.Close()
+	const team = `kind: organization
+name: o
+model: m
+---
+{kind: model, name: m, type: script, file: m.js}
+---
+{kind: role, name: free, toolGroups: [network, artifact]}
+---
+{kind: role, name: bound, toolGroups: [network], hosts: {allow: ["127.0.0.1"]}}
+---
+{kind: role, name: elsewhere, toolGroups: [network], hosts: {allow: ["*.example.com"]}}
+---
+{kind: role, name: nowhere, toolGroups: [network], hosts: {allow: []}}
+---
+{kind: role, name: barred, toolGroups: [network], hosts: {deny: ["127.0.0.1"]}}
+`
+	for _, c := range []struct{ name, network, want string }{
+		{"nothing is said", "", `{"barred":"only_https_allowed","bound":"only_https_allowed","elsewhere":"only_https_allowed","free":"only_https_allowed","nowhere":"only_https_allowed"}`},
+		{"http is allowed", "allowHTTP: true", `{"barred":"host_blocked","bound":"address_blocked","elsewhere":"host_blocked","free":"address_blocked","nowhere":"host_blocked"}`},
+		{"loopback is allowed", "allowHTTP: true\nprivateAddresses: [127.0.0.0/8]", `{"barred":"host_blocked","bound":{"path":"/bound"},"elsewhere":"host_blocked","free":"//4=","nowhere":"host_blocked"}`},
+		{"a host is denied to all", "allowHTTP: true\nprivateAddresses: [127.0.0.0/8]\nhosts: {deny: [\"127.0.0.1\"]}", `{"barred":"host_blocked","bound":"host_blocked","elsewhere":"host_blocked","free":"host_blocked","nowhere":"host_blocked"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := team
+			if c.network != "" {
+				text += "---\nkind: network\nname: n\n" + c.network + "\n"
+			}
+			brain := fmt.Sprintf(asker, `["free","bound","elsewhere","nowhere","barred"]`, s.URL)
+			for name, content := range map[string]string{"org.yaml": text, "m.js": brain} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := map[string]json.RawMessage{}
+			if err := json.Unmarshal([]byte(must(t, filepath.Join(dir, "data"), "run", "-f", filepath.Join(dir, "org.yaml"), "go")), &got); err != nil {
+				t.Fatal(err)
+			}
+			sorted, err := json.Marshal(got)
+			if err != nil || string(sorted) != c.want {
+				t.Errorf("got %s, %v, want %s", sorted, err, c.want)
+			}
+			shown := must(t, filepath.Join(dir, "data"), "role", "show", "elsewhere", "--json")
+			if !strings.Contains(strings.Join(strings.Fields(shown), ""), `"hosts":{"allow":["*.example.com"]}`) {
+				t.Errorf("role show --json has no hosts: %s", shown)
+			}
+		})
+	}
+}
+
+func TestANetworkDocumentOverridesWhatItSays(t *testing.T) {
+	compare := cmpopts.IgnoreFields(builtin.NetworkPolicy{}, "Private")
+	if diff := cmp.Diff(networkPolicy(config.Network{}), builtin.PublicNetwork(), compare); diff != "" {
+		t.Errorf("without a document, got before want:\n%s", diff)
+	}
+	none := 0
+	got := networkPolicy(config.Network{AllowHTTP: true, MaxBody: 5, MaxRedirects: &none, Timeout: time.Second})
+	want := builtin.PublicNetwork()
+	want.AllowHTTP, want.MaxBody, want.MaxRedirects, want.Timeout = true, 5, 0, time.Second
+	if diff := cmp.Diff(got, want, compare); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+}

@@ -1,0 +1,111 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/sandbox"
+)
+
+var launcher *sandbox.Launcher
+
+// The scripts in testdata/script run the real main, each in a directory and a
+// home of its own.
+func TestMain(m *testing.M) {
+	launcher = sandbox.Enter(builtin.Programs())
+	testscript.Main(m, map[string]func(){"rolecall": func() { Main() }})
+}
+
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("EXAMPLES", examples)
+			return nil
+		},
+		Condition: condition,
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"killed": killed, "taskid": taskID, "artifacts": artifactIDs},
+	})
+}
+
+// condition knows [sandbox]: the system gives one.
+func condition(name string) (bool, error) {
+	if name != "sandbox" {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	_, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"true"}})
+	if _, missing := errors.AsType[*sandbox.Unavailable](err); missing {
+		return false, nil
+	}
+	return true, err
+}
+
+// killed FILE ARGS… runs rolecall, kills it with SIGKILL when FILE exists, and
+// keeps what it wrote in stderr.txt.
+func killed(ts *testscript.TestScript, neg bool, args []string) {
+	log, err := os.Create(ts.MkAbs("stderr.txt"))
+	ts.Check(err)
+	defer log.Close()
+	program, err := exec.LookPath(filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "rolecall"))
+	ts.Check(err)
+	cmd := exec.Command(program, args[1:]...)
+	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	ts.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			ts.Fatalf("it ended before %s was there: %v", args[0], err)
+		default:
+		}
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			ts.Check(cmd.Process.Kill())
+			<-ended
+			return
+		}
+		goruntime.Gosched()
+	}
+}
+
+// taskID FILE VAR puts the id of the first line "task ID" of FILE into VAR.
+func taskID(ts *testscript.TestScript, neg bool, args []string) {
+	var id string
+	for _, b := range ts.ReadFile(args[0])[len("task "):] {
+		if b == '\n' {
+			break
+		}
+		id += string(b)
+	}
+	ts.Setenv(args[1], id)
+}
+
+// artifactIDs FILE puts the id of each artifact of a list as JSON into the
+// variable of its type, in capitals.
+func artifactIDs(ts *testscript.TestScript, neg bool, args []string) {
+	var list struct {
+		Items []struct{ ID, Type string }
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &list))
+	for _, a := range list.Items {
+		ts.Setenv(strings.ToUpper(a.Type), a.ID)
+	}
+}

@@ -1,0 +1,133 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/identity"
+)
+
+func TestColumnsAreAligned(t *testing.T) {
+	var b strings.Builder
+	rows := table{{"NAME", "ID"}, {"größe", "1"}, {"a\x1b[2Jb", ""}, {"x\ny", "long id"}}
+	if err := rows.print(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME    ID\ngröße   1\na [2Jb\nx y     long id\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAFieldsFurtherLinesStandBelowItsFirst(t *testing.T) {
+	var b strings.Builder
+	err := fields{{"name", "a"}, {"model", ""}, {"prompt", "one\ntwo\x07\n"}}.print(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("name    a\nprompt  one\n        two\n", b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestJSONHoldsNothingThatActsOnATerminal(t *testing.T) {
+	in := map[string]string{"name": "a\x1b[31m\u009b2J\x7f\u202eb\U000e0041 ä <&>"}
+	var b strings.Builder
+	if err := printJSON(&b, in); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.String() {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("%U is printed as it is", r)
+		}
+	}
+	var out map[string]string
+	if err := json.Unmarshal([]byte(b.String()), &out); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(in, out); diff != "" {
+		t.Errorf("it says something else (-want +got):\n%s", diff)
+	}
+}
+
+func TestATerminalGetsOnlyText(t *testing.T) {
+	got, err := forTerminal([]byte("one\ttwo\x1b]0;title\x07\nthree"))
+	if want := "one two ]0;title \nthree\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if _, err := forTerminal([]byte{0xff, 0xfe}); err == nil {
+		t.Error("bytes are written to a terminal")
+	}
+}
+
+func TestATreeHasEveryAgentOfItsTaskOnce(t *testing.T) {
+	agents := []gateway.Agent{
+		{ID: "1", Role: "root", Task: "t", Status: "idle"},
+		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "working"},
+		{ID: "x", Role: "root", Task: "other"},
+		{ID: "3", Role: "clerk", Task: "t", Parent: "1", Status: "idle"},
+		{ID: "4", Role: "hand", Task: "t", Parent: "2", Status: "idle", State: "open"},
+		{ID: "5", Role: "lost", Task: "t", Parent: "gone", Status: "idle"},
+	}
+	var b strings.Builder
+	if err := treeOf(agents, identity.TaskID("t")).print(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `├─ root        idle     -     1
+│  ├─ lead     working  -     2
+│  │  └─ hand  idle     open  4
+│  └─ clerk    idle     -     3
+└─ lost        idle     -     5
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAVerdictBeginsWithTheDecision(t *testing.T) {
+	denied := gateway.Verdict{Code: errcode.ToolNotAvailable, Reason: "tool x is not available to this role", Tool: "x", Group: "g", Epoch: 7, Rule: "the toolGroups of role a"}
+	want := "denied: tool_not_available: tool x is not available to this role\ngroup: g\nepoch: 7\nrule: the toolGroups of role a\n"
+	if diff := cmp.Diff(want, verdictText(denied)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := verdictText(gateway.Verdict{Allowed: true, Rule: "r"}); !strings.HasPrefix(got, "allowed\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAChoiceOfGroupsIsOneOfThree(t *testing.T) {
+	tests := []struct {
+		o    groupOptions
+		want string // "unset" for no choice, "" for a wrong command line
+	}{
+		{groupOptions{}, "unset"},
+		{groupOptions{ids: []string{"a", "b"}}, "a,b"},
+		{groupOptions{ids: []string{"*"}}, "*"},
+		{groupOptions{all: true}, "*"},
+		{groupOptions{none: true}, "-"},
+		{groupOptions{ids: []string{}}, ""},
+		{groupOptions{ids: []string{"a", ""}}, ""},
+		{groupOptions{all: true, none: true}, ""},
+		{groupOptions{ids: []string{"a"}, all: true}, ""},
+	}
+	for _, test := range tests {
+		test.o.flag = "use"
+		test.o.given = func() bool { return test.o.ids != nil }
+		got, err := test.o.set()
+		_, wrong := errors.AsType[usageError](err)
+		text := "unset"
+		if got != nil {
+			text = got.String()
+		}
+		if wrong != (test.want == "") || !wrong && text != test.want {
+			t.Errorf("%+v: got %s, %v, want %s", test.o.ids, text, err, test.want)
+		}
+	}
+}

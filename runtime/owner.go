@@ -1,0 +1,22 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// kindOwner is the kind of records that owners of groups keep.
+const kindOwner = "owner"
+
+// OwnerRecord implements modules.Shelf.
+func (rt *Runtime) OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error) {
+	return rt.store.Record(ctx, kindOwner, string(owner))
+}
+
+// SetOwnerRecord implements modules.Shelf.
+func (rt *Runtime) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindOwner, Key: string(owner), Value: value}}})
+	return err
+}
