@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"os"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -28,12 +29,13 @@ type Bounds interface {
 	ArtifactLimit() int64
 }
 
-// Artifacts keeps what agents hand to each other and to people. Put is
+// Artifacts keeps what agents hand to each other and to people. They belong to
+// the task of the agent, or to the caller from outside, that put them. Put is
 // idempotent by call id, and refuses with invalid_arguments what is over the
 // limit.
 type Artifacts interface {
 	PutArtifact(ctx context.Context, c tool.Call, a Artifact) (ref string, err error)
-	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error) // nil when the caller's task has none of this ref
+	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error) // nil when the caller, or its task, has none of this ref
 }
 
 // Artifact is typed content with metadata. Content is either Value, any JSON,
@@ -45,11 +47,11 @@ type Artifact struct {
 	Meta  json.RawMessage // a JSON object, or nil
 }
 
-// Workspaces finds the folder an agent works in.
+// Workspaces finds the folder an agent works in, or a caller from outside.
 type Workspaces interface {
-	// Workspace opens the agent's folder, made when absent; the caller closes
-	// Root. The error is workspace_not_bound when the agent has none.
-	Workspace(ctx context.Context, agent identity.AgentID) (*Workspace, error)
+	// Workspace opens the principal's folder, made when absent; who asks
+	// closes Root. The error is workspace_not_bound when it has none.
+	Workspace(ctx context.Context, by identity.Principal) (*Workspace, error)
 }
 
 // Workspace is a folder no path leads out of.
@@ -76,5 +78,16 @@ type Compression struct {
 
 // Console is where console_print writes.
 type Console interface {
-	Print(ctx context.Context, agent identity.AgentID, text string) error
+	Print(ctx context.Context, by identity.Principal, text string) error
+}
+
+// asAgent gives the agent that calls. What only agents have, a conversation
+// or a place in the organization, is unavailable to everybody else; instead
+// says what else to do.
+func asAgent(ctx context.Context, instead string) (identity.AgentID, error) {
+	call := caller(ctx)
+	if call.By.Kind != identity.Agent || call.By.Agent == "" {
+		return "", errcode.New(errcode.ToolUnavailable, "%s is for agents of the organization, and you are none; %s", call.Name, instead)
+	}
+	return call.By.Agent, nil
 }

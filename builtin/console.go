@@ -42,5 +42,5 @@ type printed struct {
 }
 
 func (p printer) print(ctx context.Context, in consolePrint) (printed, error) {
-	return printed{true}, p.console.Print(ctx, caller(ctx).By.Agent, in.Text)
+	return printed{true}, p.console.Print(ctx, caller(ctx).By, in.Text)
 }

@@ -10,8 +10,8 @@ import (
 // lines notes who printed what.
 type lines []string
 
-func (l *lines) Print(_ context.Context, agent identity.AgentID, text string) error {
-	*l = append(*l, string(agent)+": "+text)
+func (l *lines) Print(_ context.Context, by identity.Principal, text string) error {
+	*l = append(*l, by.String()+": "+text)
 	return nil
 }
 
@@ -22,7 +22,7 @@ func TestConsolePrintPrintsInTheCallersName(t *testing.T) {
 	if got := k.ask(t, "console_print", obj{"text": "half done"}); got != `{"ok":true}` {
 		t.Errorf("answered %s", got)
 	}
-	if len(printed) != 1 || printed[0] != "ann: half done" {
+	if len(printed) != 1 || printed[0] != "agent:ann: half done" {
 		t.Errorf("printed %q", printed)
 	}
 }

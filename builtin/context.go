@@ -69,6 +69,9 @@ func (h conversations) compress(ctx context.Context, in compressContext) (compre
 		return compression{}, errcode.New(errcode.InvalidSummary,
 			"compress the context: summary is blank and nothing was replaced; write what you need to remember of the messages it replaces").With("ok", false)
 	}
+	if _, err := asAgent(ctx, withoutContext); err != nil {
+		return compression{}, err
+	}
 	keep := defaultKeep
 	if in.Keep != nil {
 		keep = *in.Keep
@@ -106,9 +109,16 @@ type thresholds struct {
 }
 
 func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, error) {
-	used, limit, err := h.contexts.ContextUsage(ctx, caller(ctx).By.Agent)
+	agent, err := asAgent(ctx, withoutContext)
+	if err != nil {
+		return contextStatus{}, err
+	}
+	used, limit, err := h.contexts.ContextUsage(ctx, agent)
 	return statusOf(used, limit), err
 }
+
+// withoutContext is what is told to those whose conversation is not kept here.
+const withoutContext = "your conversation is not kept here: do without"
 
 // levels are the thresholds of every context.
 var levels = thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}

@@ -53,7 +53,7 @@ var scriptLimits = sandbox.Limits{Memory: 512 << 20, Processes: 64, FileSize: 1,
 func (h commands) evaluate(ctx context.Context, in script) (tool.Result, error) {
 	by := caller(ctx).By
 	value, err := h.scripts.Run(ctx, worker.Request{
-		Owner: cmp.Or(string(by.Agent), "user:"+string(by.User)), Code: in.Code, Input: in.Input, Time: maxScript,
+		Owner: cmp.Or(by.Key(), by.String()), Code: in.Code, Input: in.Input, Time: maxScript,
 	})
 	return tool.Result{Structured: value}, unavailable(err)
 }

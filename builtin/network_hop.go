@@ -18,6 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/hosts/guard"
 )
 
 // hop is one request of a call: the first, or one that a redirect led to. It
@@ -77,7 +78,7 @@ func (h hop) to(u *url.URL, p NetworkPolicy) (hop, error) {
 	switch {
 	case err != nil:
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url: %v", err)
-	case slices.Contains(otherPorts, host.Port):
+	case guard.OtherProtocol(host.Port):
 		return h, errcode.New(errcode.InvalidURL, "http_request: port %d belongs to another protocol than HTTP", host.Port)
 	case !p.Hosts.Allows(host):
 		return h, errcode.New(errcode.HostBlocked, "http_request: the operator allows no requests to %s", host)
@@ -95,15 +96,6 @@ func authority(scheme string, h hosts.Host) string {
 		text = strings.TrimSuffix(text, ":"+strconv.Itoa(int(h.Port)))
 	}
 	return text
-}
-
-// otherPorts are those that browsers refuse too (fetch standard, "bad
-// ports"): what listens there may take a request for commands of its own.
-var otherPorts = []uint16{
-	1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115,
-	117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587,
-	601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669,
-	6679, 6697, 10080,
 }
 
 // headersOf checks the headers a model set.

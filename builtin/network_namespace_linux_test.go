@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rolecall/rolecall/hosts/guard"
 )
 
 // insideVariable says to the test binary that it runs in the empty network.
@@ -94,7 +96,7 @@ func inEmptyNetwork(t *testing.T) {
 			t.Fatalf("%d connections arrived inside with http allowed", got)
 		}
 	}
-	guarded, unguarded := direct(t, given, newGuard(nil)), direct(t, given, newGuard(open.Private))
+	guarded, unguarded := direct(t, given, guard.New(nil)), direct(t, given, guard.New(open.Private))
 	if guarded != 0 || unguarded != len(given) {
 		t.Errorf("%d addresses were reached by the guarded dialer and %d by the other, want 0 and %d", guarded, unguarded, len(given))
 	}
@@ -139,8 +141,8 @@ func internalAddresses() []netip.Addr {
 }
 
 // direct counts the addresses that a guarded dialer reaches.
-func direct(t *testing.T, list []netip.Addr, g guard) (reached int) {
-	d := net.Dialer{Control: g.control}
+func direct(t *testing.T, list []netip.Addr, g guard.Guard) (reached int) {
+	d := net.Dialer{Control: g.Control}
 	for _, addr := range list {
 		if c, err := d.DialContext(t.Context(), "tcp", netip.AddrPortFrom(addr, 80).String()); err == nil {
 			reached++

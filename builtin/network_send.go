@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/hosts/guard"
 )
 
 // maxHead is the most bytes a peer may send before an answer's body begins.
@@ -77,7 +78,7 @@ func (r *requests) ask(ctx context.Context, h hop, p NetworkPolicy) (*http.Respo
 // transport makes connections that are guarded, timed and used once. It knows
 // no proxy, no cookies and HTTP/1.1 alone.
 func (r *requests) transport(ctx context.Context, p NetworkPolicy, head *atomic.Int64) *http.Transport {
-	dialer := net.Dialer{Control: newGuard(p.Private).control, Resolver: r.resolver}
+	dialer := net.Dialer{Control: guard.New(p.Private).Control, Resolver: r.resolver}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
@@ -130,7 +131,7 @@ func explain(caller, timed context.Context, limit time.Duration, h hop, err erro
 		return fail(errcode.RequestAborted, "the call was ended before the answer was complete%s", outcome(h.method))
 	case timed.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded): // the dialer's clock may be ahead
 		return fail(errcode.RequestTimeout, "the answer of %s was not complete after %d ms%s", h.host, limit.Milliseconds(), outcome(h.method))
-	case errors.Is(err, errNotPublic):
+	case errors.Is(err, guard.ErrNotPublic):
 		return fail(errcode.AddressBlocked, "%s leads to an address that is not public; the operator can list it in privateAddresses of kind: network", h.host)
 	case errors.Is(err, errHeadTooLong):
 		return fail(errcode.ResultTooLarge, "the headers of the answer are over the limit of %d bytes%s", maxHead, outcome(h.method))

@@ -17,12 +17,12 @@ import (
 func organizationTools(r Roles, a Agents, m Messages) ([]tool.Tool, error) {
 	h := organization{r, a, m}
 	var s set
-	s.add(tool.New("find_role_by_name", findRoleText, guarded(h.findRole), options(tool.ReadOnly, findRoleInput)))
-	s.add(tool.New("create_role", createRoleText, guarded(h.createRole), options(tool.Idempotent, createRoleInput)))
-	s.add(tool.New("spawn_agent", spawnText, guarded(h.spawn), options(tool.Idempotent, spawnInput)))
-	s.add(tool.New("spawn_agent_with_task", spawnTaskText, guarded(h.spawnWithTask), options(tool.Idempotent, spawnTaskInput)))
-	s.add(tool.New("terminate_agent", terminateText, guarded(h.terminate), options(tool.Idempotent, terminateInput)))
-	s.add(tool.New("send_message", sendText, guarded(h.send), options(tool.Idempotent, sendInput)))
+	s.add(tool.New("find_role_by_name", findRoleText, guarded(inside(h.findRole)), options(tool.ReadOnly, findRoleInput)))
+	s.add(tool.New("create_role", createRoleText, guarded(inside(h.createRole)), options(tool.Idempotent, createRoleInput)))
+	s.add(tool.New("spawn_agent", spawnText, guarded(inside(h.spawn)), options(tool.Idempotent, spawnInput)))
+	s.add(tool.New("spawn_agent_with_task", spawnTaskText, guarded(inside(h.spawnWithTask)), options(tool.Idempotent, spawnTaskInput)))
+	s.add(tool.New("terminate_agent", terminateText, guarded(inside(h.terminate)), options(tool.Idempotent, terminateInput)))
+	s.add(tool.New("send_message", sendText, guarded(inside(h.send)), options(tool.Idempotent, sendInput)))
 	return s.tools, s.err
 }
 
@@ -31,6 +31,16 @@ type organization struct {
 	roles    Roles
 	agents   Agents
 	messages Messages
+}
+
+// inside refuses those who are not part of the organization.
+func inside[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		if _, err = asAgent(ctx, "give the organization a task instead"); err != nil {
+			return out, err
+		}
+		return fn(ctx, in)
+	}
 }
 
 const findRoleText = `Look up a role by its exact name. Use it before create_role when a role may exist already: you may spawn agents of any role whose tool groups you may give yourself. ` +

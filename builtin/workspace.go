@@ -58,11 +58,11 @@ func within[Out any](ctx context.Context, f files, name string, do func(*Workspa
 
 // open opens the caller's workspace.
 func open(ctx context.Context, w Workspaces) (*Workspace, error) {
-	agent := caller(ctx).By.Agent
-	if agent == "" { // nobody's workspace is not a workspace
-		return nil, errcode.New(errcode.WorkspaceNotBound, "only agents have a workspace")
+	by := caller(ctx).By
+	if by.Key() == "" { // nobody's workspace is not a workspace
+		return nil, errcode.New(errcode.WorkspaceNotBound, "only agents, and callers who act in a role, have a workspace")
 	}
-	return w.Workspace(ctx, agent)
+	return w.Workspace(ctx, by)
 }
 
 // local gives name cleaned, relative and with slashes, or refuses it.

@@ -186,7 +186,7 @@ func TestWhatProgramsChangeIsSeen(t *testing.T) {
 // workspace opens one with spaces of its own.
 func workspace(t testing.TB, dir string, q Quota) *Workspace {
 	t.Helper()
-	w, err := folder{dir: dir, quota: q}.Workspace(t.Context(), ann)
+	w, err := folder{dir: dir, quota: q}.Workspace(t.Context(), identity.ByAgent(ann))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestDraftsOfTheDeadAreNotShownAndTakenAway(t *testing.T) {
 	if got := get[workspaceInfo](t, k, "get_workspace_info", obj{}); got.Files != 2 || got.TotalSize != 8 {
 		t.Errorf("counted %+v", got)
 	}
-	readOnly, _ := folder{dir: dir, readOnly: true}.Workspace(t.Context(), ann)
+	readOnly, _ := folder{dir: dir, readOnly: true}.Workspace(t.Context(), identity.ByAgent(ann))
 	defer readOnly.Root.Close()
 	if u, err := readOnly.Usage(t.Context()); err != nil || u.Files != 5 {
 		t.Errorf("who may not write takes away: %+v, %v", u, err)

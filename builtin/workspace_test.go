@@ -34,9 +34,9 @@ type folder struct {
 // spaces is of all folders.
 var spaces Spaces
 
-func (f folder) Workspace(_ context.Context, agent identity.AgentID) (*Workspace, error) {
-	if agent != ann {
-		return nil, errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", agent)
+func (f folder) Workspace(_ context.Context, by identity.Principal) (*Workspace, error) {
+	if by != identity.ByAgent(ann) {
+		return nil, errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
 	}
 	root, err := os.OpenRoot(f.dir)
 	return &Workspace{Root: root, ReadOnly: f.readOnly, Space: spaces.Of(f.dir, cmp.Or(f.quota, Quota{1 << 30, 100_000}))}, err

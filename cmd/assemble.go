@@ -7,15 +7,14 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -24,7 +23,6 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
-	"github.com/rolecall/rolecall/sandbox"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -46,14 +44,20 @@ type house struct {
 
 	kinds  modules.Registry
 	loader *modules.Loader
+	pins   *modules.Pins // what is accepted of servers
+	looks  bool          // no server is started or asked
 
-	models     roster
+	tokens *gateway.Tokens // whose bearers may ask; none until a configuration lists some
+
+	models     atomic.Pointer[roster]
 	human      model.Model // who sits at the terminal; nil until a model is that
 	recordings *recordings
 
-	command config.Command // what the configuration says of programs
-	closers []io.Closer
-	network builtin.NetworkPolicy // what requests may reach; nothing until there is a configuration
+	changing sync.Mutex               // held while a configuration comes in force
+	current  *config.Config           // in force; nil until there is one. Guarded by changing, as running
+	running  map[string]config.Module // as they were last brought
+	bounds   bounds                   // of programs and requests
+	look     time.Duration            // how often follow looks at the files; 0 is a second
 
 	data   string
 	log    *slog.Logger
@@ -70,12 +74,15 @@ func assemble(c *common, a assembly) (*house, error) {
 	h := &house{
 		data: c.data, log: c.logger(c.err), in: c.in, screen: a.screen, store: store,
 		groups: toolgroups.NewManager(toolgroups.Reserved()...), figures: prometheus.NewRegistry(),
+		running: map[string]config.Module{}, recordings: &recordings{dir: filepath.Join(c.data, "recordings")},
 	}
+	h.models.Store(&roster{})
 	if h.screen == nil {
 		h.screen = &screen{out: io.Discard}
 	} else {
 		h.log = c.logger(h.screen) // who is asked there is not written over
 	}
+	h.recordings.log = h.log
 	h.counted, err = metrics.New(h.figures, metrics.Config{Groups: h.groups, Load: func() metrics.Load { return metrics.Load(h.rt.Load()) }})
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -87,7 +94,12 @@ func assemble(c *common, a assembly) (*house, error) {
 		Observe: h.counted.Observe,
 	})
 	if err == nil {
+		h.tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: h.rt.Org().FindRole})
+	}
+	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
+		h.pins, h.looks = modules.NewPins(h.rt), a.fatal == nil
+		h.loader.Log = h.log
 		err = errors.Join(builtin.Register(h.groups, h.rt, h.options(c)), h.ship(c.kinds))
 	}
 	if err != nil {
@@ -99,8 +111,9 @@ func assemble(c *common, a assembly) (*house, error) {
 // api is the handler that everybody talks to.
 func (h *house) api(c *common) (http.Handler, error) {
 	return gateway.New(gateway.Config{
-		Runtime: h.rt, Authenticate: gateway.Owner, Log: h.log, Version: version(),
+		Runtime: h.rt, Authenticate: h.tokens.Authenticate, Log: h.log, Version: version(),
 		Metrics: metrics.Handler(h.figures, h.log), Refused: h.counted.Refused,
+		Pins: h.pins, Settled: h.loader.Settled,
 	})
 }
 
@@ -108,15 +121,7 @@ func (h *house) api(c *common) (http.Handler, error) {
 // tools that reach out of the process.
 func (h *house) options(c *common) builtin.Options {
 	return builtin.Options{
-		Launcher: c.launcher, Commands: h.commands,
-		Network: func() builtin.NetworkPolicy { return h.network },
-	}
-}
-
-func (h *house) commands() builtin.Commands {
-	return builtin.Commands{
-		Open: h.command.Open, Readable: h.command.Readable, Env: h.command.Env,
-		Limits: sandbox.Limits(h.command.Limits),
+		Launcher: c.launcher, Commands: h.bounds.commands, Network: h.bounds.requests,
 	}
 }
 
@@ -124,6 +129,7 @@ func (h *house) commands() builtin.Commands {
 func (h *house) ship(others []modules.Kind) error {
 	ours := []modules.Kind{
 		{Name: textstats.Kind, New: textstats.New},
+		h.chrome(),
 	}
 	for _, k := range append(ours, others...) {
 		if err := h.kinds.Register(k); err != nil {
@@ -142,64 +148,12 @@ func (h *house) Close() error {
 	if h.loader != nil {
 		errs = append(errs, h.loader.Close(context.Background()))
 	}
-	for _, c := range h.closers {
-		errs = append(errs, c.Close())
-	}
+	errs = append(errs, h.models.Load().Close())
 	return errors.Join(append(errs, h.store.Close())...)
 }
 
 // model finds a model; "" is the organization's.
-func (h *house) model(name string) (model.Model, error) { return h.models.find(name) }
-
-// configure puts a configuration in force. loaded is what Load said of it:
-// all that is wrong is reported together.
-func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error) error {
-	if err := h.furnish(ctx, cfg, loaded); err != nil {
-		return err
-	}
-	return h.rt.Configure(setup(cfg))
-}
-
-// revive puts the recorded configuration of a task in force. Of its roles only
-// those that are gone are made again: what was revoked of the others since
-// stays so.
-func (h *house) revive(ctx context.Context, cfg *config.Config) error {
-	if err := h.furnish(ctx, cfg, nil); err != nil {
-		return err
-	}
-	s := setup(cfg)
-	s.KeepRoles = true
-	return h.rt.Configure(s)
-}
-
-// furnish loads modules, makes models, and says how programs run and what
-// requests may reach.
-func (h *house) furnish(ctx context.Context, cfg *config.Config, loaded error) error {
-	faults := h.loadModules(ctx, cfg)
-	faults = append(faults, h.groupFaults(cfg)...)
-	faults = append(faults, h.serverFaults(cfg)...)
-	faults = append(faults, h.makeModels(cfg)...)
-	h.command, h.network = cfg.Command, networkPolicy(cfg.Network)
-	return config.Join(loaded, faults...)
-}
-
-// loadModules loads the modules a configuration names.
-func (h *house) loadModules(ctx context.Context, cfg *config.Config) (faults []*config.Error) {
-	for _, m := range cfg.Modules {
-		if !slices.Contains(h.kinds.Kinds(), m.Type) {
-			faults = append(faults, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(h.kinds.Kinds(), ", ")))
-			continue
-		}
-		module, err := h.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: h.host(m.Name)})
-		if err == nil {
-			err = h.loader.Load(ctx, module)
-		}
-		if err != nil {
-			faults = append(faults, cfg.Fault(m.Pos, "module", errcode.Message(err), ""))
-		}
-	}
-	return faults
-}
+func (h *house) model(name string) (model.Model, error) { return h.models.Load().find(name) }
 
 // host is what the module of this name may use of the process.
 func (h *house) host(name string) modules.Host {
@@ -250,39 +204,4 @@ func groupIDs(names []string) []toolgroups.GroupID {
 		ids[i] = toolgroups.GroupID(name)
 	}
 	return ids
-}
-
-// groupFaults finds group ids that nobody registered: in a configuration they
-// are mistakes.
-func (h *house) groupFaults(cfg *config.Config) []*config.Error {
-	known := []string{}
-	for _, id := range h.groups.Snapshot().IDs() {
-		known = append(known, string(id))
-	}
-	var faults []*config.Error
-	check := func(field string, g config.Groups) {
-		for i, id := range g.IDs {
-			if h.groups.Snapshot().Owner(toolgroups.GroupID(id)) == "" {
-				faults = append(faults, cfg.Fault(g.Pos(i), field, "unknown tool group "+id, config.Suggest(id, known)))
-			}
-		}
-	}
-	check("defaultToolGroups", cfg.Organization.DefaultToolGroups)
-	for _, r := range cfg.Roles {
-		check("toolGroups", r.ToolGroups)
-		check("grant", r.Grant)
-	}
-	return faults
-}
-
-// serverFaults finds servers that brought nothing: a role confined to one
-// would have no tool.
-func (h *house) serverFaults(cfg *config.Config) (faults []*config.Error) {
-	known := h.groups.Snapshot().Servers()
-	for _, r := range cfg.Roles {
-		if r.Server != "" && !slices.Contains(known, r.Server) {
-			faults = append(faults, cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" brings tools", config.Suggest(r.Server, known)))
-		}
-	}
-	return faults
 }

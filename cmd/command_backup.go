@@ -130,7 +130,7 @@ func checked(ctx context.Context, copied, path string) (backupShown, error) {
 // from the file.
 func takeCopy(ctx context.Context, c *common, to io.Writer) error {
 	for try := 1; ; try++ {
-		client, err := gateway.Dial(c.data)
+		client, err := reach(c)
 		if err == nil {
 			return errors.Join(fetchCopy(ctx, client, to), client.Close())
 		}

@@ -61,7 +61,7 @@ func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) (n
 	if err = errors.Join(h.configure(ctx, cfg, loaded), h.Close()); err != nil {
 		return nil, err
 	}
-	return h.models.notes, nil
+	return h.models.Load().notes, nil
 }
 
 // printCheck prints {"ok", "errors", "notes"}; the status still tells.

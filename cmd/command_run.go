@@ -143,7 +143,7 @@ func (h *house) serve(c *common) (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, handler) }()
+	go func() { done <- gateway.Serve(ctx, l, gateway.OfOwner(handler)) }()
 	return func() error {
 		cancel()
 		return <-done
@@ -257,7 +257,7 @@ func (h *house) recorded(ctx context.Context, c *common, hash string) (*config.C
 // watch shows a task at work, as from event before on, and prints its result.
 func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
-	for _, note := range h.models.notes {
+	for _, note := range h.models.Load().notes {
 		fmt.Fprintln(h.screen, "~ "+clean(note))
 	}
 	if timeout > 0 {
@@ -287,7 +287,7 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before
 // recording somebody used up before.
 func (h *house) tellUsage(ctx context.Context, c *common, id identity.TaskID) {
 	u, err := h.rt.Usage(ctx, id)
-	if err != nil || u.Input+u.Output == 0 || !h.models.counts {
+	if err != nil || u.Input+u.Output == 0 || !h.models.Load().counts {
 		return
 	}
 	line := fmt.Sprintf("used %d tokens, %d of them answers", u.Input+u.Output, u.Output)

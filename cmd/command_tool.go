@@ -16,23 +16,32 @@ func newToolCommand(c *common) *cobra.Command {
 		Use:   "tool",
 		Short: "Look at the tools there are",
 		Long: `A tool belongs to one group; which agents may call it is decided by their
-roles: see "rolecall can --who TOOL".`,
-		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file",
-	}, newToolListCommand(c), newToolShowCommand(c))
+roles: see "rolecall can --who TOOL".
+
+A definition from an MCP server that is new, or another than the one that was
+accepted, is in quarantine: nobody has the tool until "rolecall tool accept".`,
+		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool accept --dry-run fs",
+	}, newToolListCommand(c), newToolShowCommand(c), newToolAcceptCommand(c))
 }
 
 func newToolListCommand(c *common) *cobra.Command {
 	var group string
+	var quarantined bool
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the tools, sorted by name",
-		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json",
+		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json\n  rolecall tool list --quarantined",
 		Args:    exactly(0, "no arguments"),
 		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			if quarantined {
+				return quarantineFunc(ctx, c.out, client, c.json)
+			}
 			return toolListFunc(ctx, c.out, client, group, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&group, "group", "", "only tools of the group of this `id`")
+	cmd.Flags().BoolVar(&quarantined, "quarantined", false, "only definitions that wait to be accepted")
+	cmd.MarkFlagsMutuallyExclusive("group", "quarantined")
 	return cmd
 }
 
@@ -71,12 +80,19 @@ func toolShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, na
 	if err != nil {
 		return err
 	}
-	var schema bytes.Buffer
-	if err := json.Indent(&schema, t.Input, "", "  "); err != nil {
-		return err
+	shown := fields{{"name", t.Name}, {"owner", string(t.Owner)}}
+	if t.Group != "" {
+		var schema bytes.Buffer
+		if err := json.Indent(&schema, t.Input, "", "  "); err != nil {
+			return err
+		}
+		shown = fields{
+			{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
+			{"states", statesOf(t)}, {"moves to", t.State}, {"description", t.Description}, {"input", schema.String()},
+		}
 	}
-	return printOne(out, asJSON, t, fields{
-		{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
-		{"states", statesOf(t)}, {"moves to", t.State}, {"description", t.Description}, {"input", schema.String()},
-	})
+	if t.Quarantined != nil {
+		shown = append(shown, [2]string{"quarantine", differenceOf(*t.Quarantined)}, [2]string{"digest", t.Digest})
+	}
+	return printOne(out, asJSON, t, shown)
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ const (
 // each try that meets a locked directory waits a moment by itself.
 const maxTries = 20
 
-// connect reaches the organization: the process that serves the data
-// directory, or else the directory's files through a house of its own.
+// connect reaches the organization: the gateway that ROLECALL_URL names or the
+// process that serves the data directory, or else the directory's files through
+// a house of its own.
 //
 // Who looks leaves no trace. Without a data directory it sees an organization
 // without history, and with -f one in which that configuration is in force,
@@ -38,10 +40,10 @@ const maxTries = 20
 // end.
 func connect(ctx context.Context, c *common, p purpose) (*gateway.Client, func() error, error) {
 	for try := 1; ; try++ {
-		client, err := gateway.Dial(c.data)
+		client, err := reach(c)
 		if err == nil {
 			if len(c.files) > 0 {
-				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", c.data)
+				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
 			}
 			return client, client.Close, nil
 		}
@@ -104,7 +106,7 @@ func settleIn(ctx context.Context, c *common) (*gateway.Client, func() error, er
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}
-	return gateway.Local(handler), h.Close, nil
+	return gateway.Local(gateway.OfOwner(handler)), h.Close, nil
 }
 
 // hasData says whether there is a data directory with something in it.

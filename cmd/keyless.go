@@ -13,13 +13,13 @@ import (
 
 // keyless says which of the models in use have no key. It is no mistake: for
 // some another model answers, and of others nobody may ever ask.
-func (h *house) keyless(cfg *config.Config) (notes []string) {
+func (r *roster) keyless(cfg *config.Config) (notes []string) {
 	for _, d := range cfg.Used() {
 		if d.KeyFrom == "" || d.Key != "" {
 			continue
 		}
 		who := thinkers(cfg, d.Name)
-		if _, replaced := h.models.byName[d.Name]; replaced || len(who) == 0 {
+		if _, replaced := r.byName[d.Name]; replaced || len(who) == 0 {
 			notes = append(notes, fmt.Sprintf("model %q is not used: %s is not set", d.Name, d.KeyFrom))
 			continue
 		}

@@ -116,6 +116,7 @@ func newRootCommand(c *common) *cobra.Command {
 		newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
 		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
+		newServeCommand(c), newTokenCommand(c),
 	)
 	root.InitDefaultCompletionCmd()
 	return root

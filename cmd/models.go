@@ -1,7 +1,7 @@
 package cmd
 
 import (
-	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,14 +20,21 @@ import (
 )
 
 // roster is the models that a configuration declares, by name: each is there, or the
-// reason why it cannot be used.
+// reason why it cannot be used. It never changes.
 type roster struct {
 	byName map[string]model.Model
 	faults map[string]error
 	preset string // the organization's
+	single map[string]single
 
 	notes  []string // what is missing, and hinders nobody yet
 	counts bool     // one of those in use counts tokens now, not in a recording
+}
+
+// single is one model, without its fallback, and what it was made of.
+type single struct {
+	model.Model
+	of config.Model
 }
 
 // find gives a model; "" is the organization's.
@@ -62,34 +69,45 @@ A language model, here or elsewhere, has instead of type and file
   baseURL: http://127.0.0.1:11434/v1
 "rolecall demo" needs no configuration`
 
-// makeModels makes the models a configuration declares. One whose key is
-// missing hinders nobody but who asks for it.
-func (h *house) makeModels(cfg *config.Config) (faults []*config.Error) {
-	h.models = roster{byName: map[string]model.Model{}, faults: map[string]error{}, preset: cfg.Organization.Model}
-	single := map[string]model.Model{} // each without its fallback
-	h.recordings = &recordings{dir: filepath.Join(h.data, "recordings"), secrets: secretsOf(cfg), log: h.log}
+// makeModels makes the models a configuration declares; those that are declared
+// as they are now stay the same. One whose key is missing hinders nobody but who
+// asks for it.
+func (h *house) makeModels(cfg *config.Config) (*roster, []*config.Error) {
+	r := &roster{byName: map[string]model.Model{}, faults: map[string]error{}, single: map[string]single{}, preset: cfg.Organization.Model}
+	var faults []*config.Error
 	for _, d := range cfg.Models {
 		if inFile(d) && d.Source == nil { // Load has said why
 			continue
 		}
-		one, err := h.makeModel(d)
-		switch {
-		case err != nil:
-			faults = append(faults, cfg.Fault(d.Pos, "file", errcode.Message(err), ""))
-		case d.KeyFrom != "" && d.Key == "":
-			h.models.faults[d.Name] = missingKey(d, cfg)
-		default:
-			single[d.Name] = one
+		if d.KeyFrom != "" && d.Key == "" {
+			r.faults[d.Name] = missingKey(d, cfg)
+			continue
 		}
+		one, err := h.sameModel(d)
+		if err != nil {
+			faults = append(faults, cfg.Fault(d.Pos, "file", errcode.Message(err), ""))
+			continue
+		}
+		r.single[d.Name] = one
 	}
 	for _, d := range cfg.Models {
-		if found := h.chained(d, single); found != nil {
-			h.models.byName[d.Name] = h.recordings.taped(d.Type, found)
+		if found := h.chained(d, r.single); found != nil {
+			r.byName[d.Name] = h.recordings.taped(d.Type, found)
 		}
 	}
-	h.models.notes = h.keyless(cfg)
-	h.models.counts = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !inFile(d) && d.Type != "human" })
-	return faults
+	r.notes = r.keyless(cfg)
+	r.counts = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !inFile(d) && d.Type != "human" })
+	return r, faults
+}
+
+// sameModel gives the model in force that is made of the same, or makes one.
+func (h *house) sameModel(d config.Model) (single, error) {
+	d.Pos = config.Pos{}
+	if old, ok := h.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.of, d) {
+		return old, nil
+	}
+	made, err := h.makeModel(d)
+	return single{made, d}, err
 }
 
 // inFile says whether a file is all of a model.
@@ -99,11 +117,7 @@ func inFile(d config.Model) bool { return d.Type == "script" || d.Type == "repla
 func (h *house) makeModel(d config.Model) (model.Model, error) {
 	switch d.Type {
 	case "script":
-		brain, err := script.New(d.File, d.Source)
-		if err == nil {
-			h.closers = append(h.closers, brain)
-		}
-		return brain, err
+		return script.New(d.File, d.Source)
 	case "replay":
 		return replay.New(d.File, d.Source)
 	case "human":
@@ -142,12 +156,12 @@ func (h *house) person() model.Model {
 }
 
 // chained puts a model before its fallbacks; nil when none of them can be used.
-func (h *house) chained(d config.Model, single map[string]model.Model) model.Model {
+func (h *house) chained(d config.Model, single map[string]single) model.Model {
 	var list []steady.Link
 	var missing []string
 	for _, name := range append([]string{d.Name}, d.Fallback...) {
 		if one, ok := single[name]; ok {
-			list = append(list, steady.Link{Name: name, Model: one})
+			list = append(list, steady.Link{Name: name, Model: one.Model})
 		} else {
 			missing = append(missing, name)
 		}

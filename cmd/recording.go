@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/rolecall/rolecall/identity"
@@ -16,12 +17,29 @@ import (
 // recordings keep what each task asks its models, one file a task, so that a
 // model of type replay can play it. The zero recordings keep nothing.
 type recordings struct {
-	dir     string
-	secrets []string // which stand in no recording
-	log     *slog.Logger
+	dir string
+	log *slog.Logger
 
-	mu     sync.Mutex
-	byTask map[identity.TaskID]*recording
+	mu      sync.Mutex // guards what follows
+	secrets []string   // which stand in no recording
+	byTask  map[identity.TaskID]*recording
+}
+
+// hide keeps further secrets out of recordings.
+func (r *recordings) hide(secrets []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range secrets {
+		if !slices.Contains(r.secrets, s) {
+			r.secrets = append(slices.Clip(r.secrets), s)
+		}
+	}
+}
+
+func (r *recordings) hidden() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.secrets
 }
 
 // maxRecorders bounds the tasks whose recordings are remembered; one that is
@@ -70,7 +88,7 @@ func (r *recordings) of(id identity.TaskID) *recording {
 		r.byTask = map[identity.TaskID]*recording{}
 	}
 	file := appender(filepath.Join(r.dir, string(id)+".jsonl"))
-	made := &recording{Recorder: replay.NewRecorder(file, func() []string { return r.secrets })}
+	made := &recording{Recorder: replay.NewRecorder(file, r.hidden)}
 	r.byTask[id] = made
 	return made
 }

@@ -38,10 +38,14 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("EXAMPLES", examples)
+			env.Values[serviceKey{}] = new(served)
 			return nil
 		},
 		Condition: condition,
-		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"killed": killed, "taskid": taskID, "artifacts": artifactIDs},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
+			"serving": serving, "ended": ended, "until": until, "get": get, "token": tokenOf,
+		},
 	})
 }
 

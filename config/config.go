@@ -37,9 +37,11 @@ type Config struct {
 	Organization Organization // the zero Organization when no document describes it
 	Network      Network      // the zero Network when no document describes it
 	Command      Command      // the zero Command when no document describes it
+	Gateway      Gateway      // the zero Gateway when no document describes it
 	Roles        []Role
 	Models       []Model
 	Modules      []Module
+	MCPServers   []MCPServer
 	Files        []File // everything read: documents first, then what they name
 }
 

@@ -14,8 +14,10 @@ func kinds() []kind {
 		{"role", readRole},
 		{"model", readModel},
 		{"module", readModule},
+		{"mcpServer", readMCPServer},
 		{"command", readCommand},
 		{"network", readNetwork},
+		{"gateway", readGateway},
 
 		{name: "source"},
 		{name: "authService"},
@@ -24,8 +26,6 @@ func kinds() []kind {
 		{name: "group"},
 		{name: "toolService"},
 		{name: "broker"},
-		{name: "mcpServer"},
-		{name: "gateway"},
 		{name: "telemetry"},
 
 		// Toolbox's plural spelling.

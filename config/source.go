@@ -45,7 +45,7 @@ func (s *source) excerpt(at Pos) string {
 // What no error may show is a key that is written out, also where its field
 // has not the right name. A variable is none.
 var (
-	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|passw|credential|bearer|authorization)\w*|\bapi\w*|\bauth|\b(?:api)?token)["']?\s*:\s*`)
+	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|passw|credential|bearer|authorization)\w*|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
 	secretURL   = regexp.MustCompile(`(://)[^\s"']*[@?]`)
 	variableOf  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
 )

@@ -1,5 +1,7 @@
 // Package e2e_test runs the real binary against real parts: a mock server that
-// speaks the providers' protocols, and, with the tag llm, a small real model.
+// speaks the providers' protocols; the reference servers, the conformance suite,
+// the inspector and the TypeScript SDK of the Model Context Protocol; and, with
+// the tag llm, a small real model.
 //
 // The parts are installed by make e2e-deps; without them the tests fail.
 package e2e_test
@@ -12,13 +14,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/built"
 )
 
-func TestMain(m *testing.M) { os.Exit(built.Main(m)) }
+// The program of the tests is the client of the conformance suite too.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Environ(), asClient) {
+		os.Exit(clientMain(os.Args[len(os.Args)-1]))
+	}
+	os.Exit(built.Main(m))
+}
 
 // house is a directory with an organization, the input it works on, and the
 // data of its runs.

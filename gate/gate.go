@@ -110,6 +110,12 @@ func (s *Seat) Names() []string { return s.in(s.view()).Names() }
 // Wire gives Visible serialised by tool.Wire. Callers must not change it.
 func (s *Seat) Wire() []byte { return s.in(s.view()).Wire() }
 
+// Offered lists the tools the principal may call in at least one workflow
+// state, in the order of Visible: what those are told who are not told anew
+// when the state moves. It is made once for each View; callers must not change
+// the list.
+func (s *Seat) Offered() []tool.Definition { return s.view().Offered() }
+
 // After gives the Seat as it will be when a call of a tool it sees has
 // succeeded: in the state that the tool leads to.
 func (s *Seat) After(name string) *Seat {

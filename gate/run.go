@@ -42,9 +42,11 @@ func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Reques
 	return all, nil
 }
 
-// start decides the next run of calls and records it. A decision that was
-// superseded meanwhile is made again; one that keeps changing is a denial.
+// start decides the next run of calls, has it enter its tools, and records it.
+// A decision that was superseded meanwhile is made again, and one whose tool
+// has ended; one that keeps changing is a denial.
 func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Request, rec Recorder) ([]*Admission, error) {
+	var door entry
 	for try := 0; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -53,7 +55,13 @@ func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Reque
 		if try >= maxDecisions {
 			denyAll(run)
 		}
+		if !door.enter(run) {
+			continue
+		}
 		err := rec.Started(ctx, run)
+		if err != nil {
+			leave(run)
+		}
 		if !errors.Is(err, ErrSuperseded) {
 			return run, err
 		}
@@ -111,6 +119,7 @@ func (g *Gate) run(ctx context.Context, run []*Admission) {
 func (g *Gate) runOne(caller context.Context, a *Admission) {
 	ctx, cancel := context.WithTimeout(caller, g.config.Timeout)
 	defer cancel()
+	defer a.leave()
 	result, err := g.guarded(ctx, a)
 	if err == nil {
 		err = g.capResult(a.Request.Name, result)
@@ -142,7 +151,7 @@ func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, e
 	}
 	call := a.Request.Call
 	call.By = a.Seat.Principal
-	return a.handle.Tool.Call(ctx, call)
+	return a.tool().Call(ctx, call)
 }
 
 func (g *Gate) capResult(name string, r tool.Result) error {

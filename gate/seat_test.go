@@ -75,3 +75,30 @@ func TestAnOfferIsWhatMayBeCalled(t *testing.T) {
 		}
 	}
 }
+
+// What is offered is what some state lets through, in order, and the same
+// list each time it is asked for.
+func TestOfferedIsWhatSomeStateLetsThrough(t *testing.T) {
+	nowhere := definition("nowhere", tool.Mutating)
+	nowhere.States = []string{}
+	h := open(t, append(door(), &fake{d: nowhere})...)
+	for _, state := range []string{"shut", "open", "elsewhere"} {
+		h.desk.move(state)
+		seat := h.Bind(ann)
+		var names []string
+		for _, d := range seat.Offered() {
+			names = append(names, d.Name)
+		}
+		if slices.Contains(names, "nowhere") || !slices.Contains(names, "open") || !slices.Contains(names, "enter") {
+			t.Errorf("in state %s: offered %v", state, names)
+		}
+		if &seat.Offered()[0] != &h.Bind(ann).Offered()[0] {
+			t.Error("the list is made anew")
+		}
+	}
+	for name, seat := range map[string]*gate.Seat{"zero": {}, "of a zero View": h.Peek(new(toolgroups.View), "")} {
+		if list := seat.Offered(); len(list) > 0 {
+			t.Errorf("a %s seat is offered %v", name, list)
+		}
+	}
+}

@@ -31,8 +31,9 @@ type Admission struct {
 	NewState string      // the workflow state its success moves to, "" for none
 	Cut      bool        // the caller's context ended before the tool answered
 
-	handle *toolgroups.Handle
-	fits   bool // parse saw that the arguments keep the schema
+	handle  *toolgroups.Handle
+	entered tool.Entered // from enter to leave, of a tool that is entered
+	fits    bool         // parse saw that the arguments keep the schema
 }
 
 // Allowed says whether the call passed every step so far.
@@ -90,6 +91,11 @@ func (a *Admission) refuse(err error) {
 func (g *Gate) resolve(a *Admission) error {
 	a.Seat = g.Bind(a.Seat.Principal)
 	a.Decision = a.Seat.Authorize(a.Request.Name)
+	if a.unsettled() {
+		g.config.Groups.Settle()
+		a.Seat = g.Bind(a.Seat.Principal)
+		a.Decision = a.Seat.Authorize(a.Request.Name)
+	}
 	if a.Decision.Allowed() {
 		a.handle = a.Decision.handle
 	}
@@ -167,6 +173,15 @@ func (a *Admission) Effect() tool.Effect {
 		return tool.Mutating
 	}
 	return a.handle.Definition.Effect
+}
+
+// Leads gives the workflow state that a success of an allowed call moves to,
+// "" for none and for calls that were refused.
+func (a *Admission) Leads() string {
+	if !a.Allowed() || a.handle == nil {
+		return ""
+	}
+	return a.handle.Definition.State
 }
 
 func interrupted(name string) error {

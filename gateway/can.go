@@ -68,6 +68,9 @@ func (a *api) can(r *http.Request) (any, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	if sight := a.sight(r); !sight.all {
+		return a.canCaller(sight, q), nil
+	}
 	if q.Who != "" {
 		return a.who(q), nil
 	}

@@ -25,7 +25,22 @@ var ErrNotServed = errors.New("no process serves the data directory")
 // Client asks a gateway, over its socket or in this process. Errors that the
 // gateway answers with are *errcode.Error, with code, message and details.
 // All methods are safe for concurrent use.
-type Client struct{ http *http.Client }
+type Client struct {
+	http  *http.Client
+	base  string // the URL before /api; no slash at its end
+	token string // sent as a bearer token unless ""
+}
+
+// nowhere is the base of clients whose transport knows where to go.
+const nowhere = "http://rolecall"
+
+// newClient makes a client that goes where transport leads.
+func newClient(transport http.RoundTripper) *Client {
+	return &Client{http: &http.Client{Transport: transport, CheckRedirect: stay}, base: nowhere}
+}
+
+// stay follows no redirect: a gateway sends none, and a token is not for others.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Dial makes a client of the process that serves the data directory dir.
 //
@@ -49,11 +64,38 @@ func Dial(dir string) (*Client, error) {
 	if err := conn.Close(); err != nil {
 		return nil, fmt.Errorf("reach the process that serves %s: %w", dir, err)
 	}
-	return &Client{&http.Client{Transport: &http.Transport{DialContext: dial}}}, nil
+	return newClient(&http.Transport{DialContext: dial}), nil
+}
+
+// Remote makes a client of the gateway at base, an http or https URL, which
+// acts as the holder of token; "" is nobody. Nothing is connected yet. A token
+// is not sent over plain http but to this host.
+func Remote(base, token string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, errcode.New(errcode.InvalidArguments, "the address of a gateway is http or https, host and perhaps a path, as http://127.0.0.1:7464; a token is not part of it")
+	}
+	if token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return nil, errcode.New(errcode.InvalidArguments, "a token is not sent to %s over http, where others read it; use https", u.Host)
+	}
+	c := newClient(http.DefaultTransport.(*http.Transport).Clone())
+	c.base = strings.TrimRight(u.String(), "/")
+	return c.WithToken(token)
+}
+
+// WithToken gives the same client as the holder of a token; "" is who it is
+// without one. The error says that the text can be no token.
+func (c *Client) WithToken(token string) (*Client, error) {
+	if token != "" && !isBearer(token) {
+		return nil, errcode.New(errcode.InvalidArguments, "the token has characters that no token has, or none")
+	}
+	held := *c
+	held.token = token
+	return &held, nil
 }
 
 // Local makes a client of a handler in this process.
-func Local(handler http.Handler) *Client { return &Client{&http.Client{Transport: local{handler}}} }
+func Local(handler http.Handler) *Client { return newClient(local{handler}) }
 
 // Close lets go of idle connections.
 func (c *Client) Close() error {
@@ -92,7 +134,7 @@ func (c *Client) do(ctx context.Context, q call) (*http.Response, error) {
 		}
 		body = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(ctx, q.method, "http://rolecall"+q.path, body)
+	r, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +144,9 @@ func (c *Client) do(ctx context.Context, q call) (*http.Response, error) {
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {

@@ -14,6 +14,9 @@ const (
 	NoRoute     errcode.Code = "route_not_found"    // no route has this path
 	WrongMethod errcode.Code = "method_not_allowed" // the route takes other methods
 	BodyTooBig  errcode.Code = "body_too_large"     // the body is over its cap
+
+	HostRefused   errcode.Code = "host_not_allowed"   // the Host header names another gateway
+	OriginRefused errcode.Code = "origin_not_allowed" // a page of another origin asks
 )
 
 // statuses is the one table from codes to HTTP statuses. A code that is not
@@ -50,6 +53,8 @@ var statuses = map[errcode.Code]int{
 	errcode.NoToolsAvailable:        http.StatusForbidden,
 	errcode.HostBlocked:             http.StatusForbidden,
 	errcode.AddressBlocked:          http.StatusForbidden,
+	HostRefused:                     http.StatusForbidden,
+	OriginRefused:                   http.StatusForbidden,
 
 	NoRoute:                  http.StatusNotFound,
 	errcode.RoleNotFound:     http.StatusNotFound,
@@ -111,22 +116,36 @@ type refusalError struct {
 // refuse answers with an error. What the process alone should know is logged,
 // and only there.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code := errcode.Of(err)
-	status, ok := statuses[code]
-	if !ok {
-		status = http.StatusInternalServerError
-	}
-	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
+	switch status := statusOf(err); {
+	case r.Context().Err() != nil:
+	case status >= http.StatusInternalServerError:
 		a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	case status == http.StatusUnauthorized:
+		a.log.Debug("request of nobody", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	body := refusal{refusalError{Code: code, Message: errcode.Message(err)}}
+	refuseWith(w, err)
+}
+
+// refuseWith answers with an error, in the shape of contract §3.
+func refuseWith(w http.ResponseWriter, err error) {
+	status, body := statusOf(err), refusal{refusalError{Code: errcode.Of(err), Message: errcode.Message(err)}}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		body.Error.Details = e.Details
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge(err))
 	}
 	if writeJSON(w, status, body) != nil { // a detail that is no JSON: the bare facts remain
 		body.Error.Details = nil
 		_ = writeJSON(w, status, body) // two strings always marshal
 	}
+}
+
+func statusOf(err error) int {
+	if status, ok := statuses[errcode.Of(err)]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
 }
 
 // recovered is deferred: it answers for a handler that panicked.

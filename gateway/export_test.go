@@ -5,3 +5,6 @@ var Statuses = statuses
 
 // MaxSocketPath is how many bytes the path of a socket may have.
 const MaxSocketPath = maxSocketPath
+
+// MaxConnections is how many connections over TCP are open at most.
+const MaxConnections = maxConnections

@@ -5,8 +5,13 @@
 //	listener, err := gateway.Listen(dataDir)
 //	err = gateway.Serve(ctx, listener, handler)
 //
-// Whoever reaches the handler is the operator: the socket is open to its
-// owner alone. Every answer but that of /metrics is JSON, every refusal
+// Config.Authenticate says who sends a request: on the socket whoever reaches
+// it (OfOwner), elsewhere who holds one of the Tokens. A route is the operator's
+// unless its line in routes says that it is for callers too, who see of it what
+// their role has; the rest does not exist for them. On TCP the handler stands
+// behind a Door, which looks at Host and Origin.
+//
+// Every answer but that of /metrics is JSON, every refusal
 // {"error": {"code", "message", "details"}} with the status that statuses in
 // error.go gives the code. Lists are {"items", "next"}, sorted and paged. The
 // package decides no permission (org, gate), runs no agent (runtime) and
@@ -14,13 +19,16 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/mcp"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -29,13 +37,20 @@ import (
 // Config is what a handler needs.
 type Config struct {
 	Runtime *runtime.Runtime
-	// Authenticate says who sends each request; Owner, on the socket.
+	// Authenticate says who sends each request: Tokens.Authenticate, or Owner
+	// where only the operator gets to.
 	Authenticate Authenticate
 	Log          *slog.Logger // nil discards
 	Version      string       // shown by /healthz
 
 	Metrics http.Handler       // answers /metrics; nil says that there is none
 	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
+
+	MCP *mcp.Server // answers at /mcp and /roles/{role}/mcp; nil says that there is none
+
+	Pins *modules.Pins // what is in quarantine; nil is nothing
+	// Settled returns when what was accepted is offered; nil is at once.
+	Settled func(context.Context) error
 }
 
 // api answers requests about one runtime.
@@ -45,7 +60,10 @@ type api struct {
 	log          *slog.Logger
 	version      string
 	metrics      http.Handler
+	mcp          *mcp.Server
 	refused      func(errcode.Code)
+	pins         *modules.Pins
+	settled      func(context.Context) error
 }
 
 // operator is who everybody that reaches the API is.
@@ -66,8 +84,11 @@ func New(config Config) (http.Handler, error) {
 	if config.Refused == nil {
 		config.Refused = func(errcode.Code) {}
 	}
-	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, refused: config.Refused}
-	return a.guarded(a.authenticated(a.mux())), nil
+	if config.Settled == nil {
+		config.Settled = func(context.Context) error { return nil }
+	}
+	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, refused: config.Refused, pins: config.Pins, settled: config.Settled}
+	return a.guarded(a.mux()), nil
 }
 
 // route is one method of one path. Query names the parameters it takes: any
@@ -75,6 +96,7 @@ func New(config Config) (http.Handler, error) {
 type route struct {
 	method, path string
 	query        string
+	access       access // whose requests it answers
 	serve        endpoint
 }
 
@@ -85,41 +107,45 @@ type endpoint func(w http.ResponseWriter, r *http.Request) error
 // routes is the whole API.
 func (a *api) routes() []route {
 	const paged = "limit cursor "
-	return []route{
-		{"GET", "/healthz", "", answer(a.health)},
-		{"GET", "/readyz", "", answer(a.ready)},
-		{"GET", "/metrics", "", a.showMetrics},
+	list := []route{
+		{"GET", "/{$}", "", callers, answer(a.index)},
+		{"GET", "/healthz", "", anybody, answer(a.health)},
+		{"GET", "/readyz", "", anybody, answer(a.ready)},
+		{"GET", "/metrics", "", operators, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status", answer(a.listTasks)},
-		{"GET", "/api/v1/tasks/{id}", "", answer(a.showTask)},
-		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", a.taskEvents},
-		{"POST", "/api/v1/tasks/{id}/cancel", "reason", answer(a.cancelTask)},
+		{"GET", "/api/v1/tasks", paged + "status", operators, answer(a.listTasks)},
+		{"GET", "/api/v1/tasks/{id}", "", operators, answer(a.showTask)},
+		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", operators, a.taskEvents},
+		{"POST", "/api/v1/tasks/{id}/cancel", "reason", operators, answer(a.cancelTask)},
 
-		{"GET", "/api/v1/roles", paged, answer(a.listRoles)},
-		{"POST", "/api/v1/roles", "dryRun", answer(a.createRole)},
-		{"GET", "/api/v1/roles/{id}", "", answer(a.showRole)},
-		{"PATCH", "/api/v1/roles/{id}", "dryRun", answer(a.updateRole)},
-		{"DELETE", "/api/v1/roles/{id}", "dryRun", answer(a.deleteRole)},
+		{"GET", "/api/v1/roles", paged, operators, answer(a.listRoles)},
+		{"POST", "/api/v1/roles", "dryRun", operators, answer(a.createRole)},
+		{"GET", "/api/v1/roles/{id}", "", operators, answer(a.showRole)},
+		{"PATCH", "/api/v1/roles/{id}", "dryRun", operators, answer(a.updateRole)},
+		{"DELETE", "/api/v1/roles/{id}", "dryRun", operators, answer(a.deleteRole)},
 
-		{"GET", "/api/v1/agents", paged + "task status", answer(a.listAgents)},
-		{"GET", "/api/v1/agents/{id}", "", answer(a.showAgent)},
-		{"DELETE", "/api/v1/agents/{id}", "reason", answer(a.terminateAgent)},
-		{"GET", "/api/v1/agents/{id}/journal", paged, answer(a.agentJournal)},
-		{"POST", "/api/v1/agents/{id}/messages", "", answer(a.sendMessage)},
-		{"POST", "/api/v1/agents/{id}/abort", "", answer(a.abortAgent)},
+		{"GET", "/api/v1/agents", paged + "task status", operators, answer(a.listAgents)},
+		{"GET", "/api/v1/agents/{id}", "", operators, answer(a.showAgent)},
+		{"DELETE", "/api/v1/agents/{id}", "reason", operators, answer(a.terminateAgent)},
+		{"GET", "/api/v1/agents/{id}/journal", paged, operators, answer(a.agentJournal)},
+		{"POST", "/api/v1/agents/{id}/messages", "", operators, answer(a.sendMessage)},
+		{"POST", "/api/v1/agents/{id}/abort", "", operators, answer(a.abortAgent)},
 
-		{"GET", "/api/v1/tool-groups", paged, answer(a.listGroups)},
-		{"GET", "/api/v1/tool-groups/{id}", "", answer(a.showGroup)},
-		{"GET", "/api/v1/tools", paged + "group", answer(a.listTools)},
-		{"GET", "/api/v1/tools/{name}", "", answer(a.showTool)},
-		{"POST", "/api/v1/can", "", answer(a.can)},
+		{"GET", "/api/v1/tool-groups", paged, callers, answer(a.listGroups)},
+		{"GET", "/api/v1/tool-groups/{id}", "", callers, answer(a.showGroup)},
+		{"GET", "/api/v1/tools", paged + "group", callers, answer(a.listTools)},
+		{"GET", "/api/v1/tools/{name}", "", callers, answer(a.showTool)},
+		{"POST", "/api/v1/tools/{name}/accept", "", operators, answer(a.acceptTool)},
+		{"GET", "/api/v1/quarantine", paged, operators, answer(a.listQuarantine)},
+		{"POST", "/api/v1/can", "", callers, answer(a.can)},
 
-		{"GET", "/api/v1/artifacts", paged + "task", answer(a.listArtifacts)},
-		{"GET", "/api/v1/artifacts/{id}", "content", a.showArtifact},
-		{"POST", "/api/v1/sweep", "dryRun", answer(a.sweep)},
+		{"GET", "/api/v1/artifacts", paged + "task", operators, answer(a.listArtifacts)},
+		{"GET", "/api/v1/artifacts/{id}", "content", operators, a.showArtifact},
+		{"POST", "/api/v1/sweep", "dryRun", operators, answer(a.sweep)},
 
-		{"GET", "/api/v1/backup", "", a.backup},
+		{"GET", "/api/v1/backup", "", operators, a.backup},
 	}
+	return append(list, a.mcpRoutes()...)
 }
 
 // mux routes requests. A path that exists answers other methods with 405.
@@ -127,13 +153,13 @@ func (a *api) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
 	for _, r := range a.routes() {
-		mux.Handle(r.method+" "+r.path, a.handle(r.checked()))
+		mux.Handle(r.method+" "+r.path, a.admit(r.access, r.checked()))
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for path, allowed := range methods {
-		mux.Handle(path, a.handle(wrongMethod(strings.Join(allowed, ", "))))
+		mux.Handle(path, a.admit(callers, wrongMethod(strings.Join(allowed, ", "))))
 	}
-	mux.Handle("/", a.handle(noRoute))
+	mux.Handle("/", a.admit(callers, noRoute))
 	return mux
 }
 
@@ -143,7 +169,7 @@ func (r route) checked() endpoint {
 		if err := checkQuery(req, strings.Fields(r.query)); err != nil {
 			return err
 		}
-		return operatorOnly(r.serve)(w, req)
+		return r.serve(w, req)
 	}
 }
 
@@ -182,24 +208,3 @@ func (a *api) guarded(next http.Handler) http.Handler {
 func (a *api) org() *org.Org { return a.rt.Org() }
 
 func (a *api) snapshot() *toolgroups.Snapshot { return a.rt.Groups().Snapshot() }
-
-// Health is the answer of /healthz and /readyz.
-type Health struct {
-	Status  string `json:"status"` // ok or ready
-	Version string `json:"version,omitempty"`
-}
-
-// health says that the process answers.
-func (a *api) health(*http.Request) (any, error) {
-	return Health{Status: "ok", Version: a.version}, nil
-}
-
-// ready says that the store can be read.
-func (a *api) ready(r *http.Request) (any, error) {
-	_, err := a.rt.Store().Record(r.Context(), string(org.KindMeta), "epoch")
-	if err != nil && r.Context().Err() == nil {
-		a.log.Error("the store cannot be read", "error", err)
-		return status{http.StatusServiceUnavailable, refusal{refusalError{Code: errcode.Internal, Message: "the store cannot be read"}}}, nil
-	}
-	return Health{Status: "ready", Version: a.version}, err
-}

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+
+	"github.com/rolecall/rolecall/errcode"
 )
 
 // SocketName is the socket in a data directory.
@@ -94,4 +98,34 @@ func (s *socket) Close() error {
 		}
 	})
 	return err
+}
+
+// maxConnections is how many connections over TCP are open at most; others wait.
+const maxConnections = 1024
+
+// ListenTCP listens on an address, host:port. One that other hosts reach is
+// refused unless open is set: then who asks has to be known.
+func ListenTCP(address string, open bool) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, errcode.Wrap(errcode.InvalidConfig, err, "%q is no address to serve; write HOST:PORT, as 127.0.0.1:7464", address)
+	}
+	if !open && !isLoopback(host) {
+		return nil, errcode.New(errcode.InvalidConfig, "other hosts reach %s and nobody would be told from another; list tokens under kind: gateway (rolecall token makes one), or serve 127.0.0.1", address)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serve %s: %w", address, err)
+	}
+	at, ok := l.(*net.TCPListener)
+	if !ok || !open && !at.Addr().(*net.TCPAddr).IP.IsLoopback() { // localhost need not be what it says
+		return nil, errors.Join(fmt.Errorf("serve %s: it is %s, which other hosts reach", address, l.Addr()), l.Close())
+	}
+	return newCrowd(at, maxConnections), nil
+}
+
+// isLoopback says whether only this host reaches an address or name.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }

@@ -12,36 +12,72 @@ import (
 // with the code unauthenticated, refuses the request.
 type Authenticate func(*http.Request) (identity.Principal, error)
 
-// Owner is the Authenticate of the socket: whoever reaches it owns the data
-// directory, and is the operator.
+// Owner is an Authenticate for a handler that only the operator gets to.
 func Owner(*http.Request) (identity.Principal, error) { return operator, nil }
 
-type principalKey struct{}
+type ownerKey struct{}
 
-// authenticated lets those requests through whose sender is known.
-func (a *api) authenticated(next http.Handler) http.Handler {
-	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
-		p, err := a.authenticate(r)
-		if err != nil {
-			return err
-		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
-		return nil
+// OfOwner marks the requests to next as those of the data directory's owner: on
+// its socket, and in its own process. Tokens takes them for the operator's
+// unless they carry a token.
+func OfOwner(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownerKey{}, true)))
 	})
 }
 
-// sender gives who sent a request; nobody, before authenticated let it through.
-func sender(r *http.Request) identity.Principal {
-	p, _ := r.Context().Value(principalKey{}).(identity.Principal)
+// ofOwner says whether OfOwner marked a request.
+func ofOwner(r *http.Request) bool {
+	marked, _ := r.Context().Value(ownerKey{}).(bool)
+	return marked
+}
+
+type principalKey struct{}
+
+// Sender gives who sent the request of this context; nobody, unless it was
+// authenticated.
+func Sender(ctx context.Context) identity.Principal {
+	p, _ := ctx.Value(principalKey{}).(identity.Principal)
 	return p
 }
 
-// operatorOnly refuses everybody else.
-func operatorOnly(serve endpoint) endpoint {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if sender(r).Kind != identity.Operator {
+// sender gives who sent a request.
+func sender(r *http.Request) identity.Principal { return Sender(r.Context()) }
+
+// access says whose requests a route answers. The zero access is the
+// operator's alone.
+type access uint8
+
+const (
+	operators access = iota
+	callers          // those who act in a role too; they see what the role has
+	anybody          // those who are not known too; they learn that it answers
+)
+
+// admits says whether a route answers a principal.
+func (to access) admits(p identity.Principal) bool {
+	switch p.Kind {
+	case identity.Operator:
+		return true
+	case identity.Caller:
+		return to == callers || to == anybody
+	}
+	return to == anybody
+}
+
+// admit makes a handler of an endpoint for those that the access says.
+func (a *api) admit(to access, serve endpoint) http.Handler {
+	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
+		p, err := a.authenticate(r)
+		if err != nil {
+			p = identity.Principal{}
+		}
+		switch {
+		case err != nil && to != anybody:
+			return err
+		case !to.admits(p):
 			return errcode.New(errcode.InsufficientPermissions, "%s %s is for the operator", r.Method, r.URL.Path)
 		}
-		return serve(w, r)
-	}
+		return serve(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
+	})
 }

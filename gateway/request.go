@@ -26,6 +26,7 @@ func decode[T any](r *http.Request) (T, error) {
 	var v T
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		_, _ = io.CopyN(io.Discard, r.Body, maxRequest) // who is still sending reads no answer
 		return v, errcode.New(BodyTooBig, "the body has more than %d bytes", maxBody)
 	}
 	if err != nil {

@@ -24,6 +24,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 		Handler:           counted(&work, handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), shutdownKey{}, serving)
 		},

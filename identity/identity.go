@@ -77,6 +77,18 @@ func (p Principal) String() string {
 	return "nobody"
 }
 
+// Key gives a text that no other principal has: of an agent its id, of a
+// caller a derived id that is also safe as a file name; "" of all others.
+func (p Principal) Key() string {
+	switch p.Kind {
+	case Agent:
+		return string(p.Agent)
+	case Caller:
+		return Derive("caller", string(p.User), string(p.Role))
+	}
+	return ""
+}
+
 // space is the name space of derived ids.
 var space = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 

@@ -79,7 +79,8 @@ type ToolCall struct {
 	Reason   string          `json:"reason,omitempty"`
 	Rule     string          `json:"rule,omitempty"` // of the View, when that denied: a toolgroups.Rule
 	Epoch    uint64          `json:"epoch"`
-	Effect   tool.Effect     `json:"effect,omitzero"` // of the tool when the call started; absent is Mutating
+	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent is Mutating
+	Caller   string          `json:"caller,omitempty"` // who called, if it was no agent: an identity.Principal
 }
 
 // The decisions of a ToolCall.
@@ -93,6 +94,7 @@ type ToolResult struct {
 	Call   identity.CallID `json:"call"`
 	Tool   string          `json:"tool"`
 	Result json.RawMessage `json:"result"`
+	Caller string          `json:"caller,omitempty"` // as in ToolCall
 }
 
 // ToolError: a call was denied or failed.
@@ -100,14 +102,17 @@ type ToolError struct {
 	Call   identity.CallID `json:"call"`
 	Tool   string          `json:"tool"`
 	Code   errcode.Code    `json:"code"`
-	Result json.RawMessage `json:"result"` // as the model reads it
+	Result json.RawMessage `json:"result"`           // as the model reads it
+	Caller string          `json:"caller,omitempty"` // as in ToolCall
 }
 
-// StateTransition: a successful call moved an agent's workflow state.
+// StateTransition: a successful call moved the workflow state of an agent, or
+// of a caller from outside in its role.
 type StateTransition struct {
-	Tool string `json:"tool"`
-	From string `json:"from"`
-	To   string `json:"to"`
+	Tool   string `json:"tool"` // "" when the operator moved it
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Caller string `json:"caller,omitempty"` // as in ToolCall
 }
 
 // RoleChanged: a role was created, changed or deleted.

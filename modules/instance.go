@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/tool"
@@ -16,8 +18,12 @@ import (
 type instance struct {
 	name   string
 	module Module
-	groups []toolgroups.Group // set by prepare; their tools enter the instance
+	loader *Loader
+	groups []toolgroups.Group // as registered; their tools enter the instance. Written by who holds the claim, under the Loader's mu
 	idle   chan struct{}      // closed when it has ended and the last call left
+	turn   chan struct{}      // holds one token while a method of the module runs
+	sleep  *sleep             // nil when it was provisioned before it was registered
+	stuck  atomic.Int32       // calls that were given up and have not returned
 
 	mu    sync.Mutex // guards what follows
 	calls int        // that entered and have not left
@@ -27,54 +33,123 @@ type instance struct {
 	err    error
 }
 
-func newInstance(name string, m Module) *instance {
-	return &instance{name: name, module: m, idle: make(chan struct{}), closed: make(chan struct{})}
+func newInstance(l *Loader, name string, m Module) *instance {
+	return &instance{
+		name: name, module: m, loader: l,
+		idle: make(chan struct{}), turn: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
 }
 
 // prepare takes the module through the steps that nobody else sees.
 func (i *instance) prepare(ctx context.Context) error {
-	if err := guard(func() error { return i.provision(ctx) }); err != nil {
-		return i.failed(StepProvision, err)
+	if err := i.begin(ctx); err != nil {
+		return err
 	}
-	if err := guard(i.validate); err != nil {
-		return i.failed(StepValidate, err)
-	}
-	if err := guard(i.collect); err != nil {
+	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.collect(i.module.Groups()) })
+	if err != nil {
 		return i.failed(StepGroups, err)
 	}
+	i.groups = groups
 	return nil
 }
 
-func (i *instance) provision(ctx context.Context) error {
+// begin provisions and validates.
+func (i *instance) begin(ctx context.Context) error {
 	if p, ok := i.module.(Provisioner); ok {
-		return p.Provision(ctx)
+		if _, err := ask(ctx, i, func() (any, error) { return nil, p.Provision(ctx) }); err != nil {
+			return i.failed(StepProvision, err)
+		}
 	}
-	return nil
-}
-
-func (i *instance) validate() error {
 	if v, ok := i.module.(Validator); ok {
-		return v.Validate()
+		if _, err := ask(ctx, i, func() (any, error) { return nil, v.Validate() }); err != nil {
+			return i.failed(StepValidate, err)
+		}
 	}
 	return nil
 }
 
-// collect asks for the groups. An id that comes twice would replace the
+// grace is what code that was told to stop gets to do so.
+const grace = time.Second
+
+// ask runs code of the module, one at a time, and waits for it until ctx has
+// ended. What does not return then keeps the module from being asked anything,
+// and from being closed, until it does.
+func ask[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, error) {
+	var none T
+	if err := i.takeTurn(ctx); err != nil {
+		return none, err
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		var a answer
+		a.err = guard(func() (err error) { a.value, err = fn(); return err })
+		<-i.turn
+		i.leave()
+		done <- a
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-time.After(grace):
+		return none, fmt.Errorf("it did not return in time: %w", context.Cause(ctx))
+	}
+}
+
+// takeTurn waits until no method of the module runs, and holds the instance.
+func (i *instance) takeTurn(ctx context.Context) error {
+	select {
+	case i.turn <- struct{}{}:
+	default:
+		select {
+		case i.turn <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("it has not returned from what it was asked before: %w", context.Cause(ctx))
+		}
+	}
+	if i.hold() {
+		return nil
+	}
+	<-i.turn
+	return errcode.New(errcode.ToolUnavailable, "module %q was unloaded", i.name)
+}
+
+// collect wraps the tools of groups. An id that comes twice would replace the
 // module's own group without a word.
-func (i *instance) collect() error {
-	groups := slices.Clone(i.module.Groups())
+func (i *instance) collect(given []toolgroups.Group) ([]toolgroups.Group, error) {
+	if len(given) > maxGroups {
+		return nil, errcode.New(errcode.InvalidGroupDef, "the module has %d groups; at most %d are taken", len(given), maxGroups)
+	}
+	groups := slices.Clone(given)
 	seen := make(map[toolgroups.GroupID]bool, len(groups))
+	tools := 0
 	for n, g := range groups {
 		if seen[g.ID] {
-			return errcode.New(errcode.DuplicateGroupID, "the module has two groups of the id %q", g.ID)
+			return nil, errcode.New(errcode.DuplicateGroupID, "the module has two groups of the id %q", g.ID)
+		}
+		if tools += len(g.Tools); tools > maxTools {
+			return nil, errcode.New(errcode.InvalidGroupDef, "the module has more than %d tools", maxTools)
 		}
 		seen[g.ID] = true
 		groups[n].Refs = slices.Clone(g.Refs)
 		groups[n].Tools = i.wrap(g.Tools)
 	}
-	i.groups = groups
-	return nil
+	return groups, nil
 }
+
+// The most that one module may bring.
+const (
+	maxGroups = 10_000
+	maxTools  = 10_000
+)
 
 // wrap asks each tool for its definition, once, and shares no bytes of it with
 // the module. A tool that is none stays none: the registry refuses it and says
@@ -97,6 +172,18 @@ func (i *instance) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
+		return false
+	}
+	i.calls++
+	return true
+}
+
+// hold keeps the instance from being closed, as a call does. It may come after
+// the end while a call is in it.
+func (i *instance) hold() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended && i.calls == 0 {
 		return false
 	}
 	i.calls++
@@ -143,12 +230,21 @@ func (i *instance) wait(ctx context.Context) error {
 	}
 }
 
+// close closes the module, or leaves it to itself when that takes too long.
 func (i *instance) close() error {
 	c, ok := i.module.(io.Closer)
 	if !ok {
 		return nil
 	}
-	if err := guard(c.Close); err != nil {
+	done := make(chan error, 1)
+	go func() { done <- guard(c.Close) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(i.loader.patience()):
+		err = fmt.Errorf("it did not return within %v and is left to itself", i.loader.patience())
+	}
+	if err != nil {
 		return i.failed(StepClose, err)
 	}
 	return nil
@@ -166,26 +262,4 @@ func (i *instance) closedWell() bool {
 
 func (i *instance) failed(step Step, err error) error {
 	return &StepError{Module: i.name, Step: step, Err: err}
-}
-
-// entering is a module's tool whose calls enter the instance.
-type entering struct {
-	tool       tool.Tool
-	definition tool.Definition
-	instance   *instance
-}
-
-// Definition implements tool.Tool.
-func (t *entering) Definition() tool.Definition { return t.definition }
-
-// Call implements tool.Tool. When the module has ended meanwhile, the tool is
-// not called and the error has the code tool_unavailable. A panic of the tool
-// is the gate's to handle.
-func (t *entering) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	if !t.instance.enter() {
-		return tool.Result{}, errcode.New(errcode.ToolUnavailable,
-			"%s did not start: module %q was unloaded or replaced; see whether you still have the tool and call it again", t.definition.Name, t.instance.name)
-	}
-	defer t.instance.leave()
-	return t.tool.Call(ctx, c)
 }

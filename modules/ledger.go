@@ -73,6 +73,9 @@ func makeRoom(old, next []toolgroups.Group) []toolgroups.Group {
 // an error, of its journal say, may have the group nevertheless.
 func (l *ledger) put(g toolgroups.Group) error {
 	before, had := l.held[g.ID]
+	if had && sameGroup(before, g) && (len(g.Refs) == 0 || len(l.undo) == 0) { // a change may give references a meaning
+		return nil
+	}
 	l.undo = append(l.undo, func() error {
 		if had {
 			return l.register(before)

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -27,13 +29,30 @@ type Groups interface {
 //
 // Failures are *StepError, several of them joined, first cause first.
 type Loader struct {
-	groups Groups
+	// Log hears what goes wrong with nobody waiting for it; nil discards. Set
+	// it before the first Load, as Patience.
+	Log *slog.Logger
+	// Patience is how long Provision, Validate, Groups and Close may take; 0 is
+	// 30 seconds.
+	Patience time.Duration
 
-	mu     sync.Mutex // guards what follows; not held while a module or the registry is called
-	loaded []*instance
-	late   []*instance // ended; each closes on a goroutine of its own when its calls have left
-	busy   map[string]bool
-	shut   bool
+	groups Groups
+	ending chan struct{} // closed by Close
+
+	mu         sync.Mutex // guards what follows; not held while a module or the registry is called
+	loaded     []*instance
+	late       []*instance // ended; each closes on a goroutine of its own when its calls have left
+	busy       map[string]*claim
+	refreshers map[string]*refresher
+	jobs       int           // goroutines that refresh and wake
+	quiet      chan struct{} // closed when jobs comes to 0
+	shut       bool
+}
+
+// claim is the right to change a module.
+type claim struct {
+	done    chan struct{} // closed when it is given back
+	refresh bool          // of a refresh, which is short: others wait for it
 }
 
 // Info describes a loaded module.
@@ -44,31 +63,33 @@ type Info struct {
 
 // NewLoader makes a Loader that has loaded nothing. Close it.
 func NewLoader(groups Groups) *Loader {
-	return &Loader{groups: groups, busy: make(map[string]bool)}
+	return &Loader{groups: groups, ending: make(chan struct{}), busy: map[string]*claim{}, refreshers: map[string]*refresher{}}
 }
 
-// Load brings a module into service. The life of a module is:
+func (l *Loader) log() *slog.Logger {
+	if l.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return l.Log
+}
+
+func (l *Loader) patience() time.Duration { return cmp.Or(l.Patience, 30*time.Second) }
+
+// Load brings a module into service: steps 2 to 4 of its life (Module), in the
+// order Provision, Validate, Groups, Register. Its name is checked first:
+// CheckName, and that no module of this name is loaded; a module that is
+// refused there has not been touched. Each tool is asked for its definition,
+// once.
 //
-//  1. Its name is checked: CheckName, and that no module of this name is
-//     loaded. A module that is refused here has not been touched.
-//  2. It is provisioned, if it is a Provisioner. Work that may block or fail
-//     belongs here.
-//  3. It is validated, if it is a Validator.
-//  4. It is asked for its groups, and each tool for its definition, once.
-//  5. Its groups are registered under Owner(name), in its order.
-//  6. Its tools are called, possibly concurrently; each call enters the
-//     instance and leaves it.
-//  7. Unload, or Reload with a successor, ends it: no call enters any more,
-//     and a late one fails with tool_unavailable. Its groups go.
-//  8. When the calls that had entered have left, it is closed, if it is an
-//     io.Closer.
-//
-// When one of the steps 2 to 5 fails, those before it are undone in reverse:
-// groups go, calls that entered meanwhile are waited for, and the module is
-// closed.
+// When a step fails, those before it are undone in reverse: groups go, calls
+// that entered meanwhile are waited for, and the module is closed. A Lazy
+// module that knows its groups is only registered.
 func (l *Loader) Load(ctx context.Context, m Module) error {
-	_, err := l.bring(ctx, m, false)
-	return err
+	s, err := l.stage(ctx, m, false)
+	if err != nil {
+		return err
+	}
+	return s.Swap(ctx)
 }
 
 // Reload replaces the loaded module of m's name by m, which has to be another
@@ -76,31 +97,31 @@ func (l *Loader) Load(ctx context.Context, m Module) error {
 // groups replace the old ones of the same id, each atomically, and groups it
 // has no more are unregistered; then the old one is ended as Unload ends it.
 //
-// When the new one fails, in one of the steps 1 to 5 of Load, the old one
-// stays and has its groups. Errors of StepWait and StepClose without one of
-// those steps come from the end of the old one: the new one is in service.
+// When the new one fails, the old one stays and has its groups. Errors of
+// StepWait and StepClose without another step come from the end of the old one:
+// the new one is in service.
 func (l *Loader) Reload(ctx context.Context, m Module) error {
-	old, err := l.bring(ctx, m, true)
+	s, err := l.stage(ctx, m, true)
 	if err != nil {
 		return err
 	}
-	return l.retire(ctx, old)
+	return s.Swap(ctx)
 }
 
-// Unload takes a module out of service: it ends it, unregisters its groups,
-// last one first, and closes it when the calls that entered it have left.
+// Unload takes a module out of service: it unregisters its groups, last one
+// first, ends it, and closes it when the calls that entered it have left.
 //
 // ctx bounds that wait. When it ends first, the error is of StepWait, the
 // module is unloaded nevertheless and closes with the last call; Close waits
 // for that. A tool that unloads its own module thus waits for itself, until
 // ctx ends.
 func (l *Loader) Unload(ctx context.Context, name string) error {
-	i, err := l.claim(name, nil, true)
+	i, err := l.claim(ctx, name, nil, true)
 	if err != nil {
 		return err
 	}
-	i.end()
 	err = l.withdraw(i)
+	i.end()
 	l.forget(i)
 	return errors.Join(err, l.retire(ctx, i))
 }
@@ -117,14 +138,8 @@ func (l *Loader) Close(ctx context.Context) error {
 	for _, i := range late {
 		errs = append(errs, l.finish(ctx, i))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.Settled(ctx))...)
 }
-
-// Changed says that the groups of a module are others now. It returns at once:
-// they are asked for soon, and once for many calls; what they replace is
-// replaced as by Reload. What goes wrong leaves the groups as they were. A name
-// that nobody bears is passed over.
-func (l *Loader) Changed(name string) {}
 
 // Modules lists the loaded modules, sorted by name.
 func (l *Loader) Modules() []Info {
@@ -149,29 +164,6 @@ func (l *Loader) GroupsOf(name string) ([]toolgroups.GroupID, bool) {
 	return nil, false
 }
 
-// bring takes m into service, in the place of the one it gives back when it
-// replaces one.
-func (l *Loader) bring(ctx context.Context, m Module, replaces bool) (*instance, error) {
-	name, err := nameOf(m)
-	if err != nil {
-		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
-	}
-	old, err := l.claim(name, m, replaces)
-	if err != nil {
-		return nil, err
-	}
-	defer l.release(name)
-	next := newInstance(name, m)
-	err = next.prepare(ctx)
-	if err == nil {
-		err = l.install(old, next)
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.retire(ctx, next))
-	}
-	return old, nil
-}
-
 func nameOf(m Module) (name string, err error) {
 	if m == nil {
 		return "", errcode.New(errcode.InvalidConfig, "there is no module")
@@ -184,22 +176,46 @@ func nameOf(m Module) (name string, err error) {
 }
 
 // claim reserves the name for one change, until release, and gives the
-// instance that is loaded under it: one if there has to be one, else none.
-func (l *Loader) claim(name string, m Module, loaded bool) (*instance, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := l.find(name)
-	if refusal := l.refuse(name, i, m, loaded); refusal != "" {
+// instance that is loaded under it: one if there has to be one, else none. A
+// refresh under way is waited for.
+func (l *Loader) claim(ctx context.Context, name string, m Module, loaded bool) (*instance, error) {
+	for {
+		held, i, refusal := l.reserve(name, m, loaded)
+		if held == nil {
+			return i, nil
+		}
+		if held.refresh {
+			select {
+			case <-held.done:
+				continue
+			case <-ctx.Done():
+				refusal = "is being refreshed"
+			}
+		}
 		return nil, &StepError{Module: name, Step: StepCheck, Err: errcode.New(errcode.Conflict, "module %.128q %s", name, refusal)}
 	}
-	l.busy[name] = true
-	return i, nil
+}
+
+// reserve makes the claim, or gives the one in the way and says why it cannot
+// be made.
+func (l *Loader) reserve(name string, m Module, loaded bool) (held *claim, i *instance, refusal string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i = l.find(name)
+	if held = l.busy[name]; held != nil && held.refresh {
+		return held, nil, ""
+	}
+	if refusal = l.refuse(name, i, m, loaded); refusal != "" {
+		return &claim{}, nil, refusal
+	}
+	l.busy[name] = &claim{done: make(chan struct{})}
+	return nil, i, ""
 }
 
 // refuse says why a change cannot be made now, "" when it can.
 func (l *Loader) refuse(name string, i *instance, m Module, loaded bool) string {
 	switch {
-	case l.busy[name]:
+	case l.busy[name] != nil:
 		return "is being changed by somebody else; try again later"
 	case l.shut && m != nil:
 		return "comes too late: the loader is closed"
@@ -224,39 +240,15 @@ func same(a, b Module) bool {
 func (l *Loader) release(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.busy, name)
+	l.free(name)
 }
 
-// install registers the groups of next in the place of old's and lists it; or
-// it leaves everything as it was.
-func (l *Loader) install(old, next *instance) error {
-	var held []toolgroups.Group
-	if old != nil {
-		held = old.groups
+// free wants mu held.
+func (l *Loader) free(name string) {
+	if c := l.busy[name]; c != nil {
+		delete(l.busy, name)
+		close(c.done)
 	}
-	book := newLedger(l.groups, Owner(next.name), held)
-	err := book.replace(held, next.groups)
-	if err == nil {
-		err = l.publish(old, next)
-	}
-	if err != nil {
-		return next.failed(StepRegister, errors.Join(err, book.rollback()))
-	}
-	return nil
-}
-
-func (l *Loader) publish(old, next *instance) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shut {
-		return errcode.New(errcode.Conflict, "the loader was closed meanwhile")
-	}
-	if at := slices.Index(l.loaded, old); at >= 0 {
-		l.loaded[at] = next
-		return nil
-	}
-	l.loaded = append(l.loaded, next)
-	return nil
 }
 
 // withdraw unregisters the groups of i. One that stays does no harm: its tools
@@ -276,41 +268,7 @@ func (l *Loader) forget(i *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.loaded = slices.DeleteFunc(l.loaded, func(other *instance) bool { return other == i })
-	delete(l.busy, i.name)
-}
-
-// retire ends i and closes it when the calls that entered it have left. When
-// ctx ends first, a goroutine that Close waits for takes over.
-func (l *Loader) retire(ctx context.Context, i *instance) error {
-	i.end()
-	if err := i.wait(ctx); err != nil {
-		l.closeLater(i)
-		return err
-	}
-	return i.close()
-}
-
-func (l *Loader) closeLater(i *instance) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.late = append(slices.DeleteFunc(l.late, (*instance).closedWell), i)
-	go func() {
-		<-i.idle
-		i.err = i.close()
-		close(i.closed)
-	}()
-}
-
-// finish waits for a late instance and gives the error of closing it.
-func (l *Loader) finish(ctx context.Context, i *instance) error {
-	if err := i.wait(ctx); err != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.late = append(l.late, i)
-		return err
-	}
-	<-i.closed
-	return i.err
+	l.free(i.name)
 }
 
 // shutDown lets no module in any more and gives what there is to end.
@@ -319,6 +277,9 @@ func (l *Loader) shutDown() (names []string, late []*instance) {
 	defer l.mu.Unlock()
 	for _, i := range l.loaded {
 		names = append(names, i.name)
+	}
+	if !l.shut {
+		close(l.ending)
 	}
 	late, l.late, l.shut = l.late, nil, true
 	return names, late

@@ -28,6 +28,7 @@ func (o *Org) load(source Source) {
 		}
 	}
 	o.loadAgents(source)
+	o.loadCallers(source)
 }
 
 // found is an agent whose parent is not looked up yet.

@@ -31,6 +31,8 @@ const (
 	KindEnded Kind = "ended" // an agent that is terminated: a start does not look at them
 	KindTask  Kind = "task"
 	KindMeta  Kind = "meta"
+
+	KindCaller Kind = "caller" // where a caller from outside stands in its workflow
 )
 
 // Change is one record to be written; a nil Value removes it.
@@ -71,6 +73,9 @@ type Org struct {
 	slots  slots
 	epoch  uint64
 	preset toolgroups.Set // toolGroups of roles created without
+
+	callers callers
+	changed chan struct{} // closed when the epoch moves; nil when nobody asked since
 }
 
 // Load builds the organization from what source holds. A damaged or malformed
@@ -84,6 +89,8 @@ func Load(config Config, source Source) (*Org, error) {
 		tasks:  map[identity.TaskID]*Task{},
 		slots:  newSlots(),
 		preset: toolgroups.All(),
+
+		callers: newCallers(),
 	}
 	if source != nil {
 		o.load(source)
@@ -107,6 +114,31 @@ func (o *Org) Epoch() uint64 {
 	return o.epoch
 }
 
+// Changed gives a channel that is closed when the epoch moves next and what
+// moved it is in force. Ask for it before looking at what may change:
+//
+//	for changed := o.Changed(); ; changed = o.Changed() {
+//		look()
+//		<-changed
+//	}
+func (o *Org) Changed() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.changed == nil {
+		o.changed = make(chan struct{})
+	}
+	return o.changed
+}
+
+// announce tells those who wait for a change that one is in force. It is
+// called with mu held.
+func (o *Org) announce() {
+	if o.changed != nil {
+		close(o.changed)
+		o.changed = nil
+	}
+}
+
 // EpochRecord gives the record of the epoch, which a change of the registry
 // has moved in memory.
 func (o *Org) EpochRecord() []Change {
@@ -117,6 +149,7 @@ func (o *Org) EpochRecord() []Change {
 func (o *Org) Advance() []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer o.announce()
 	return []Change{o.advance()}
 }
 
@@ -140,6 +173,7 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	defer o.mu.Unlock()
 	o.epoch++
 	o.recompile(o.slots.holding(changed))
+	o.announce()
 }
 
 // bind binds a set to the owners its groups have now.

@@ -51,6 +51,9 @@ func (o *Org) maker(by identity.Principal) (maker, error) {
 		}
 		return maker{}, notFound(errcode.AgentNotFound, "agent", string(by.Agent))
 	case identity.Caller:
+		if err := CheckCaller(by); err != nil {
+			return maker{}, err
+		}
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
 			return maker{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
 		}

@@ -490,7 +490,7 @@ func TestRegistryChangesAreInForceAtOnce(t *testing.T) {
 func TestWhoeverIsUnknownHasADenyingSeat(t *testing.T) {
 	h := open(t)
 	h.role(operator, org.RoleSpec{Name: "r"})
-	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("ann", "r1"), {Kind: identity.Configuration}, {Kind: identity.Operator, Agent: h.task(org.TaskSpec{})}} {
+	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("ann", "r"), {Kind: identity.Configuration}, {Kind: identity.Operator, Agent: h.task(org.TaskSpec{})}} {
 		slot, state := h.Seat(p)
 		if got := slot.View().Names(); len(got) != 0 || state != "" {
 			t.Errorf("%v sees %v in state %q", p, got, state)

@@ -165,6 +165,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	o.addRole(&role)
 	change := o.advance()
 	o.recompile(o.slots.underRole(id))
+	o.announce()
 	return role, []Change{record(KindRole, string(id), role), change}, nil
 }
 
@@ -286,6 +287,7 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
 	o.addRole(next)
 	change := o.advance()
 	o.recompile(affected)
+	o.announce()
 	return diff, []Change{record(KindRole, string(next.ID), next), change}
 }
 

@@ -6,15 +6,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Seat gives the Slot of an agent and the workflow state it is in. For
-// anybody unknown it gives a Slot that denies. Callers from outside and the
-// operator call no tools here yet: they are denied too.
+// Seat gives the Slot of an agent, or of a caller from outside in its role, and
+// the workflow state it is in. For anybody unknown it gives a Slot that denies.
+// The operator calls no tools: it is denied too.
 func (o *Org) Seat(p identity.Principal) (*toolgroups.Slot, string) {
-	if p.Kind == identity.Agent {
+	switch p.Kind {
+	case identity.Agent:
 		o.mu.RLock()
 		defer o.mu.RUnlock()
 		if m, ok := o.agents[p.Agent]; ok {
 			return &m.slot.Slot, m.state
+		}
+	case identity.Caller:
+		if slot, state := o.callerSeat(p); slot != nil {
+			return &slot.Slot, state
 		}
 	}
 	return &toolgroups.Slot{}, ""

@@ -62,6 +62,11 @@ func (o *Org) slotOf(m *member) *slot {
 	default:
 		key.orphan = true
 	}
+	return o.intern(key, bounds)
+}
+
+// intern gives the slot of a key, compiled; bounds are those its text says.
+func (o *Org) intern(key slotKey, bounds []limit) *slot {
 	if s, ok := o.slots.byKey[key]; ok {
 		return s
 	}

@@ -73,6 +73,11 @@ func (t Task) compact() *Task {
 	return &t
 }
 
+// GivenBy says whether a caller from outside gave the task, in this role.
+func (t *Task) GivenBy(p identity.Principal) bool {
+	return p.Kind == identity.Caller && t.CallerRole == p.Role && t.CallerRole != "" && t.Caller == p.String()
+}
+
 // whole says whether the record names the role that bounds its caller, if it
 // is one from outside.
 func (t *Task) whole() bool {

@@ -26,10 +26,10 @@ var floors = map[string]int{
 	"toolgroups": 2, "model": 2,
 	"org": 3, "journal": 3, "audit": 3,
 	"builtin": 4, "modules": 4, "persist": 4, "metrics": 4,
-	"gate":         5,
-	"runtime":      6,
-	"gateway":      7,
-	"cmd":          8,
+	"gate":    5,
+	"runtime": 6,
+	"gateway": 7,
+	"cmd":     8,
 }
 
 // source is one Go file that is no test.

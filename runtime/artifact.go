@@ -37,6 +37,28 @@ type Artifact struct {
 	Task      identity.TaskID  `json:"taskId"`
 	By        identity.AgentID `json:"agentId"`
 	CreatedAt time.Time        `json:"createdAt"`
+
+	// Of an artifact that a caller from outside put, which belongs to no task:
+	Caller string `json:"caller,omitempty"` // an identity.Principal, for people
+	Owner  string `json:"owner,omitempty"`  // its identity.Principal.Key
+}
+
+// belongings gives what an artifact of a principal says of whom it belongs to:
+// an agent's task, or the caller; false for whoever has none.
+func (rt *Runtime) belongings(by identity.Principal) (Artifact, bool) {
+	switch by.Kind {
+	case identity.Agent:
+		agent, ok := rt.org.Agent(by.Agent)
+		return Artifact{Task: agent.Task, By: agent.ID}, ok
+	case identity.Caller:
+		return Artifact{Caller: by.String(), Owner: by.Key()}, org.CheckCaller(by) == nil
+	}
+	return Artifact{}, false
+}
+
+// shares says whether two artifacts belong to the same.
+func (a Artifact) shares(b Artifact) bool {
+	return a.Owner == b.Owner && a.Task == b.Task && a.Owner+string(a.Task) != ""
 }
 
 // refPrefix begins a reference to an artifact.
@@ -47,15 +69,15 @@ const refPrefix = "artifact:"
 const maxMeta = 64 << 10
 
 // ArtifactLimit implements builtin.Bounds.
-func (rt *Runtime) ArtifactLimit() int64 { return rt.config.Storage.ArtifactBytes }
+func (rt *Runtime) ArtifactLimit() int64 { return rt.rules.Load().Storage.ArtifactBytes }
 
 // PutArtifact implements builtin.Artifacts.
 func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
-	agent, ok := rt.org.Agent(c.By.Agent)
+	of, ok := rt.belongings(c.By)
 	if !ok {
-		return "", errcode.New(errcode.AgentNotFound, "put an artifact: there is no agent %q", c.By.Agent)
+		return "", errcode.New(errcode.AgentNotFound, "put an artifact: there is no %s", c.By)
 	}
-	record, put, err := rt.artifactRecords(identity.Derive(string(c.ID), "artifact"), agent, a)
+	record, put, err := rt.artifactRecords(identity.Derive(string(c.ID), "artifact"), of, a)
 	if err != nil {
 		return "", err
 	}
@@ -67,8 +89,8 @@ func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 	return refPrefix + record.ID, err
 }
 
-// artifactRecords gives what is stored of an artifact.
-func (rt *Runtime) artifactRecords(id string, by org.Agent, a builtin.Artifact) (Artifact, []journal.Record, error) {
+// artifactRecords gives what is stored of an artifact; of has its belongings.
+func (rt *Runtime) artifactRecords(id string, of Artifact, a builtin.Artifact) (Artifact, []journal.Record, error) {
 	content := a.Data
 	if content == nil {
 		content = a.Value
@@ -80,7 +102,7 @@ func (rt *Runtime) artifactRecords(id string, by org.Agent, a builtin.Artifact) 
 	record := Artifact{
 		ID: id, Type: a.Type, Meta: a.Meta,
 		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
-		Task: by.Task, By: by.ID, CreatedAt: rt.now(),
+		Task: of.Task, By: of.By, Caller: of.Caller, Owner: of.Owner, CreatedAt: rt.now(),
 	}
 	value, err := json.Marshal(record)
 	if err != nil {
@@ -92,8 +114,8 @@ func (rt *Runtime) artifactRecords(id string, by org.Agent, a builtin.Artifact) 
 }
 
 func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
-	if size := int64(len(content)); size > rt.config.Storage.ArtifactBytes {
-		return builtin.TooLarge(size, rt.config.Storage.ArtifactBytes)
+	if size := int64(len(content)); size > rt.rules.Load().Storage.ArtifactBytes {
+		return builtin.TooLarge(size, rt.rules.Load().Storage.ArtifactBytes)
 	}
 	if len(meta) > maxMeta {
 		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put what is long into the content", len(meta), maxMeta)
@@ -101,14 +123,15 @@ func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
 	return nil
 }
 
-// GetArtifact implements builtin.Artifacts: artifacts belong to the task.
+// GetArtifact implements builtin.Artifacts: artifacts belong to the task, or
+// to the caller from outside that put them.
 func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
-	agent, ok := rt.org.Agent(c.By.Agent)
+	of, ok := rt.belongings(c.By)
 	if !ok {
 		return nil, nil
 	}
 	a, content, err := rt.Artifact(ctx, ref)
-	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && a.Task != agent.Task {
+	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.shares(of) {
 		return nil, nil
 	}
 	if err != nil {

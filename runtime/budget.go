@@ -40,7 +40,7 @@ type reservation struct {
 //
 // Errors: budget_exceeded.
 func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
-	limit := rt.config.Budget
+	limit := rt.rules.Load().Budget
 	if limit == (Budget{}) {
 		return reservation{}, nil
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,58 +28,96 @@ type Setup struct {
 	KeepRoles  bool // roles that are there stay as they are; Roles only fills in those that are missing
 }
 
-// Configure puts a configuration in force: its roles are made or changed, and
-// roles of an earlier configuration that are no more in it are deleted. It is
-// called before Start and Resume, and not beside them. Errors: those of org.CreateRole and
-// org.UpdateRole, with the role's name.
+// rules is what a configuration says beside roles. A value never changes.
+type rules struct {
+	RootPrompt string
+	Rounds     int
+	Storage    Storage
+	Budget     Budget
+}
+
+// rules gives what is in force under s; what s leaves out is as the Runtime was
+// made.
+func (c *Config) rules(s Setup) *rules {
+	return &rules{
+		RootPrompt: cmp.Or(s.RootPrompt, c.RootPrompt),
+		Rounds:     cmp.Or(s.Rounds, c.Rounds),
+		Storage:    s.Storage.or(c.Storage),
+		Budget:     cmp.Or(s.Budget, c.Budget),
+	}
+}
+
+// Plan says whether Configure would refuse s, and changes nothing.
+func (rt *Runtime) Plan(s Setup) error {
+	return rt.planRoles(rt.wanted(s), s.preset())
+}
+
+// Configure puts a configuration in force, in the place of the one before: roles
+// of that which are no more in it are deleted, and its own are made or changed.
+// Agents at work go on under it: calls that were recorded as started end as they
+// would have, what comes after is decided anew. One that is refused changes
+// nothing. Errors: those of org.CreateRole and org.UpdateRole, with the role's
+// name.
 func (rt *Runtime) Configure(s Setup) error {
-	rt.config.RootPrompt = s.RootPrompt
-	if s.Rounds > 0 {
-		rt.config.Rounds = s.Rounds
-	}
-	rt.config.Storage = s.Storage.or(rt.config.Storage)
-	if s.Budget != (Budget{}) {
-		rt.config.Budget = s.Budget
-	}
-	if s.Default == nil {
-		all := toolgroups.All()
-		s.Default = &all
-	}
-	rt.org.SetDefault(*s.Default)
-	if s.KeepRoles {
-		s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(spec org.RoleSpec) bool {
-			_, there := rt.org.RoleNamed(spec.Name)
-			return there
-		})
-	}
-	if err := rt.planRoles(s.Roles, *s.Default); err != nil {
+	rt.setting.Lock()
+	defer rt.setting.Unlock()
+	preset, specs := s.preset(), rt.wanted(s)
+	if err := rt.planRoles(specs, preset); err != nil {
 		return err
 	}
-	named := map[string]bool{}
-	for _, spec := range s.Roles {
-		named[spec.Name] = true
-		if err := rt.configureRole(spec, *s.Default); err != nil {
+	if !s.KeepRoles { // before others get more
+		if err := rt.dropRoles(specs); err != nil {
+			return err
+		}
+	}
+	rt.rules.Store(rt.config.rules(s))
+	rt.org.SetDefault(preset)
+	for _, spec := range specs {
+		if err := rt.configureRole(spec, preset); err != nil {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
-	if s.KeepRoles {
-		return nil
+	return nil
+}
+
+// preset gives the tool groups of roles that name none.
+func (s Setup) preset() toolgroups.Set {
+	if s.Default == nil {
+		return toolgroups.All()
 	}
-	return rt.dropRoles(named)
+	return *s.Default
+}
+
+// wanted gives the roles that are to be as s says.
+func (rt *Runtime) wanted(s Setup) []org.RoleSpec {
+	if !s.KeepRoles {
+		return s.Roles
+	}
+	return slices.DeleteFunc(slices.Clone(s.Roles), func(spec org.RoleSpec) bool {
+		_, there := rt.org.RoleNamed(spec.Name)
+		return there
+	})
 }
 
 // planRoles refuses a configuration one of whose roles cannot be made, before
 // any of it is in force.
 func (rt *Runtime) planRoles(specs []org.RoleSpec, fallback toolgroups.Set) error {
 	for _, spec := range specs {
-		if old, ok := rt.org.RoleNamed(spec.Name); ok && old.CreatedBy == org.ByConfig {
-			continue
-		}
-		if _, err := rt.org.PlanRole(byConfig, completed(spec, fallback)); err != nil {
+		if err := rt.planRole(completed(spec, fallback)); err != nil {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
 	return nil
+}
+
+func (rt *Runtime) planRole(spec org.RoleSpec) error {
+	old, ok := rt.org.RoleNamed(spec.Name)
+	if !ok || old.CreatedBy != org.ByConfig {
+		_, err := rt.org.PlanRole(byConfig, spec)
+		return err
+	}
+	_, _, _, err := rt.org.UpdateRole(byConfig, old.ID, spec, true)
+	return err
 }
 
 var byConfig = identity.Principal{Kind: identity.Configuration}
@@ -112,9 +151,9 @@ func completed(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
 	return spec
 }
 
-func (rt *Runtime) dropRoles(keep map[string]bool) error {
+func (rt *Runtime) dropRoles(keep []org.RoleSpec) error {
 	for _, role := range rt.org.Roles() {
-		if role.CreatedBy != org.ByConfig || keep[role.Name] {
+		if role.CreatedBy != org.ByConfig || slices.ContainsFunc(keep, func(s org.RoleSpec) bool { return s.Name == role.Name }) {
 			continue
 		}
 		if _, err := rt.DeleteRole(byConfig, role.ID, false); err != nil {

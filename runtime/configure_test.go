@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,6 +119,89 @@ func TestAConfigurationDoesNotTakeARoleFromItsMaker(t *testing.T) {
 	role, ok := h.Org().RoleNamed("worker")
 	if !ok || role.CreatedBy != org.ByOperator || !role.Use.Equal(toolgroups.Of()) {
 		t.Errorf("the role is now %+v", role)
+	}
+}
+
+func TestAConfigurationThatIsRefusedChangesNothing(t *testing.T) {
+	h := open(t, "", brain(team))
+	if _, err := h.CreateRole(t.Context(), called(operator), org.RoleSpec{Name: "taken", Use: use()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Configure(roles(org.RoleSpec{Name: "worker", Prompt: "work", Use: use()}, org.RoleSpec{Name: "other"})); err != nil {
+		t.Fatal(err)
+	}
+	before, limit := encode(h.Org().Roles()), h.ArtifactLimit()
+	for name, spec := range map[string]org.RoleSpec{
+		"a name that is taken":            {Name: "taken"},
+		"a pattern there is not":          {Name: "worker", Pattern: "dance"},
+		"a pattern there is not, of none": {Name: "new", Pattern: "dance"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := roles(org.RoleSpec{Name: "first"}, spec)
+			s.Storage.ArtifactBytes = limit + 1
+			if h.Plan(s) == nil || h.Configure(s) == nil {
+				t.Error("it was not refused")
+			}
+			if diff := cmp.Diff(string(before), string(encode(h.Org().Roles()))); diff != "" || h.ArtifactLimit() != limit {
+				t.Errorf("it changed something: limit %d\n%s", h.ArtifactLimit(), diff)
+			}
+		})
+	}
+}
+
+// What an earlier configuration said and the next leaves out is as before both.
+func TestALimitThatAConfigurationLeavesOutIsTheRuntimesOwn(t *testing.T) {
+	h := open(t, "", brain(team))
+	own := h.ArtifactLimit()
+	for _, c := range []struct{ says, want int64 }{{own + 1, own + 1}, {0, own}} {
+		s := roles()
+		s.Storage.ArtifactBytes = c.says
+		if err := h.Configure(s); err != nil || h.ArtifactLimit() != c.want {
+			t.Errorf("a configuration of %d: limit %d, %v; want %d", c.says, h.ArtifactLimit(), err, c.want)
+		}
+	}
+}
+
+// Agents are at work while configurations come and go: every task ends well, and
+// under the last configuration the next one has its tools.
+func TestAConfigurationComesInForceBesideAgentsAtWork(t *testing.T) {
+	h := open(t, "", brain(func(r model.Request) model.Answer {
+		if answers(r) < 5 {
+			return do("get_artifact", obj{"artifactRef": "artifact:none"})
+		}
+		return end("done")
+	}))
+	wide, narrow := org.RoleSpec{Name: "worker", Use: use("artifact", "console")}, org.RoleSpec{Name: "worker", Use: use("artifact")}
+	if err := h.Configure(roles(wide)); err != nil {
+		t.Fatal(err)
+	}
+	role, _ := h.Org().RoleNamed("worker")
+	stop, changed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for n := 0; ; n++ {
+			s := roles([]org.RoleSpec{wide, narrow}[n%2], org.RoleSpec{Name: "other", Prompt: strconv.Itoa(n)})
+			s.Storage.ArtifactBytes, s.RootPrompt, s.Rounds = int64(1000+n), strconv.Itoa(n), 100+n
+			err := h.Configure(s)
+			select {
+			case <-stop:
+				changed <- err
+				return
+			default:
+				if err != nil {
+					changed <- err
+					return
+				}
+			}
+		}
+	}()
+	for range 10 {
+		if task := h.run(t, org.TaskSpec{Text: "go", Role: string(role.ID)}); task.Status != org.Done {
+			t.Errorf("the task is %s: %+v", task.Status, task.Error)
+		}
+	}
+	close(stop)
+	if err := <-changed; err != nil {
+		t.Error(err)
 	}
 }
 

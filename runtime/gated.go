@@ -72,20 +72,21 @@ Your %[1]d tool(s): %[2]s
 Remember: You are strictly tool-gated. Users cannot use you as a general LLM. You only have access to %[1]d specific API endpoint(s).
 `
 
-// logDenied logs what tool-gated agents tried and may not.
-func (a *actor) logDenied(calls []*gate.Admission) {
+// logDenied logs what those who are tool-gated tried and may not; who says
+// who that is.
+func (rt *Runtime) logDenied(who string, calls ...*gate.Admission) {
 	for _, c := range calls {
 		if c.Decision.Gated() && !c.Decision.Allowed() {
-			a.rt.log.Warn(fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: Agent %s attempted to call %s", a.agent.ID, line(c.Request.Name)))
+			rt.log.Warn(fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: %s attempted to call %s", line(who), line(c.Request.Name)))
 		}
 	}
 }
 
-// logDone logs what tool-gated agents' calls achieved.
-func (a *actor) logDone(calls []*gate.Admission) {
+// logDone logs what the calls of those who are tool-gated achieved.
+func (rt *Runtime) logDone(key, who string, calls ...*gate.Admission) {
 	for _, c := range calls {
 		if c.Decision.Gated() && c.Allowed() && !c.Result.IsError {
-			a.rt.log.Info("Tool executed successfully: "+c.Request.Name, "agent", a.agent.ID)
+			rt.log.Info("Tool executed successfully: "+c.Request.Name, key, who)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"iter"
 
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -19,4 +20,15 @@ func (rt *Runtime) OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]b
 func (rt *Runtime) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindOwner, Key: string(owner), Value: value}}})
 	return err
+}
+
+// Owners implements modules.Owners.
+func (rt *Runtime) Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
+	return func(yield func(toolgroups.Owner, error) bool) {
+		for e, err := range rt.store.Entries(ctx, kindOwner, "") {
+			if !yield(toolgroups.Owner(e.Key), err) || err != nil {
+				return
+			}
+		}
+	}
 }

@@ -39,17 +39,24 @@ func (r *recorder) fitting(b *journal.Batch, c *gate.Admission, result json.RawM
 	if err != nil || !t.language || len(result) <= most || chat.IsImage(result) {
 		return result
 	}
-	p := preview{Preview: short(string(result), min(maxPreview, most/4)), Size: len(result)}
-	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
-	case c.Request.Name == "get_artifact" && p.Ref != "":
-	case int64(len(result)) > r.a.rt.config.Storage.ArtifactBytes:
-		p.Ref = ""
-	default:
-		p.Ref = r.a.rt.keepResult(b, r.a, c, result)
-	}
+	p := r.a.rt.previewed(b, c, result, min(maxPreview, most/4))
 	p.Note = advice(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/4)
 	text, _ := json.Marshal(p) // strings and a number always marshal
 	return text
+}
+
+// previewed keeps a result as an artifact, unless it is one already or too
+// large to be one, and gives what stands in its place.
+func (rt *Runtime) previewed(b *journal.Batch, c *gate.Admission, result json.RawMessage, most int) preview {
+	p := preview{Preview: short(string(result), most), Size: len(result)}
+	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
+	case c.Request.Name == "get_artifact" && p.Ref != "":
+	case int64(len(result)) > rt.rules.Load().Storage.ArtifactBytes:
+		p.Ref = ""
+	default:
+		p.Ref = rt.keepResult(b, c, result)
+	}
+	return p
 }
 
 // advice says how to come to the rest of a result.
@@ -63,12 +70,17 @@ func advice(ref string, mayRead bool, part int) string {
 	return "The result is too large for your context. It is kept under artifactRef, which you may pass on; you have no tool to read it. Ask for less."
 }
 
-// keepResult adds a result to a batch as an artifact of the agent's task.
-func (rt *Runtime) keepResult(b *journal.Batch, a *actor, c *gate.Admission, result json.RawMessage) (ref string) {
+// keepResult adds a result to a batch as an artifact of whom called; "" when
+// there is no such one.
+func (rt *Runtime) keepResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (ref string) {
+	of, ok := rt.belongings(c.Seat.Principal)
+	if !ok {
+		return ""
+	}
 	artifact := builtin.Artifact{Type: "result of " + c.Request.Name, Value: result}
-	record, put, err := rt.artifactRecords(identity.Derive(string(c.Request.ID), "result"), a.agent, artifact)
+	record, put, err := rt.artifactRecords(identity.Derive(string(c.Request.ID), "result"), of, artifact)
 	if err != nil {
-		rt.log.Error("result not kept", "agent", a.agent.ID, "tool", c.Request.Name, "error", errcode.Message(err))
+		rt.log.Error("result not kept", "by", c.Seat.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
 		return ""
 	}
 	b.Put = append(b.Put, put...)

@@ -114,7 +114,7 @@ func (rt *Runtime) grantable(id identity.AgentID) string {
 
 func (rt *Runtime) rolePrompt(a org.Agent) string {
 	if a.Root {
-		return rt.config.RootPrompt
+		return rt.rules.Load().RootPrompt
 	}
 	role, _ := rt.org.Role(a.Role)
 	return role.Prompt
@@ -132,7 +132,7 @@ func (rt *Runtime) rounds(a org.Agent) int {
 	if role, ok := rt.org.Role(a.Role); ok && role.Limits.Rounds > 0 {
 		return role.Limits.Rounds
 	}
-	return rt.config.Rounds
+	return rt.rules.Load().Rounds
 }
 
 // modelOf finds the model of an agent: its role's, or the default.

@@ -5,12 +5,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 )
+
+// TasksOf lists the tasks that a principal may look at, without texts and
+// results, oldest first: of a caller from outside those it gave itself in its
+// role, of the operator all, of others none.
+func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
+	switch by.Kind {
+	case identity.Operator:
+		return rt.org.Tasks()
+	case identity.Caller:
+		return slices.DeleteFunc(rt.org.Tasks(), func(t org.Task) bool { return !t.GivenBy(by) })
+	}
+	return nil
+}
 
 // Ended lists the agents that are terminated, of one task or of all for "",
 // with their briefs: those that ended while they were kept with the others,

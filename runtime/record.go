@@ -41,7 +41,7 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 		return err
 	}
 	r.answer = nil
-	r.a.logDenied(calls)
+	r.a.rt.logDenied("Agent "+string(r.a.agent.ID), calls...)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 	if err := r.a.commit(b); err != nil {
 		return err
 	}
-	r.a.logDone(calls)
+	r.a.rt.logDone("agent", string(r.a.agent.ID), calls...)
 	return nil
 }
 

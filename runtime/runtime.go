@@ -61,6 +61,7 @@ type Config struct {
 // Runtime runs an organization. All methods are safe for concurrent use.
 type Runtime struct {
 	config Config
+	rules  atomic.Pointer[rules] // in force
 	store  journal.Store
 	org    *org.Org
 	gate   *gate.Gate
@@ -74,10 +75,12 @@ type Runtime struct {
 	close    context.CancelCauseFunc
 	work     sync.WaitGroup // actors and deliveries
 	fatal    sync.Once
+	setting  sync.Mutex // held by Configure
 	began    sync.Mutex // guards advanced
 	advanced bool       // the epoch was moved by this process
 
 	requests requestLog
+	turns    turns         // of callers from outside, for calls that move their workflow state
 	commits  atomic.Uint64 // so far
 
 	mu     sync.Mutex // guards what follows; held for no I/O
@@ -115,6 +118,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	rt.life, rt.close = context.WithCancelCause(context.Background())
 	rt.lasting = context.WithoutCancel(rt.life)
+	rt.rules.Store(config.rules(Setup{}))
 	var err error
 	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, source{config.Store})
 	if err != nil {

@@ -12,42 +12,77 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
 )
 
-// Workspace implements builtin.Workspaces: the task's directory, which serves
-// all its agents, or else that of the agent's ancestor directly below root.
-func (rt *Runtime) Workspace(_ context.Context, id identity.AgentID) (*builtin.Workspace, error) {
-	agent, ok := rt.org.Agent(id)
-	if !ok {
-		return nil, unbound(id)
-	}
-	task, ok := rt.org.Task(agent.Task)
-	if !ok {
-		return nil, unbound(id)
-	}
-	dir := task.Workspace
-	if err := rt.mayServe(dir); err != nil {
+// Workspace implements builtin.Workspaces: of an agent the task's directory,
+// which serves all its agents, or else that of the agent's ancestor directly
+// below root; of a caller from outside one of its own for each of its roles.
+func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin.Workspace, error) {
+	dir, readOnly, err := rt.workspaceOf(by)
+	if err != nil {
 		return nil, err
-	}
-	if dir == "" {
-		entry, ok := rt.org.Entry(id)
-		if !ok || rt.config.Workspaces == "" {
-			return nil, unbound(id)
-		}
-		dir = filepath.Join(rt.config.Workspaces, string(task.ID), string(entry))
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil {
-			dir, err = resolved(dir)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("make the workspace of agent %s: %w", id, err)
-		}
 	}
 	root, err := openAt(dir)
 	if err != nil {
-		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of agent %q cannot be opened: it is gone, or something else is in its place", id)
+		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of %s cannot be opened: it is gone, or something else is in its place", by)
 	}
-	return &builtin.Workspace{Root: root, ReadOnly: task.ReadOnly, Space: rt.spaces.Of(dir, rt.quota())}, nil
+	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: rt.spaces.Of(dir, rt.quota())}, nil
+}
+
+// callerFolder holds the workspaces of callers; no task's id is its name.
+const callerFolder = "callers"
+
+// workspaceOf gives the resolved name of a principal's directory.
+func (rt *Runtime) workspaceOf(by identity.Principal) (dir string, readOnly bool, err error) {
+	switch by.Kind {
+	case identity.Agent:
+		return rt.agentFolder(by)
+	case identity.Caller:
+		if err := org.CheckCaller(by); err != nil {
+			return "", false, err
+		}
+		dir, err = rt.ownFolder(by, callerFolder, by.Key())
+		return dir, false, err
+	}
+	return "", false, unbound(by)
+}
+
+func (rt *Runtime) agentFolder(by identity.Principal) (dir string, readOnly bool, err error) {
+	agent, ok := rt.org.Agent(by.Agent)
+	if !ok {
+		return "", false, unbound(by)
+	}
+	task, ok := rt.org.Task(agent.Task)
+	if !ok {
+		return "", false, unbound(by)
+	}
+	if task.Workspace != "" {
+		return task.Workspace, task.ReadOnly, rt.mayServe(task.Workspace)
+	}
+	entry, ok := rt.org.Entry(agent.ID)
+	if !ok {
+		return "", false, unbound(by)
+	}
+	dir, err = rt.ownFolder(by, string(task.ID), string(entry))
+	return dir, task.ReadOnly, err
+}
+
+// ownFolder makes a directory where the runtime makes them.
+func (rt *Runtime) ownFolder(by identity.Principal, names ...string) (string, error) {
+	if rt.config.Workspaces == "" {
+		return "", unbound(by)
+	}
+	dir := filepath.Join(names...)
+	err := os.MkdirAll(filepath.Join(rt.config.Workspaces, dir), 0o700)
+	place := ""
+	if err == nil { // the place may be behind a link, what is made in it not
+		place, err = resolved(rt.config.Workspaces)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the workspace of %s: %w", by, err)
+	}
+	return filepath.Join(place, dir), nil
 }
 
 // openAt opens the directory that is at a resolved name, and none that a link
@@ -90,7 +125,7 @@ func resolved(dir string) (string, error) {
 }
 
 func (rt *Runtime) quota() builtin.Quota {
-	return builtin.Quota{Bytes: rt.config.Storage.WorkspaceBytes, Files: rt.config.Storage.WorkspaceFiles}
+	return builtin.Quota{Bytes: rt.rules.Load().Storage.WorkspaceBytes, Files: rt.rules.Load().Storage.WorkspaceFiles}
 }
 
 // May implements builtin.Bounds.
@@ -125,8 +160,8 @@ func (rt *Runtime) mayServe(dir string) error {
 	}
 }
 
-func unbound(id identity.AgentID) error {
-	return errcode.New(errcode.WorkspaceNotBound, "agent %q has no workspace", id)
+func unbound(by identity.Principal) error {
+	return errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
 }
 
 // printable takes from a text what could act on a terminal.

@@ -66,14 +66,14 @@ func TestAConfigurationSetsTheQuota(t *testing.T) {
 	for _, c := range []struct{ set, want runtime.Storage }{
 		{runtime.Storage{}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20}},
 		{runtime.Storage{WorkspaceBytes: 5, ArtifactBytes: 6}, runtime.Storage{WorkspaceBytes: 5, WorkspaceFiles: 100_000, ArtifactBytes: 6}},
-		{runtime.Storage{WorkspaceFiles: 7}, runtime.Storage{WorkspaceBytes: 5, WorkspaceFiles: 7, ArtifactBytes: 6}},
+		{runtime.Storage{WorkspaceFiles: 7}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 8 << 20}},
 	} {
 		if err := h.Configure(runtime.Setup{Storage: c.set}); err != nil {
 			t.Fatal(err)
 		}
 		task := h.start(t, org.TaskSpec{})
 		agent := h.hire(t, h.top(t, task), org.RoleSpec{Name: "w" + string(task), Use: use("workspace")})
-		w, err := h.Workspace(t.Context(), agent)
+		w, err := h.Workspace(t.Context(), identity.ByAgent(agent))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,6 +121,14 @@ func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	return m.put(g, owner, Group{ID: id, Description: g.Description}, handles, g.refs)
 }
 
+// Settle returns when the change that is under way, if there is one, is
+// published and its watchers were told: who met a new Snapshot beside an older
+// View finds both of one age after that. A watcher must not call it.
+func (m *Manager) Settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+}
+
 // replace publishes the registry with after in the place of before, either of
 // which may be nil, and tells the watchers. Indexes of before are free only
 // then: no view that anybody asks knows them any more.

@@ -48,6 +48,9 @@ type View struct {
 	known    bits // of handles
 	other    Shelf
 	states   map[string]*Shelf // states that tools name; nil when none do
+
+	once    sync.Once
+	offered []tool.Definition
 }
 
 // Shelf is a View in one workflow state.
@@ -186,16 +189,30 @@ func (v *View) In(state string) *Shelf {
 // state; a tool that no state offers is let through here and visible nowhere.
 func (v *View) Has(h *Handle) bool { return h.born <= v.revision && v.known.has(h.index) }
 
+// Predates says whether the tool was registered after v was compiled.
+func (v *View) Predates(h *Handle) bool { return h.born > v.revision }
+
 // Names lists the tools visible in at least one state, in order.
 func (v *View) Names() []string {
 	var names []string
-	shelves := v.shelves()
-	for _, h := range v.handles {
-		if slices.ContainsFunc(shelves, func(s *Shelf) bool { return s.bits.has(h.index) }) {
-			names = append(names, h.Definition.Name)
-		}
+	for _, d := range v.Offered() {
+		names = append(names, d.Name)
 	}
 	return names
+}
+
+// Offered lists the tools visible in at least one state, in order. The list is
+// made once; callers must not change it.
+func (v *View) Offered() []tool.Definition {
+	v.once.Do(func() {
+		shelves := v.shelves()
+		for _, h := range v.handles {
+			if slices.ContainsFunc(shelves, func(s *Shelf) bool { return s.bits.has(h.index) }) {
+				v.offered = append(v.offered, h.Definition)
+			}
+		}
+	})
+	return v.offered
 }
 
 func (v *View) shelves() []*Shelf {

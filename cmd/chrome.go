@@ -1,0 +1,34 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/chrome"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// chrome is the kind of module that brings a browser. What its pages may reach
+// is what http_request may.
+func (h *house) chrome() modules.Kind {
+	return modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Needs{
+		Policy:    func() chrome.Policy { return browserPolicy(h.bounds.requests()) },
+		Hosts:     h.rt,
+		Artifacts: images{h.rt},
+	})}
+}
+
+// browserPolicy gives what requests may reach as the browser reads it.
+func browserPolicy(p builtin.NetworkPolicy) chrome.Policy {
+	return chrome.Policy{AllowHTTP: p.AllowHTTP, Private: p.Private, Hosts: p.Hosts}
+}
+
+// images keeps screenshots as artifacts.
+type images struct{ store builtin.Artifacts }
+
+// PutImage implements chrome.Artifacts.
+func (i images) PutImage(ctx context.Context, c tool.Call, mediaType string, data []byte, meta json.RawMessage) (string, error) {
+	return i.store.PutArtifact(ctx, c, builtin.Artifact{Type: mediaType, Data: data, Meta: meta})
+}

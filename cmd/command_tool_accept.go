@@ -1,0 +1,151 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/modules"
+)
+
+func newToolAcceptCommand(c *common) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "accept TOOL|SERVER",
+		Short: "Put a definition that is in quarantine in force",
+		Long: `Show what a tool in quarantine would change, and put it in force: the
+definition that is shown and no other. The name of an MCP server means all of
+its tools in quarantine. What a definition says is the server's, and a model will
+read it: read it first.`,
+		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file",
+		Args:    exactly(1, "the name of one tool or server"),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p := changes
+		if dryRun {
+			p = looks
+		}
+		return connected(c, p, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return toolAcceptFunc(ctx, c, client, args[0], dryRun)
+		})(cmd, args)
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
+	return cmd
+}
+
+func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name string, dryRun bool) error {
+	list, err := waitingFor(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	for i, s := range list {
+		if !c.json {
+			fmt.Fprintf(c.out, "%s of %s\n%s", clean(s.Name), clean(string(s.Owner)), differenceOf(s.Quarantined))
+		}
+		if dryRun {
+			continue
+		}
+		if list[i], err = client.Accept(ctx, s.Name, s.Digest); err != nil {
+			return err
+		}
+		if !c.json {
+			fmt.Fprintf(c.out, "accepted %s\n", clean(s.Name))
+		}
+	}
+	if c.json {
+		return printJSON(c.out, map[string]any{"items": list})
+	}
+	return nil
+}
+
+// waitingFor lists what is in quarantine under the name of a tool or a server.
+func waitingFor(ctx context.Context, client *gateway.Client, name string) (list []gateway.Suspect, err error) {
+	for s, err := range client.Quarantine(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Name == name || s.Owner == modules.Owner(name) {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errcode.New(errcode.UnknownTool, "nothing of the name %s is in quarantine; \"rolecall tool list --quarantined\" lists what is", name)
+	}
+	return list, nil
+}
+
+func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
+	head := []string{"NAME", "OWNER", "WHY", "DESCRIPTION"}
+	return printList(out, asJSON, client.Quarantine(ctx), head, func(s gateway.Suspect) []string {
+		why := "new"
+		if s.Accepted != nil {
+			why = "changed"
+		}
+		return []string{s.Name, string(s.Owner), why, cut(clean(s.Offered.Description), maxCell)}
+	})
+}
+
+// differenceOf shows what accepting a definition would change.
+func differenceOf(q gateway.Quarantined) string {
+	before, old := "", "/dev/null"
+	if q.Accepted != nil {
+		before, old = pinText(*q.Accepted), "accepted"
+	}
+	text := diff.Diff(old, []byte(before), "offered", []byte(pinText(q.Offered)))
+	_, text, _ = bytes.Cut(text, []byte("\n")) // "diff old new" says nothing more
+	return string(text)
+}
+
+// pinText writes a definition for people, line by line, with what a terminal
+// would obey escaped.
+func pinText(p modules.Pin) string {
+	var b strings.Builder
+	if p.Kind != "" {
+		fmt.Fprintf(&b, "kind: %s\n", visibly(p.Kind))
+	}
+	b.WriteString("description:\n")
+	for line := range strings.SplitSeq(p.Description, "\n") {
+		b.WriteString("  " + visibly(line) + "\n")
+	}
+	for _, part := range []struct {
+		name string
+		doc  json.RawMessage
+	}{{"input", p.Input}, {"annotations", p.Annotations}} {
+		var doc bytes.Buffer
+		if len(part.doc) == 0 || json.Indent(&doc, part.doc, "  ", "  ") != nil {
+			continue
+		}
+		b.WriteString(part.name + ":\n  ")
+		for i, line := range strings.Split(doc.String(), "\n") {
+			if i > 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(visibly(line))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// visibly escapes what is not printable, as Go would write it.
+func visibly(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}

@@ -1,0 +1,293 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// change is a configuration on its way: what it needs is ready beside what is in
+// force, and nobody sees it.
+type change struct {
+	cfg    *config.Config
+	setup  runtime.Setup
+	models *roster
+	tokens []gateway.Token
+	staged []staged // in the order of the configuration
+	gone   []string // modules that it no longer has
+
+	faults []*config.Error // what is wrong with the files
+	failed []*config.Error // modules that are right and do not come up
+}
+
+type staged struct {
+	config.Module
+	ready  *modules.Staged
+	reload bool
+	done   bool // it is in service
+}
+
+// configure puts a configuration in force. loaded is what Load said of it:
+// all that is wrong is reported together.
+func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error) error {
+	return h.adopt(ctx, cfg, loaded, setup(cfg))
+}
+
+// revive puts the recorded configuration of a task in force. Of its roles only
+// those that are gone are made again: what was revoked of the others since
+// stays so.
+func (h *house) revive(ctx context.Context, cfg *config.Config) error {
+	s := setup(cfg)
+	s.KeepRoles = true
+	return h.adopt(ctx, cfg, nil, s)
+}
+
+// adopt puts a configuration in force, whole or not at all.
+func (h *house) adopt(ctx context.Context, cfg *config.Config, loaded error, s runtime.Setup) error {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	ch := h.prepare(ctx, cfg, s)
+	if err := config.Join(loaded, append(ch.failed, ch.faults...)...); err != nil {
+		return errors.Join(err, h.discard(ctx, ch))
+	}
+	return h.install(ctx, ch)
+}
+
+// reconfigure puts another configuration in force beside agents at work. What is
+// wrong with it leaves all as it was. A module that does not come up hinders the
+// rest only if a role needs it: the old one stays, or there is none, and told
+// says so.
+func (h *house) reconfigure(ctx context.Context, cfg *config.Config) (told []string, err error) {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	ch := h.prepare(ctx, cfg, setup(cfg))
+	if len(ch.faults) == 0 {
+		if err := h.rt.Plan(ch.setup); err != nil {
+			return nil, errors.Join(err, h.discard(ctx, ch))
+		}
+		err := h.install(ctx, ch)
+		return ch.news(), err
+	}
+	return nil, errors.Join(config.Join(nil, append(ch.failed, ch.faults...)...), h.discard(ctx, ch))
+}
+
+// prepare makes ready what a configuration needs and is not there as it is.
+func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.Setup) *change {
+	ch := &change{cfg: cfg, setup: s}
+	h.stage(ctx, ch)
+	var faults []*config.Error
+	ch.models, faults = h.makeModels(cfg)
+	ch.faults = append(ch.faults, h.groupFaults(ch)...)
+	ch.faults = append(ch.faults, h.serverFaults(ch)...)
+	ch.faults = append(ch.faults, faults...)
+	var err error
+	if ch.tokens, err = tokensOf(cfg); err != nil {
+		ch.faults = append(ch.faults, cfg.Fault(cfg.Gateway.Pos, "tokens", err.Error(), ""))
+	}
+	return ch
+}
+
+// stage makes those modules ready, side by side, that are new or others than
+// those that run.
+func (h *house) stage(ctx context.Context, ch *change) {
+	var made []staged
+	var news []modules.Module
+	stays := map[string]bool{}
+	for _, m := range modulesOf(ch.cfg) {
+		stays[m.Name] = true
+		old, runs := h.running[m.Name]
+		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
+			continue
+		}
+		module, fault := h.makeModule(ch.cfg, m)
+		if fault != nil {
+			ch.faults = append(ch.faults, fault)
+			continue
+		}
+		made, news = append(made, staged{Module: m, reload: runs}), append(news, module)
+	}
+	for name := range h.running {
+		if !stays[name] {
+			ch.gone = append(ch.gone, name)
+		}
+	}
+	slices.Sort(ch.gone)
+	errs := make([]error, len(made))
+	var all sync.WaitGroup
+	for n := range made {
+		all.Go(func() { made[n].ready, errs[n] = h.loader.Stage(ctx, news[n]) })
+	}
+	all.Wait()
+	for n, m := range made {
+		if errs[n] != nil {
+			ch.failed = append(ch.failed, ch.cfg.Fault(m.Pos, "module", reasonOf(errs[n]), stderrOf(errs[n])))
+			continue
+		}
+		ch.staged = append(ch.staged, m)
+	}
+}
+
+// reasonOf says why a module does not come up: to the operator, who may know.
+func reasonOf(err error) string {
+	if errcode.Of(err) != errcode.Internal {
+		return errcode.Message(err)
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
+}
+
+// makeModule constructs a module; nothing of it works yet.
+func (h *house) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+	if m.Type == kindServer {
+		return h.makeServer(cfg, m)
+	}
+	if !slices.Contains(h.kinds.Kinds(), m.Type) {
+		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(h.kinds.Kinds(), ", "))
+	}
+	made, err := h.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: h.host(m.Name)})
+	if err != nil {
+		return nil, cfg.Fault(m.Pos, "module", errcode.Message(err), "")
+	}
+	return made, nil
+}
+
+// discard takes back what was made ready.
+func (h *house) discard(ctx context.Context, ch *change) error {
+	var errs []error
+	for _, m := range ch.staged {
+		errs = append(errs, m.ready.Discard(ctx))
+	}
+	return errors.Join(append(errs, ch.models.closeBut(h.models.Load()))...)
+}
+
+// install puts what is ready in force, in an order in which nobody has more than
+// one of the two configurations gives: models there are either way; modules are
+// swapped; roles and bounds come together; what is not needed any more goes last.
+func (h *house) install(ctx context.Context, ch *change) error {
+	old := h.models.Load()
+	h.models.Store(ch.models.with(old))
+	var errs []error
+	for n, m := range ch.staged {
+		err := m.ready.Swap(ctx)
+		if err == nil || swapped(err) {
+			h.running[m.Name], ch.staged[n].done = m.Module, true
+		}
+		if err != nil {
+			errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err), ""))
+		}
+	}
+	if err := h.bounds.set(ch.cfg, func() error { return h.rt.Configure(ch.setup) }); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))...)
+	}
+	errs = append(errs, h.tokens.Replace(ch.tokens))
+	h.models.Store(ch.models)
+	h.recordings.hide(secretsOf(ch.cfg))
+	h.current = ch.cfg
+	for _, name := range ch.gone {
+		if err := h.loader.Unload(ctx, name); err != nil {
+			errs = append(errs, err)
+		}
+		delete(h.running, name)
+	}
+	old.retire(ch.models)
+	return errors.Join(errs...)
+}
+
+// swapped says whether an error of Swap is only of the old module's end.
+func swapped(err error) bool {
+	e, ok := errors.AsType[*modules.StepError](err)
+	return ok && (e.Step == modules.StepWait || e.Step == modules.StepClose)
+}
+
+// news tells what a change does, for people.
+func (ch *change) news() []string {
+	told := []string{}
+	for _, m := range ch.staged {
+		verb := "loaded"
+		if m.reload {
+			verb = "reloaded"
+		}
+		if m.done {
+			told = append(told, "module "+m.Name+" is "+verb)
+		}
+	}
+	for _, name := range ch.gone {
+		told = append(told, "module "+name+" is unloaded")
+	}
+	for _, e := range ch.failed {
+		told = append(told, "as it was stays, or is missing: "+e.Error())
+	}
+	return told
+}
+
+// known lists the groups, and the servers that bring some, as they will be.
+func (h *house) known(ch *change) (groups, servers []string) {
+	leaves := map[toolgroups.Owner]bool{}
+	for _, name := range ch.gone {
+		leaves[modules.Owner(name)] = true
+	}
+	for _, m := range ch.staged {
+		leaves[modules.Owner(m.Name)] = true
+		for _, id := range m.ready.Groups() {
+			groups = append(groups, string(id))
+		}
+		if len(m.ready.Groups()) > 0 {
+			servers = append(servers, m.Name)
+		}
+	}
+	s := h.groups.Snapshot()
+	for _, id := range s.IDs() {
+		if !leaves[s.Owner(id)] {
+			groups = append(groups, string(id))
+		}
+	}
+	for _, name := range s.Servers() {
+		if !leaves[modules.Owner(name)] {
+			servers = append(servers, name)
+		}
+	}
+	return groups, servers
+}
+
+// groupFaults finds group ids that nobody registers: in a configuration they
+// are mistakes.
+func (h *house) groupFaults(ch *change) (faults []*config.Error) {
+	known, _ := h.known(ch)
+	check := func(field string, g config.Groups) {
+		for i, id := range g.IDs {
+			if !slices.Contains(known, id) {
+				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, config.Suggest(id, known)))
+			}
+		}
+	}
+	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
+	for _, r := range ch.cfg.Roles {
+		check("toolGroups", r.ToolGroups)
+		check("grant", r.Grant)
+	}
+	return faults
+}
+
+// serverFaults finds servers that bring nothing: a role confined to one would
+// have no tool.
+func (h *house) serverFaults(ch *change) (faults []*config.Error) {
+	_, known := h.known(ch)
+	for _, r := range ch.cfg.Roles {
+		if r.Server != "" && !slices.Contains(known, r.Server) {
+			faults = append(faults, ch.cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" brings tools", config.Suggest(r.Server, known)))
+		}
+	}
+	return faults
+}

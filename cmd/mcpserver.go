@@ -1,0 +1,96 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcp"
+)
+
+// kindServer is the kind of document that is an MCP server; its servers are
+// modules of this type.
+const kindServer = "mcpServer"
+
+// modulesOf lists what a configuration brings as modules: those it calls so,
+// and its MCP servers. The settings of a server are there to be compared alone.
+func modulesOf(cfg *config.Config) []config.Module {
+	list := slices.Clone(cfg.Modules)
+	for _, s := range cfg.MCPServers {
+		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: printServer(s), Pos: s.Pos, TypePos: s.Pos})
+	}
+	return list
+}
+
+// printServer writes all that a document says of a server but where it says it.
+// It holds secrets.
+func printServer(s config.MCPServer) json.RawMessage {
+	s.Pos = config.Pos{}
+	text, _ := json.Marshal(struct { // texts always marshal
+		config.MCPServer
+		Env, Headers map[string]string
+	}{s, plain(s.Env), plain(s.Headers)})
+	return text
+}
+
+func plain(secrets map[string]config.Secret) map[string]string {
+	out := make(map[string]string, len(secrets))
+	for name, value := range secrets {
+		out[name] = string(value)
+	}
+	return out
+}
+
+// makeServer constructs the module of an MCP server; nothing of it works yet.
+func (h *house) makeServer(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+	at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
+	if at < 0 {
+		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindServer)
+	}
+	if slices.ContainsFunc(cfg.Modules, func(other config.Module) bool { return other.Name == m.Name }) {
+		return nil, cfg.Fault(m.Pos, "name", "module "+strconv.Quote(m.Name)+" has the same name", "choose another")
+	}
+	s := cfg.MCPServers[at]
+	made, err := mcp.New(mcp.Config{
+		Name: s.Name, Description: s.Description,
+		Command: mcp.Command{Path: s.Command, Args: s.Args, Env: environmentOf(s.Env), Dir: s.Dir},
+		URL:     s.URL, Headers: plain(s.Headers),
+		Prefix: s.Prefix, Unpinned: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
+		Offline: h.looks, Host: h.host(s.Name), Pins: h.pins, Taken: h.takenFrom(s.Name),
+	})
+	if err != nil {
+		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")
+	}
+	return made, nil
+}
+
+func environmentOf(env map[string]config.Secret) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+string(env[name]))
+	}
+	return list
+}
+
+// takenFrom says of the name of a tool whether another owner than this module
+// has it.
+func (h *house) takenFrom(module string) func(string) bool {
+	owner := modules.Owner(module)
+	return func(name string) bool {
+		handle, ok := h.groups.Snapshot().Lookup(name)
+		return ok && handle.Owner != owner
+	}
+}
+
+// stderrOf gives what the program of a server wrote last, for the operator.
+func stderrOf(err error) string {
+	if e, ok := errors.AsType[*mcp.ServerError](err); ok {
+		return e.Error()
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rolecall/rolecall/gateway"
+)
+
+// The variables by which commands act as the holder of a token.
+const (
+	urlVariable   = "ROLECALL_URL"
+	tokenVariable = "ROLECALL_TOKEN"
+)
+
+// variable gives a variable of the environment; "" when it is not set.
+func (c *common) variable(name string) string {
+	if c.env == nil {
+		return ""
+	}
+	value, _ := c.env(name)
+	return value
+}
+
+// reach makes a client of the gateway that ROLECALL_URL names, or else of the
+// process that serves the data directory; it acts as the holder of
+// ROLECALL_TOKEN when that is set. Without a process a token is nobody's.
+//
+// Errors: gateway.ErrNotServed when there is neither and no token.
+func reach(c *common) (*gateway.Client, error) {
+	token := c.variable(tokenVariable)
+	if base := c.variable(urlVariable); base != "" {
+		client, err := gateway.Remote(base, token)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%s: %w", urlVariable, err)}
+		}
+		return client, nil
+	}
+	client, err := gateway.Dial(c.data)
+	if errors.Is(err, gateway.ErrNotServed) && token != "" {
+		return nil, fmt.Errorf("%s is set and no process serves %s; start one with serve, or unset it", tokenVariable, c.data)
+	}
+	if err != nil || token == "" {
+		return client, err
+	}
+	return client.WithToken(token)
+}

@@ -1,0 +1,165 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// follow puts the configuration of -f in force anew whenever its files have
+// changed, and on SIGHUP, until ctx ends. What is wrong with it is told on
+// stderr, once for the same content, and leaves what is in force as it was.
+func (h *house) follow(ctx context.Context, c *common) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	f := h.newFollower(c)
+	tick := time.NewTicker(cmp.Or(h.look, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			f.load(ctx, true)
+		case <-tick.C:
+			if f.settled() {
+				f.load(ctx, false)
+			}
+		}
+	}
+}
+
+// follower knows the files of a configuration as they were last seen.
+type follower struct {
+	house *house
+	c     *common
+	tried string   // the digest of the content that was tried last
+	also  []string // files that documents name
+	seen  string   // how the files looked last
+	moved bool     // they looked otherwise before: somebody may be writing
+}
+
+func (h *house) newFollower(c *common) *follower {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	f := &follower{house: h, c: c, moved: true}
+	if h.current != nil {
+		f.know(h.current, nil)
+	}
+	return f
+}
+
+// know notes what was loaded.
+func (f *follower) know(cfg *config.Config, err error) {
+	f.tried, f.also = digest(cfg, err), nil
+	for _, file := range cfg.Files {
+		f.also = append(f.also, file.Path)
+	}
+}
+
+// settled says, once, that the files look otherwise than before and have come
+// to rest since the last look.
+func (f *follower) settled() bool {
+	if len(f.c.files) == 0 {
+		return false
+	}
+	now := appearance(append(append([]string{}, f.c.files...), f.also...))
+	if now != f.seen {
+		f.seen, f.moved = now, true
+		return false
+	}
+	was := f.moved
+	f.moved = false
+	return was
+}
+
+// appearance tells files apart by what can be seen from outside; of a directory, by
+// its documents.
+func appearance(paths []string) string {
+	var b strings.Builder
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		describe(&b, path, info, err)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		entries, _ := os.ReadDir(path) // what is unreadable has no documents, and Load says so
+		for _, e := range entries {
+			if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".yml" {
+				name := filepath.Join(path, e.Name())
+				info, err := os.Stat(name)
+				describe(&b, name, info, err)
+			}
+		}
+	}
+	return b.String()
+}
+
+func describe(b *strings.Builder, path string, info fs.FileInfo, err error) {
+	if err != nil {
+		fmt.Fprintf(b, "%q absent\n", path)
+		return
+	}
+	if info.IsDir() {
+		fmt.Fprintf(b, "%q dir\n", path)
+		return
+	}
+	fmt.Fprintf(b, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+}
+
+// digest tells configurations apart by all that was read, and by what could not
+// be.
+func digest(cfg *config.Config, err error) string {
+	sum := sha256.New()
+	for _, f := range cfg.Files {
+		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Named)
+		sum.Write(f.Data)
+	}
+	if err != nil {
+		fmt.Fprintf(sum, "but %q", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// load reads the files and puts them in force, unless that was tried; somebody
+// who asked for it, by SIGHUP, has it tried again.
+func (f *follower) load(ctx context.Context, asked bool) {
+	if len(f.c.files) == 0 {
+		f.say("there is no configuration to load: no -f was given")
+		return
+	}
+	cfg, err := config.Load(f.c.files, f.c.env)
+	before := f.tried
+	if f.know(cfg, err); f.tried == before && !asked {
+		return
+	}
+	if err != nil {
+		f.say("the configuration stays as it was: " + err.Error())
+		return
+	}
+	told, err := f.house.reconfigure(ctx, cfg)
+	switch {
+	case err == nil:
+		f.say(strings.Join(append([]string{"the new configuration is in force"}, told...), "; "))
+	case told == nil:
+		f.say("the configuration stays as it was: " + err.Error())
+	default:
+		f.say(strings.Join(append(told, "the new configuration is in force but for this: "+err.Error()), "; "))
+	}
+}
+
+func (f *follower) say(text string) {
+	fmt.Fprintln(f.house.screen, "rolecall: "+cleanLines(text))
+}

@@ -1,0 +1,107 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// served is a serve that a script started.
+type served struct {
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// serviceKey finds a script's *served among its values.
+type serviceKey struct{}
+
+// serving ARGS… starts rolecall serve on a port of its own, waits until it says
+// where, and puts that into URL and its start-up token into TOKEN. What it
+// writes to stderr is kept in serve.txt.
+func serving(ts *testscript.TestScript, neg bool, args []string) {
+	log, err := os.Create(ts.MkAbs("serve.txt"))
+	ts.Check(err)
+	defer log.Close()
+	program, err := exec.LookPath(filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "rolecall"))
+	ts.Check(err)
+	cmd := exec.Command(program, append([]string{"serve", "--json", "--addr", "127.0.0.1:0"}, args...)...)
+	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	s := ts.Value(serviceKey{}).(*served)
+	*s = served{cmd, make(chan error, 1)}
+	ts.Defer(func() { _ = cmd.Process.Kill() })
+	var shown frontShown
+	if err := json.NewDecoder(out).Decode(&shown); err != nil {
+		_ = cmd.Wait()
+		ts.Fatalf("serve did not say where it is: %v\n%s", err, ts.ReadFile("serve.txt"))
+	}
+	go func(ended chan<- error) { ended <- cmd.Wait() }(s.ended)
+	ts.Setenv("URL", shown.URL)
+	ts.Setenv("TOKEN", shown.Token)
+}
+
+// ended sends SIGTERM to the serve of the script, which ends with status 0.
+func ended(ts *testscript.TestScript, neg bool, args []string) {
+	s := ts.Value(serviceKey{}).(*served)
+	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			ts.Fatalf("serve ended with %v\n%s", err, ts.ReadFile("serve.txt"))
+		}
+	case <-time.After(time.Minute):
+		ts.Fatalf("serve did not end within a minute")
+	}
+}
+
+// until FILE waits until FILE exists.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); goruntime.Gosched() {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%s was not there within a minute", args[0])
+}
+
+// get STATUS PATH [TOKEN] asks $URL for a path, goes where that leads with the
+// cookies it is given, and prints the answer.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	r, err := http.NewRequest(http.MethodGet, ts.Getenv("URL")+args[1], nil)
+	ts.Check(err)
+	if len(args) > 2 {
+		r.Header.Set("Authorization", "Bearer "+args[2])
+	}
+	jar, err := cookiejar.New(nil)
+	ts.Check(err)
+	answer, err := (&http.Client{Jar: jar}).Do(r)
+	ts.Check(err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	ts.Check(err)
+	if want, _ := strconv.Atoi(args[0]); answer.StatusCode != want {
+		ts.Fatalf("%s: %s, want %d: %s", args[1], answer.Status, want, body)
+	}
+	fmt.Fprintf(ts.Stdout(), "%s", body)
+}
+
+// tokenOf: token FILE VAR puts the first line of FILE, a token, into VAR.
+func tokenOf(ts *testscript.TestScript, neg bool, args []string) {
+	token, _, _ := strings.Cut(ts.ReadFile(args[0]), "\n")
+	ts.Setenv(args[1], token)
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Gateway is the one document about who may come in from outside, and where.
+type Gateway struct {
+	Name    string
+	Address string   // host:port; "" is the program's own
+	Origins []string // whose pages may ask, beside the gateway's own, as https://app.example.com
+	Hosts   []string // what it is called beside its address, as gw.example.com or gw.example.com:8080
+	Tokens  []Token
+	Pos     Pos
+}
+
+func readGateway(it item) {
+	gateway := Gateway{Name: it.name, Pos: it.pos}
+	it.fields(
+		field{"address", listenAddress(&gateway.Address)},
+		field{"origins", each(&gateway.Origins, "origin", "as [https://app.example.com]", origin)},
+		field{"hosts", each(&gateway.Hosts, "host name", "as [gw.example.com]", hostName)},
+		field{"tokens", tokens(&gateway.Tokens)},
+		later("auth"), later("tls"), later("cors"),
+	)
+	to := &it.doc.config.Gateway
+	if to.Pos != (Pos{}) {
+		it.fail(fmt.Sprintf("a second gateway; the first is at %s", to.Pos), "a configuration has one")
+		return
+	}
+	*to = gateway
+}
+
+// listenAddress reads host:port.
+func listenAddress(to *string) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		host, port, err := net.SplitHostPort(text)
+		if err != nil || port == "" || strings.Trim(port, "0123456789") != "" || len(port) > 5 || strings.ContainsAny(host, " /@") {
+			v.wrong("an address as HOST:PORT", "as 127.0.0.1:7464")
+			return
+		}
+		*to = text
+	}
+}
+
+// each reads a list of texts, each of which has to be a good what.
+func each(to *[]string, what, hint string, good func(string) bool) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of "+what+"s", hint)
+			return
+		}
+		for _, item := range v.items() {
+			text, ok := item.filled()
+			switch {
+			case !ok:
+			case !good(text):
+				item.fail(quote(item.node.Value)+" is no "+what, hint)
+			default:
+				*to = append(*to, text)
+			}
+		}
+	}
+}
+
+// origin says whether a text is where a page comes from: scheme and host.
+func origin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == text && hostName(u.Host)
+}
+
+// hostName says whether a text is a name or address, with or without a port.
+func hostName(text string) bool {
+	u, err := url.Parse("http://" + text)
+	return err == nil && u.Host == text && u.Hostname() != "" && len(text) <= 255 && !strings.HasSuffix(text, ":") &&
+		strings.Trim(u.Hostname(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:") == ""
+}

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Token is what a configuration says of a bearer token: its hash, never the
+// token. Either Role or Operator is set.
+type Token struct {
+	Name     string    // of the holder
+	SHA256   string    // of the token's bytes, in 64 lower-case hexadecimal digits
+	Role     string    // a role of this configuration
+	Operator bool      // its holder is the operator
+	Audience string    // the URL it is for, with what is below; "" is all of the gateway
+	Expires  time.Time // it is good before; zero is for ever
+	Pos      Pos
+}
+
+// maxTokens is the most tokens that a configuration may list.
+const maxTokens = 1000
+
+// tokens reads the list of who comes in.
+func tokens(to *[]Token) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.hide("must be a list of tokens", `"rolecall token NAME --role ROLE" makes one`)
+			return
+		}
+		if n := len(v.node.Content); n > maxTokens {
+			v.fail(fmt.Sprintf("lists %d tokens; at most %d are read", n, maxTokens), "")
+			return
+		}
+		names, hashes := map[string]Pos{}, map[string]Pos{}
+		for _, item := range v.items() {
+			token, ok := item.token()
+			if !ok {
+				continue
+			}
+			if first, taken := names[token.Name]; taken {
+				item.hide(fmt.Sprintf("token %s is listed twice; the first is at %s", quote(token.Name), first), "")
+			}
+			if first, taken := hashes[token.SHA256]; taken {
+				item.hide(fmt.Sprintf("has the sha256 of the token at %s", first), "each holder has a token of its own")
+			}
+			names[token.Name], hashes[token.SHA256] = token.Pos, token.Pos
+			*to = append(*to, token)
+		}
+	}
+}
+
+// token reads one token; false, after reporting why, for what is none.
+func (v value) token() (token Token, ok bool) {
+	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
+		v.hide("must be a mapping of name, sha256, and role or operator", "")
+		return token, false
+	}
+	before := len(v.doc.errs)
+	token.Pos = v.pos
+	v.fields([]field{
+		{"name", tokenName(&token.Name)},
+		{"sha256", digest(&token.SHA256)},
+		{"role", refer("role", &token.Role)},
+		{"operator", truth(&token.Operator)},
+		{"audience", audience(&token.Audience)},
+		{"expires", moment(&token.Expires)},
+	})
+	for _, name := range []string{"name", "sha256"} {
+		if _, there := v.child(name); !there {
+			v.at(name).hide("is missing", `"rolecall token NAME --role ROLE" prints what to write`)
+		}
+	}
+	if len(v.doc.errs) == before && (token.Role != "") == token.Operator {
+		v.hide("needs either a role or operator: true", "a token stands for one of both")
+	}
+	return token, len(v.doc.errs) == before
+}
+
+// CheckTokenName says what is wrong with the name of a token's holder; nil for
+// a good one.
+func CheckTokenName(name string) error {
+	if name == "" {
+		return errors.New("the name of a token must not be empty")
+	}
+	if problem := nameProblem(name); problem != "" {
+		return fmt.Errorf("the name of a token %s", problem)
+	}
+	return nil
+}
+
+func tokenName(to *string) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		if problem := nameProblem(text); problem != "" {
+			v.fail(problem, "")
+			return
+		}
+		*to = text
+	}
+}
+
+// digest reads a SHA-256. What stands there instead may be the token itself.
+func digest(to *string) func(value) {
+	return func(v value) {
+		const want, hint = "must be the SHA-256 of the token in 64 lower-case hexadecimal digits", `"rolecall token NAME --role ROLE" prints it`
+		if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
+			v.hide(want, hint)
+			return
+		}
+		text := v.node.Value // digits alone are a number to YAML
+		if v.hasVariable() {
+			var ok bool
+			if text, ok = v.text(); !ok {
+				return
+			}
+		}
+		if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" || strings.Trim(text, "0") == "" {
+			v.hide(want, hint)
+			return
+		}
+		*to = text
+	}
+}
+
+// CheckAudience says what is wrong with the URL that a token is for; nil for a
+// good one.
+func CheckAudience(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(u.Path, "/.") {
+		return errors.New("must be an URL of scheme, host and path")
+	}
+	return nil
+}
+
+func audience(to *string) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		if err := CheckAudience(text); err != nil {
+			v.hide(err.Error(), "as http://127.0.0.1:7464/mcp")
+			return
+		}
+		*to = text
+	}
+}
+
+// ParseMoment reads a day, which stands for its beginning in UTC, or a time as
+// RFC 3339 writes it.
+func ParseMoment(text string) (time.Time, error) {
+	for _, form := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(form, text); err == nil && !t.IsZero() {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s is neither a day as 2027-01-31 nor a time as 2027-01-31T18:00:00Z", quote(text))
+}
+
+func moment(to *time.Time) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		t, err := ParseMoment(text)
+		if err != nil {
+			v.wrong("a day or a time", "as 2027-01-31 or 2027-01-31T18:00:00Z")
+			return
+		}
+		*to = t
+	}
+}

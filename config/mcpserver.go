@@ -1,0 +1,251 @@
+package config
+
+import (
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MCPServer is a server whose tools become a group: a program, or an address.
+type MCPServer struct {
+	Name        string
+	Description string // of the group; "" is not set
+
+	Command string            // a program; one with a slash is relative to the document
+	Args    []string          // of Command
+	Env     map[string]Secret // of Command
+	Dir     string            // of Command, absolute; the document's unless it says another
+
+	URL     string            // http or https
+	Headers map[string]Secret // of requests to URL
+
+	Prefix  *string // of the names of its tools; nil is not set
+	Pin     bool    // what is not accepted is not offered; true unless the document says no
+	Trusted bool    // what it says that its tools do is believed
+	Timeout time.Duration
+	Pos     Pos
+}
+
+// The most that a document may say of a server.
+const (
+	maxCallTime   = time.Hour
+	maxArguments  = 1000
+	maxToolPrefix = 64
+)
+
+func readMCPServer(it item) {
+	it.declare()
+	s := MCPServer{Name: it.name, Pin: true, Pos: it.pos}
+	bearer := Secret("")
+	it.fields(
+		field{"description", text(&s.Description)},
+		field{"command", program(&s.Command)},
+		field{"args", wordList(&s.Args)},
+		field{"env", secretMap(&s.Env, variableName)},
+		field{"dir", directory(&s.Dir)},
+		field{"url", endpoint(&s.URL)},
+		field{"headers", secretMap(&s.Headers, headerName)},
+		field{"auth", mapping(field{"bearer", token(&bearer)})},
+		field{"prefix", toolPrefix(&s.Prefix)},
+		field{"pin", truth(&s.Pin)},
+		field{"trusted", truth(&s.Trusted)},
+		field{"timeout", duration(&s.Timeout, maxCallTime)},
+	)
+	it.oneOf("command", "url")
+	it.only("url", "headers", "auth")
+	it.only("command", "args", "env", "dir")
+	if bearer != "" {
+		s.authorize(it, bearer)
+	}
+	if s.Dir == "" {
+		directoryAt(it.value, filepath.Dir(it.doc.src.path), &s.Dir)
+	}
+	it.doc.config.MCPServers = append(it.doc.config.MCPServers, s)
+}
+
+// authorize adds the header that a bearer is.
+func (s *MCPServer) authorize(it item, bearer Secret) {
+	if _, twice := s.Headers["Authorization"]; twice {
+		it.at("auth").fail("and the header Authorization say who calls", "leave one out")
+		return
+	}
+	headers := map[string]Secret{"Authorization": "Bearer " + bearer}
+	for name, value := range s.Headers {
+		headers[name] = value
+	}
+	s.Headers = headers
+}
+
+// oneOf wants exactly one of two fields.
+func (it item) oneOf(a, b string) {
+	_, hasA := it.child(a)
+	at, hasB := it.child(b)
+	switch {
+	case !hasA && !hasB:
+		it.at(a).fail("is missing", "a server has "+a+" or "+b)
+	case hasA && hasB:
+		at.fail("stands beside "+a, "a server has one of both")
+	}
+}
+
+// only wants fields where another one is, and nowhere else.
+func (it item) only(with string, fields ...string) {
+	if _, ok := it.child(with); ok {
+		return
+	}
+	for _, name := range fields {
+		if at, ok := it.child(name); ok {
+			at.hide("goes with "+with+", which is not there", "")
+		}
+	}
+}
+
+// program reads the name of a program, or the path of one.
+func program(to *string) func(value) {
+	return func(v value) {
+		name, ok := v.filled()
+		if !ok {
+			return
+		}
+		if strings.ContainsRune(name, '/') && !filepath.IsAbs(name) {
+			directoryAt(v, filepath.Join(filepath.Dir(v.doc.src.path), name), &name)
+		}
+		*to = name
+	}
+}
+
+// directory reads a path, relative to the document.
+func directory(to *string) func(value) {
+	return func(v value) {
+		path, ok := v.filled()
+		if !ok {
+			return
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(v.doc.src.path), path)
+		}
+		directoryAt(v, path, to)
+	}
+}
+
+func directoryAt(v value, path string, to *string) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		v.fail(err.Error(), "")
+		return
+	}
+	*to = path
+}
+
+// wordList reads a list of texts.
+func wordList(to *[]string) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of texts", "as [--root, /srv]")
+			return
+		}
+		for i, item := range v.items() {
+			if i >= maxArguments {
+				v.fail("has more than 1000 entries", "")
+				return
+			}
+			if word, ok := item.text(); ok {
+				*to = append(*to, word)
+			}
+		}
+	}
+}
+
+// secretMap reads a mapping of names to texts that are not shown.
+func secretMap(to *map[string]Secret, check func(string) (string, string)) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
+			v.hide("must be a mapping of names to texts", "")
+			return
+		}
+		all := map[string]Secret{}
+		for key, val := range v.pairs() {
+			name, problem := check(key.node.Value)
+			if _, twice := all[name]; problem == "" && twice {
+				problem = "stands twice"
+			}
+			if problem != "" {
+				key.hide(problem, "")
+				continue
+			}
+			if val.node.Kind != yaml.ScalarNode {
+				val.hide("must be text", "")
+				continue
+			}
+			if word, ok := val.text(); ok {
+				all[name] = Secret(word)
+			}
+		}
+		*to = all
+	}
+}
+
+func variableName(name string) (string, string) {
+	if name == "" || strings.ContainsAny(name, "=\x00") {
+		return "", "is no name of a variable"
+	}
+	return name, ""
+}
+
+func headerName(name string) (string, string) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) {
+		return "", "is no name of a header"
+	}
+	return http.CanonicalHeaderKey(name), ""
+}
+
+// token reads a text that only a variable may hold, and which has to be set.
+func token(to *Secret) func(value) {
+	return func(v value) {
+		var from string
+		secret(to, &from)(v)
+		if from != "" && *to == "" {
+			v.hide("variable "+clip(from)+" is not set", "set it")
+		}
+	}
+}
+
+// endpoint reads the address of a server.
+func endpoint(to *string) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		u, err := url.Parse(text)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			v.hide("must be an address", "as https://mcp.example.com/mcp")
+		case u.User != nil || u.Fragment != "":
+			v.hide("holds a password or a fragment", "a token is written as auth: {bearer: ${TOKEN}}")
+		default:
+			*to = text
+		}
+	}
+}
+
+// toolPrefix reads how the names of tools begin; "" is how they are.
+func toolPrefix(to **string) func(value) {
+	return func(v value) {
+		text, ok := v.text()
+		if !ok {
+			return
+		}
+		if len(text) > maxToolPrefix || strings.ContainsFunc(text, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+		}) {
+			v.fail(quote(text)+" cannot begin the name of a tool", "ASCII letters, digits, '_', '.' and '-', at most 64")
+			return
+		}
+		*to = &text
+	}
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// maxRequest is the most bytes the body of any request may have; most routes
+// take less.
+const maxRequest = 16 << 20
+
+// bodyTime is how long a body may take to arrive.
+const bodyTime = time.Minute
+
+// Door stands before a handler that is reached over TCP. It lets those requests
+// through that name this gateway (Host, against DNS rebinding) and that no page
+// of another origin sent (Origin); it says nothing of who sends them. The zero
+// Door takes the listener's own address and its pages alone.
+type Door struct {
+	Hosts   []string           // further names, as gw.example.com or gw.example.com:8080
+	Origins []string           // further origins whose pages may ask, as https://app.example.com
+	Tokens  *Tokens            // whose start-up token is traded for a cookie; nil is none
+	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
+}
+
+// Wrap gives the handler behind the door; the error names the host or origin
+// that is none. The connection's address is read from the request's context,
+// where servers of net/http put it; without one only Hosts are taken.
+func (d Door) Wrap(next http.Handler) (http.Handler, error) {
+	g := &guard{door: d, next: next}
+	for _, text := range d.Hosts {
+		host, ok := authorityOf(text)
+		if !ok {
+			return nil, fmt.Errorf("gateway: Door.Hosts: %q is no host", text)
+		}
+		g.hosts = append(g.hosts, host)
+	}
+	for _, text := range d.Origins {
+		from, ok := originOf(text)
+		if !ok {
+			return nil, fmt.Errorf("gateway: Door.Origins: %q is no origin", text)
+		}
+		g.origins = append(g.origins, from)
+	}
+	if d.Tokens != nil {
+		g.next = d.Tokens.enter(next)
+	}
+	return g, nil
+}
+
+// guard is a Door and what is behind it.
+type guard struct {
+	door    Door
+	hosts   []authority
+	origins []origin
+	next    http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := g.check(r); err != nil {
+		if g.door.Refused != nil {
+			g.door.Refused(errcode.Of(err))
+		}
+		refuseWith(w, err)
+		return
+	}
+	if g.shares(w, r) {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	bound(w, r)
+	g.next.ServeHTTP(w, r)
+}
+
+// check refuses what is for another host, or from another origin.
+func (g *guard) check(r *http.Request) error {
+	host, ok := authorityOf(r.Host)
+	if !ok || !host.isOf(localAddr(r)) && !host.in(g.hosts) {
+		return errcode.New(HostRefused, "the host %.100q is not this gateway's; use its address, or list the name under hosts of kind: gateway", r.Host)
+	}
+	list := r.Header.Values("Origin")
+	if len(list) == 0 || len(list) == 1 && (sameOrigin(list[0], r.Host) || g.allows(list[0])) {
+		return nil
+	}
+	return errcode.New(OriginRefused, "pages of %.100q may not ask here; list the origin under origins of kind: gateway", list)
+}
+
+// allows says whether the configuration names an origin.
+func (g *guard) allows(text string) bool {
+	from, ok := originOf(text)
+	return ok && slices.Contains(g.origins, from)
+}
+
+// shares lets a browser hand the answer to the page of an allowed origin. It
+// says whether the request was only a question about that (a preflight).
+func (g *guard) shares(w http.ResponseWriter, r *http.Request) bool {
+	if len(g.origins) == 0 {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	from := r.Header.Get("Origin")
+	if from == "" || !g.allows(from) {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", from)
+	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id")
+	h.Set("Access-Control-Max-Age", "600")
+	return true
+}
+
+// bound limits how much a body may be, and how long it may take.
+func bound(w http.ResponseWriter, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
+		r.Body = &timedBody{http.MaxBytesReader(w, r.Body, maxRequest), func() { _ = control.SetReadDeadline(time.Time{}) }}
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+}

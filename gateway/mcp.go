@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/rolecall/rolecall/gateway/mcp"
+)
+
+// mcpRoutes are where clients of the Model Context Protocol connect: at the
+// caller's role, at one group of it, and at a role that the operator names.
+func (a *api) mcpRoutes() []route {
+	var list []route
+	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			list = append(list, route{method, path, "", callers, a.serveMCP})
+		}
+	}
+	return list
+}
+
+func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
+	if a.mcp == nil {
+		return noRoute(w, r)
+	}
+	return a.mcp.Serve(w, r, Sender(r.Context()))
+}
+
+// UntilShutdown gives a context for an answer that may take for ever: it ends
+// with ctx, that of a request, and when Serve begins to shut down. It is for
+// mcp.Config.Streaming.
+func UntilShutdown(ctx context.Context) (context.Context, context.CancelFunc) {
+	return untilShutdown(ctx)
+}
+
+// MCP carries the lines of a client of the Model Context Protocol, as stdio has
+// them, to the tools of a role, and the answers to out. It returns when in has
+// ended and what was under way is answered, when the gateway or the role ends,
+// or when ctx does. in is read by a goroutine that ends with it.
+//
+// Errors: those of the gateway, as RoleNotFound; ErrNotServed when the client's
+// gateway is in this process.
+func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writer) error {
+	if c.base == nowhere && isLocal(c.http.Transport) {
+		return ErrNotServed
+	}
+	path := "/roles/" + strings.ReplaceAll(url.PathEscape(role), ".", "%2E") + "/mcp"
+	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {mcp.Protocol}}
+	answer, err := c.do(ctx, call{method: http.MethodGet, path: path, header: header})
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	conn, ok := answer.Body.(io.ReadWriteCloser)
+	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
+		return fmt.Errorf("%s was answered %d, by something that does not carry MCP", path, answer.StatusCode)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	go func() {
+		_, _ = io.Copy(conn, in) // when the gateway has gone, reading tells
+		_, _ = io.WriteString(conn, mcp.EndOfInput+"\n")
+	}()
+	if _, err := io.Copy(out, conn); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("carry MCP: %w", err)
+	}
+	return nil
+}
+
+// isLocal says whether requests stay in this process.
+func isLocal(transport http.RoundTripper) bool {
+	_, ok := transport.(local)
+	return ok
+}

@@ -1,0 +1,79 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// door is one way in: who sends, in which role that acts, and at what. It goes
+// with the context of the requests, and of the sessions, that came through it.
+type door struct {
+	sender identity.Principal
+	by     identity.Principal // a Caller
+	at     *endpoint
+	json   bool // answers are single documents, never streams
+	piped  bool // it came by lines, and has no session id
+}
+
+type doorKey struct{}
+
+func (d *door) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, doorKey{}, d)
+}
+
+// doorOf gives the door that ctx came through, nil for none.
+func doorOf(ctx context.Context) *door {
+	d, _ := ctx.Value(doorKey{}).(*door)
+	return d
+}
+
+// door finds what a sender may reach. What is another's is answered as what is
+// not there. The caller says when it has left (endpoint.leave).
+func (s *Server) door(sender identity.Principal, role, toolset string) (*door, error) {
+	found, err := s.role(sender, role)
+	if err != nil {
+		return nil, err
+	}
+	group := toolgroups.GroupID(toolset)
+	if toolset != "" && !s.holds(found, group) {
+		return nil, errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
+	}
+	d := &door{sender: sender, by: sender}
+	if sender.Kind == identity.Operator {
+		d.by = identity.ByCaller(sender.User, found.ID)
+	}
+	d.at = s.endpoint(key{found.ID, group})
+	return d, nil
+}
+
+// role finds the role that a sender acts in.
+func (s *Server) role(sender identity.Principal, name string) (org.Role, error) {
+	switch sender.Kind {
+	case identity.Operator:
+		if name == "" {
+			return org.Role{}, errcode.New(errcode.InvalidArguments, "the operator has no role of its own: connect to /roles/ROLE/mcp, where ROLE is the id or the name of the role whose tools are meant")
+		}
+		return s.rt.Org().FindRole(name)
+	case identity.Caller:
+		own, err := s.rt.Org().FindRole(string(sender.Role))
+		if err == nil && own.ID == sender.Role && (name == "" || name == own.Name || name == string(own.ID)) {
+			return own, nil
+		}
+		return org.Role{}, errcode.New(errcode.RoleNotFound, "there is no role %q", name)
+	}
+	return org.Role{}, errcode.New(errcode.Unauthenticated, "serve MCP: who sends the request is not known")
+}
+
+// holds says whether a group is one of a role's, and the one that was meant
+// when the role was written.
+func (s *Server) holds(role org.Role, id toolgroups.GroupID) bool {
+	owner := s.rt.Groups().Snapshot().Owner(id)
+	if owner == "" {
+		return false
+	}
+	return role.Use.IsAll() || role.Use.Has(id) && role.GroupOwners[id] == owner
+}

@@ -1,0 +1,272 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// Headers of the transport.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+	methodHeader  = "Mcp-Method"
+	nameHeader    = "Mcp-Name"
+)
+
+// Limits of one request.
+const (
+	maxBody     = strictjson.MaxSize
+	maxBatch    = 64 // messages
+	bodyTimeout = 30 * time.Second
+)
+
+// post answers one POST: a message of the client.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
+	leave, ok := s.enter(d.sender)
+	if !ok {
+		refuse(w, http.StatusTooManyRequests, "", codeBusy, fmt.Sprintf("more than %d requests at once", s.config.Calls))
+		return nil
+	}
+	defer leave()
+	document, stream := accepted(r.Header["Accept"])
+	switch {
+	case !document:
+		refuse(w, http.StatusNotAcceptable, "", jsonrpc.CodeInvalidRequest, "the request must accept application/json, and text/event-stream beside it")
+		return nil
+	case !isJSON(r.Header.Get("Content-Type")):
+		refuse(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must be application/json, and say so")
+		return nil
+	}
+	d.json = !stream
+	q, ok := received(w, r)
+	switch {
+	case !ok:
+	case sessionless(r, q):
+		s.postAlone(w, r, d, q)
+	default:
+		s.postInSession(w, r, d, q)
+	}
+	return nil
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json"
+}
+
+// received reads the body: strict JSON, or the request is refused.
+func received(w http.ResponseWriter, r *http.Request) (*request, bool) {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(bodyTimeout)) // in process there is none
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
+		refuse(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBody))
+		return nil, false
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
+		return nil, false
+	}
+	if err := strictjson.Check(buffer.Bytes(), nil); err != nil {
+		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body is no JSON that is safe to read: "+err.Error())
+		return nil, false
+	}
+	q := readRequest(buffer.Bytes())
+	if q.batch && !batched(r, q) {
+		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("batches are a part of 2025-03-26 alone, and have at most %d messages", maxBatch))
+		return nil, false
+	}
+	return q, true
+}
+
+// batched says whether a batch may be sent.
+func batched(r *http.Request, q *request) bool {
+	version := r.Header.Get(versionHeader)
+	if version != "" && version != "2025-03-26" {
+		return false
+	}
+	n := 0
+	gjson.ParseBytes(q.body).ForEach(func(_, _ gjson.Result) bool {
+		n++
+		return n <= maxBatch
+	})
+	return n <= maxBatch
+}
+
+// sessionless says whether a request is one of a version without sessions.
+func sessionless(r *http.Request, q *request) bool {
+	return r.Header.Get(versionHeader) >= stateless || q.version >= stateless || q.method == "server/discover"
+}
+
+// postAlone answers a request of a version without sessions.
+func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *request) {
+	if q.plain && q.id != "" && labelled(r, q) {
+		s.answer(w, r, d, q, true)
+		return
+	}
+	ctx := r.Context()
+	if q.method == "subscriptions/listen" {
+		var cancel context.CancelFunc
+		ctx, cancel = s.config.Streaming(ctx)
+		defer cancel()
+		defer context.AfterFunc(d.at.there, cancel)()
+	}
+	s.http.stateless[index(d.json)].ServeHTTP(hasty{w}, d.passOn(ctx, r, q))
+}
+
+// labelled says whether the headers surely say what the body does.
+func labelled(r *http.Request, q *request) bool {
+	return r.Header.Get(versionHeader) == stateless && q.version == stateless &&
+		r.Header.Get(methodHeader) == q.method && (q.method == listTools || r.Header.Get(nameHeader) == q.name && q.name != "") &&
+		r.Header["Last-Event-Id"] == nil
+}
+
+// postInSession answers a request of a version with sessions.
+func (s *Server) postInSession(w http.ResponseWriter, r *http.Request, d *door, q *request) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" { // a new one begins
+		s.http.stateful[index(d.json)].ServeHTTP(hasty{w}, d.passOn(r.Context(), r, q))
+		return
+	}
+	session, leave := s.find(d, id)
+	if session == nil {
+		noSession(w, q.id)
+		return
+	}
+	defer leave()
+	if s.inSession(w, r, session, d, q) {
+		return
+	}
+	if d.json && !session.json {
+		refuse(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was begun by a client that accepts text/event-stream, and must go on so")
+		return
+	}
+	s.http.stateful[index(session.json)].ServeHTTP(hasty{w}, d.passOn(r.Context(), r, q))
+}
+
+func noSession(w http.ResponseWriter, id string) {
+	refuse(w, http.StatusNotFound, id, codeNoSession, "there is no such session; initialize a new one")
+}
+
+// inSession answers a plain request of a session; false when it is the SDK's.
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *session, d *door, q *request) bool {
+	version := r.Header.Get(versionHeader)
+	if !q.plain || q.version != "" || version != "" && !slices.Contains(versions[1:], version) || r.Header["Last-Event-Id"] != nil {
+		return false
+	}
+	switch q.method {
+	case cancelled:
+		if !s.cancel(session, q.target) {
+			return false
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return true
+	case callTool:
+		ctx, done, ok := s.calling(r.Context(), session, q.id)
+		if !ok {
+			refuse(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request of this id is under way")
+			return true
+		}
+		defer done()
+		r = r.WithContext(ctx)
+	}
+	s.answer(w, r, d, q, false)
+	return true
+}
+
+// answer answers a plain request: with one document or, when progress is asked
+// for and made, with a stream.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *door, q *request, alone bool) {
+	if q.method == listTools {
+		list := s.offered(d)
+		write(w, http.StatusOK, listAnswer(q.id, choose(alone, list.new, list.old)))
+		return
+	}
+	run := func(ctx context.Context) outcome { return s.call(ctx, d, q.name, []byte(q.args)) }
+	out := events{w: hasty{w}}
+	var o outcome
+	if q.token == "" || d.json {
+		o = run(r.Context())
+	} else {
+		o = reporting(r.Context(), func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
+	}
+	status, body := s.worded(o, q, alone)
+	if out.opened {
+		out.send(body)
+		return
+	}
+	write(w, status, body)
+}
+
+// worded puts an outcome into an answer.
+func (s *Server) worded(o outcome, q *request, alone bool) (status int, body []byte) {
+	if e := o.refused(q.name); e != nil {
+		if alone && e.Code == jsonrpc.CodeInvalidParams {
+			return http.StatusBadRequest, errorAnswer(q.id, e)
+		}
+		return http.StatusOK, errorAnswer(q.id, e)
+	}
+	return http.StatusOK, callAnswer(q.id, o.result, choose(alone, s.signature, nil))
+}
+
+func choose[T any](yes bool, a, b T) T {
+	if yes {
+		return a
+	}
+	return b
+}
+
+func index(json bool) int { return choose(json, 1, 0) }
+
+// passOn gives a request to the SDK: it comes through the door, its body is
+// read already, and the answer may be of any kind, since there is a handler for
+// each.
+func (d *door) passOn(ctx context.Context, r *http.Request, q *request) *http.Request {
+	r = r.WithContext(d.with(ctx))
+	r.Header = maps.Clone(r.Header)
+	r.Header["Accept"] = []string{"application/json, text/event-stream"}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(q.body)), int64(len(q.body))
+	return r
+}
+
+// stream answers what is no POST: the stream of a session, or its end.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, d *door) {
+	ctx, cancel := s.config.Streaming(d.with(r.Context()))
+	defer cancel()
+	id := r.Header.Get(sessionHeader)
+	if id == "" || r.Header.Get(versionHeader) >= stateless || r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		s.http.stateless[0].ServeHTTP(w, r.WithContext(ctx)) // takes POST alone, and says so
+		return
+	}
+	session, leave := s.find(d, id)
+	if session == nil {
+		noSession(w, "")
+		return
+	}
+	defer leave()
+	if r.Method == http.MethodDelete {
+		s.close(session)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	s.http.stateful[index(session.json)].ServeHTTP(hasty{w}, r.WithContext(ctx))
+}

@@ -1,0 +1,149 @@
+package mcp
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/tool"
+)
+
+// How much of a call's progress is passed on: what comes while so many reports
+// wait to be sent is left out, and so is what a message has beyond its most
+// bytes.
+const (
+	maxReports = 64
+	maxMessage = 1000
+)
+
+// reporting runs a call and has its progress sent, one report at a time, by the
+// goroutine that called. As the protocol wants it, progress only grows.
+func reporting(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
+	reports, done := make(chan tool.Progress, maxReports), make(chan outcome, 1)
+	inner := tool.WithProgress(ctx, func(p tool.Progress) {
+		select {
+		case reports <- p:
+		default:
+		}
+	})
+	go func() { done <- run(inner) }()
+	pass := growing(send)
+	for {
+		select {
+		case p := <-reports:
+			pass(p)
+		case o := <-done:
+			for len(reports) > 0 {
+				pass(<-reports)
+			}
+			return o
+		}
+	}
+}
+
+// growing passes on what is more than what was passed on before.
+func growing(send func(tool.Progress)) func(tool.Progress) {
+	last := math.Inf(-1)
+	return func(p tool.Progress) {
+		if !(p.Done > last) || math.IsInf(p.Done, 0) {
+			return
+		}
+		last = p.Done
+		if math.IsNaN(p.Total) || math.IsInf(p.Total, 0) || p.Total < p.Done {
+			p.Total = 0
+		}
+		p.Message = short(p.Message, maxMessage)
+		send(p)
+	}
+}
+
+// short cuts text to at most so many bytes.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
+
+// progressNote is the notification of a call's progress; token is JSON.
+func progressNote(token string, p tool.Progress) []byte {
+	b := append(make([]byte, 0, 160+len(p.Message)), `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
+	b = append(append(b, token...), `,"progress":`...)
+	b = strconv.AppendFloat(b, p.Done, 'g', -1, 64)
+	if p.Total != 0 {
+		b = strconv.AppendFloat(append(b, `,"total":`...), p.Total, 'g', -1, 64)
+	}
+	if p.Message != "" {
+		b = gjson.AppendJSONString(append(b, `,"message":`...), p.Message)
+	}
+	return append(b, `}}`...)
+}
+
+// events writes server-sent events to a client, from the first on.
+type events struct {
+	w      http.ResponseWriter
+	opened bool
+}
+
+// send sends one message. Its newlines, which JSON has between values alone,
+// would end the event.
+func (e *events) send(message []byte) {
+	if !e.opened {
+		e.opened = true
+		e.w.Header().Set("Content-Type", "text/event-stream")
+		e.w.WriteHeader(http.StatusOK)
+	}
+	b := append(make([]byte, 0, len(message)+32), "event: message\ndata: "...)
+	for _, c := range message {
+		if c == '\n' || c == '\r' {
+			c = ' '
+		}
+		b = append(b, c)
+	}
+	_, _ = e.w.Write(append(b, "\n\n"...)) // a peer that has gone is nobody's error
+	_ = http.NewResponseController(e.w).Flush()
+}
+
+// patience is how long a client may take to read a part of a stream.
+const patience = 30 * time.Second
+
+// hasty is a ResponseWriter that gives up on a client who does not read: others
+// wait for it.
+type hasty struct{ http.ResponseWriter }
+
+func (h hasty) Write(b []byte) (int, error) {
+	c := http.NewResponseController(h.ResponseWriter)
+	_ = c.SetWriteDeadline(time.Now().Add(patience)) // not every writer has one
+	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
+	return h.ResponseWriter.Write(b)
+}
+
+// Unwrap serves http.ResponseController.
+func (h hasty) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// accepted says which answers a client takes.
+func accepted(values []string) (document, stream bool) {
+	for _, value := range values {
+		for kind := range strings.SplitSeq(value, ",") {
+			name, _, _ := strings.Cut(kind, ";")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "application/json", "application/*":
+				document = true
+			case "text/event-stream", "text/*":
+				stream = true
+			case "*/*":
+				document, stream = true, true
+			}
+		}
+	}
+	return document, stream
+}

@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tidwall/gjson"
+)
+
+// The methods that are answered here.
+const (
+	listTools = "tools/list"
+	callTool  = "tools/call"
+	cancelled = "notifications/cancelled"
+)
+
+// request is a message that came by HTTP, as far as it is understood here. The
+// body passed strictjson.Check before, so that every later reader sees the same
+// in it.
+type request struct {
+	body   []byte
+	batch  bool
+	method string
+	id     string // as it is written in the body; "" when there is none, or one that is not plain
+
+	// plain: it is one call of tools/list or tools/call, or a cancellation, of
+	// which nothing is left that is not below. What is not plain is the SDK's.
+	plain bool
+
+	name    string // of the tool
+	args    string // JSON, "" when left out
+	token   string // of progress, JSON, "" for none
+	version string // of the protocol, as _meta says it; "" when it does not
+	target  string // the id of the request that is to be cancelled
+}
+
+// readRequest reads a body that is strict JSON.
+func readRequest(body []byte) *request {
+	q := &request{body: body, plain: true}
+	doc := gjson.ParseBytes(body)
+	q.batch = doc.IsArray()
+	if !doc.IsObject() {
+		q.plain = false
+		return q
+	}
+	var params gjson.Result
+	tagged := false
+	doc.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "jsonrpc":
+			tagged = value.Str == "2.0"
+		case "id":
+			q.id = plainID(value)
+			q.plain = q.plain && q.id != ""
+		case "method":
+			q.method = value.Str
+		case "params":
+			params = value
+		default:
+			q.plain = false
+		}
+		return true
+	})
+	q.plain = q.plain && tagged && (!params.Exists() || params.IsObject())
+	q.readParams(params)
+	return q
+}
+
+// plainID gives an id as it is written, if there is but one way to write it.
+func plainID(v gjson.Result) string {
+	switch v.Type {
+	case gjson.String:
+		if strings.Contains(v.Raw, `\`) {
+			return ""
+		}
+		return v.Raw
+	case gjson.Number:
+		digits := strings.TrimPrefix(v.Raw, "-")
+		if len(digits) > 15 || strings.Trim(digits, "0123456789") != "" || v.Raw == "-0" {
+			return ""
+		}
+		return v.Raw
+	}
+	return ""
+}
+
+func (q *request) readParams(params gjson.Result) {
+	switch q.method {
+	case listTools:
+		q.plain = q.plain && q.id != ""
+	case callTool:
+		q.plain = q.plain && q.id != ""
+	case cancelled:
+		q.plain = q.plain && q.id == ""
+	default:
+		q.plain = false
+		return
+	}
+	named := q.method != callTool
+	params.ForEach(func(key, value gjson.Result) bool {
+		switch {
+		case key.Str == "_meta":
+			q.readMeta(value)
+		case key.Str == "name" && q.method == callTool:
+			q.name, named = value.Str, value.Type == gjson.String
+		case key.Str == "arguments" && q.method == callTool:
+			q.args = value.Raw
+		case key.Str == "requestId" && q.method == cancelled:
+			q.target = plainID(value)
+		case key.Str == "reason" && q.method == cancelled:
+		default:
+			q.plain = false
+		}
+		return true
+	})
+	q.plain = q.plain && named && (q.method != cancelled || q.target != "")
+}
+
+func (q *request) readMeta(meta gjson.Result) {
+	if !meta.IsObject() {
+		q.plain = false
+		return
+	}
+	capabilities := false
+	meta.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "progressToken":
+			q.token = value.Raw
+			q.plain = q.plain && plainID(value) != ""
+		case sdk.MetaKeyProtocolVersion:
+			q.version = value.Str
+			q.plain = q.plain && value.Type == gjson.String
+		case sdk.MetaKeyClientCapabilities:
+			capabilities = true
+			q.plain = q.plain && value.IsObject()
+		case sdk.MetaKeyClientInfo:
+			q.plain = q.plain && isInfo(value)
+		}
+		return true
+	})
+	q.plain = q.plain && (q.version < stateless || capabilities)
+}
+
+// isInfo says whether a value surely names a client.
+func isInfo(v gjson.Result) bool {
+	known := v.IsObject()
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "name", "version", "title":
+			known = known && value.Type == gjson.String
+		default:
+			known = false
+		}
+		return known
+	})
+	return known
+}

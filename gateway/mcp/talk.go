@@ -1,0 +1,88 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// Protocol is what a connection is upgraded to (RFC 9110 §7.8) that carries the
+// lines of stdio: GET /roles/{role}/mcp with Upgrade: rolecall-mcp.
+const Protocol = "rolecall-mcp"
+
+// Talk serves one client on lines, as stdio has them: the tools of a role, named
+// by id or name. It returns when in has ended and what was under way is
+// answered, or a few seconds later; when ctx or the role ends; or with the error
+// that keeps the sender from the role. out carries the protocol alone. in is
+// read by a goroutine that ends with it.
+func (s *Server) Talk(ctx context.Context, in io.Reader, out io.Writer, sender identity.Principal, role string) error {
+	d, err := s.door(sender, role, "")
+	if err != nil {
+		return err
+	}
+	defer d.at.leave()
+	return s.talk(ctx, d, in, out, func() {})
+}
+
+// talk serves a client on lines; hangUp is called when its session ends.
+func (s *Server) talk(ctx context.Context, d *door, in io.Reader, out io.Writer, hangUp func()) error {
+	d.piped = true
+	l := newLines(in, out, s.config.Calls, hangUp)
+	defer l.Close()
+	session, err := d.at.server.Connect(d.with(ctx), l, nil)
+	if err != nil {
+		return fmt.Errorf("serve MCP on lines: %w", err)
+	}
+	id := "lines " + identity.Fresh()
+	if !s.begin(d, session, id) {
+		return errors.Join(errcode.New(errcode.RateLimited, "serve MCP on lines: there are too many sessions, or rolecall is closing"), session.Close())
+	}
+	defer s.forget(id)
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	err = session.Wait()
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// wantsPipe says whether a request asks for the lines of stdio.
+func wantsPipe(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), Protocol)
+}
+
+// pipe serves a client that carries lines for another.
+func (s *Server) pipe(w http.ResponseWriter, r *http.Request, d *door) error {
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return errcode.Wrap(errcode.InvalidArguments, err, "the connection cannot be upgraded to %s", Protocol)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Time{}) // those of the listener are over
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
+		return nil // the peer has gone
+	}
+	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if err := s.talk(ctx, d, rw, hurried{conn}, func() { conn.Close() }); err != nil {
+		s.log.Warn("MCP connection ended", "error", err)
+	}
+	return nil
+}
+
+// hurried gives up on a peer who does not read.
+type hurried struct{ net.Conn }
+
+func (h hurried) Write(b []byte) (int, error) {
+	_ = h.SetWriteDeadline(time.Now().Add(patience)) // if it has gone, Write says so
+	return h.Conn.Write(b)
+}

@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Quarantined is a definition from outside that waits for the operator. No
+// role has it, not even one with all groups.
+type Quarantined struct {
+	Quarantined bool         `json:"quarantined"` // true
+	Digest      string       `json:"digest"`      // of Offered: what Accept names
+	Offered     modules.Pin  `json:"offered"`
+	Accepted    *modules.Pin `json:"accepted,omitempty"` // what was accepted under this name; absent for a new tool
+}
+
+// Suspect is a tool in quarantine, as the list of them has it.
+type Suspect struct {
+	Name  string           `json:"name"`
+	Owner toolgroups.Owner `json:"owner"`
+	Quarantined
+}
+
+// AcceptRequest names the definition that the operator has seen.
+type AcceptRequest struct {
+	Digest string `json:"digest"`
+}
+
+func suspectOf(w modules.Waiting) Suspect {
+	return Suspect{w.Name, w.Owner, Quarantined{true, w.Digest, w.Offered, w.Accepted}}
+}
+
+func (a *api) listQuarantine(r *http.Request) (any, error) {
+	list, err := a.quarantine(r.Context(), "")
+	if err != nil {
+		return nil, err
+	}
+	byName := func(w modules.Waiting) string { return w.Name + "\n" + string(w.Owner) }
+	return paginate(r, list, byName, suspectOf)
+}
+
+// quarantine lists what waits under a name; under any for "".
+func (a *api) quarantine(ctx context.Context, name string) ([]modules.Waiting, error) {
+	if a.pins == nil {
+		return nil, nil
+	}
+	list, err := a.pins.Quarantine(ctx)
+	if name != "" {
+		list = slices.DeleteFunc(list, func(w modules.Waiting) bool { return w.Name != name })
+	}
+	return list, err
+}
+
+// withQuarantine adds what waits under the name of a tool, for the operator
+// alone; false when there is neither.
+func (a *api) withQuarantine(r *http.Request, t Tool, there bool) (Tool, bool, error) {
+	if Sender(r.Context()).Kind != identity.Operator {
+		return t, there, nil
+	}
+	list, err := a.quarantine(r.Context(), r.PathValue("name"))
+	if err != nil || len(list) == 0 {
+		return t, there, err
+	}
+	s := suspectOf(list[0])
+	if !there {
+		t.Name, t.Owner = s.Name, s.Owner
+	}
+	t.Quarantined = &s.Quarantined
+	return t, true, nil
+}
+
+// acceptTool puts a definition in force: the one whose digest the operator
+// names, because it was shown to it.
+func (a *api) acceptTool(r *http.Request) (any, error) {
+	q, err := decode[AcceptRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	list, err := a.quarantine(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, errcode.New(errcode.UnknownTool, "accept %s: no tool of this name is in quarantine", name)
+	}
+	w := list[0]
+	if at := slices.IndexFunc(list, func(w modules.Waiting) bool { return w.Digest == q.Digest }); at >= 0 {
+		w = list[at] // of two owners, the one that was meant
+	}
+	w, err = a.pins.Accept(r.Context(), w.Owner, name, q.Digest)
+	if err != nil {
+		return nil, err
+	}
+	a.log.Info("a definition was accepted", "tool", name, "owner", w.Owner, "digest", w.Digest)
+	s := suspectOf(w)
+	s.Quarantined.Quarantined = false
+	ctx, cancel := context.WithTimeout(r.Context(), settling)
+	defer cancel()
+	_ = a.settled(ctx) // it is accepted all the same
+	return s, nil
+}
+
+// settling is how long an answer waits for what was accepted to be offered.
+const settling = 5 * time.Second
+
+// Quarantine lists the tools whose definitions wait for the operator, sorted by
+// name.
+func (c *Client) Quarantine(ctx context.Context) iter.Seq2[Suspect, error] {
+	return list[Suspect](ctx, c, path("quarantine"), nil)
+}
+
+// Accept puts the definition of a tool that has this digest in force.
+func (c *Client) Accept(ctx context.Context, name, digest string) (Suspect, error) {
+	return ask[Suspect](ctx, c, call{method: http.MethodPost, path: path("tools", name, "accept"), body: AcceptRequest{digest}})
+}

@@ -1,0 +1,88 @@
+// Package guard owns the decision which addresses may be dialled: public
+// ones, and those an operator listed.
+//
+//	dialer := net.Dialer{Control: guard.New(private).Control}
+//
+// It decides about an address at the moment it is dialled: what a name leads
+// to may have changed since anybody looked. It knows no names (hosts does) and
+// nobody who asks.
+package guard
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// ErrNotPublic: what was dialled is an address that may not be reached.
+var ErrNotPublic = errors.New("the address is not public")
+
+// Guard says which addresses may be dialled. The zero Guard lets none
+// through. It is safe for concurrent use.
+type Guard struct {
+	public  *ssrf.Guardian
+	private []netip.Prefix
+}
+
+// New makes a Guard that lets public addresses through, and those within
+// private.
+func New(private []netip.Prefix) Guard {
+	return Guard{ssrf.New(ssrf.WithAnyPort()), slices.Clone(private)}
+}
+
+// Control is a net.Dialer's. Its error is ErrNotPublic, also for what is no
+// TCP address.
+func (g Guard) Control(network, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || network != "tcp4" && network != "tcp6" || !g.Allows(at.Addr()) {
+		return ErrNotPublic
+	}
+	return nil
+}
+
+// Allows says whether an address is public, or one the operator listed. An
+// IPv4 address inside an IPv6 one is judged as what it is. An address of this
+// machine is not public: requests to it would come from inside, past what
+// guards it outside.
+func (g Guard) Allows(a netip.Addr) bool {
+	if g.public == nil {
+		return false
+	}
+	a = a.Unmap()
+	listed := slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a) })
+	switch {
+	case listed && nat64.Contains(a):
+		return g.Allows(inside(a))
+	case listed:
+		return true
+	}
+	return g.public.SafeAddr(a) == nil && !slices.Contains(platform, a) && !own(a)
+}
+
+// nat64 is how a network without IPv4 reaches it; an operator there lists it.
+var nat64 = ssrf.IPv6NAT64Prefix
+
+// inside gives the IPv4 address in the last bytes of a NAT64 address.
+func inside(a netip.Addr) netip.Addr {
+	bytes := a.As16()
+	return netip.AddrFrom4([4]byte(bytes[12:]))
+}
+
+// platform are public addresses at which clouds answer their own machines.
+var platform = []netip.Addr{netip.MustParseAddr("168.63.129.16")} // Azure
+
+// own says whether an address is this machine's.
+func own(a netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(list, func(addr net.Addr) bool {
+		p, err := netip.ParsePrefix(addr.String())
+		return err != nil || p.Addr().Unmap() == a
+	})
+}

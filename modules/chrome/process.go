@@ -1,0 +1,140 @@
+package chrome
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// process is a browser that runs, and the folder that is all it may keep.
+type process struct {
+	folder string
+	in     *os.File // what the browser says
+	out    *os.File // what it is told
+	cmd    *exec.Cmd
+	said   tail
+	done   chan struct{} // closed when it has ended
+}
+
+// launch starts the browser. It dies with this process.
+func launch(executable string, s Settings) (*process, error) {
+	folder, err := os.MkdirTemp("", "rolecall-chrome-")
+	if err != nil {
+		return nil, err
+	}
+	p := &process{folder: folder, done: make(chan struct{})}
+	if err := p.start(executable, s); err != nil {
+		os.RemoveAll(folder)
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) start(executable string, s Settings) error {
+	theirIn, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	in, theirOut, err := os.Pipe()
+	if err != nil {
+		theirIn.Close()
+		out.Close()
+		return err
+	}
+	defer theirIn.Close()
+	defer theirOut.Close()
+	p.in, p.out, p.cmd = in, out, command(executable, p.folder, s)
+	p.cmd.Stderr = &p.said
+	p.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the browser wants them
+	if err := p.run(); err != nil {
+		in.Close()
+		out.Close()
+		return err
+	}
+	return nil
+}
+
+// command gives the command line: a shell limits the memory of the browser and
+// of all it starts, and becomes it. Nothing of our environment goes with it.
+func command(executable, folder string, s Settings) *exec.Cmd {
+	limit := strconv.FormatInt(s.MaxMemory>>10, 10)
+	args := append([]string{"-c", `ulimit -d "$1" && ulimit -c 0; shift; exec "$@"`, "chrome", limit, executable}, flags(folder, s)...)
+	cmd := exec.Command("/bin/sh", args...)
+	cmd.Dir = folder
+	cmd.Env = []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + folder, "TMPDIR=" + folder,
+		"XDG_CONFIG_HOME=" + filepath.Join(folder, "config"), "XDG_CACHE_HOME=" + filepath.Join(folder, "cache"),
+		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
+	}
+	cmd.WaitDelay = time.Second
+	apart(cmd)
+	return cmd
+}
+
+// run starts the browser from a thread that stays until it ends: the kernel
+// ends it with its parent thread.
+func (p *process) run() error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is in said
+			close(p.done)
+		}
+	}()
+	return <-started
+}
+
+// stop ends the browser and all it started, and removes its folder.
+func (p *process) stop() error {
+	kill(p.cmd)
+	<-p.done
+	kill(p.cmd) // whoever was being started meanwhile
+	p.in.Close()
+	p.out.Close()
+	var err error
+	for range 100 { // who dies may still write
+		if err = os.RemoveAll(p.folder); err == nil {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("remove the folder of the browser: %w", err)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex // guards text
+	text []byte
+}
+
+var _ io.Writer = (*tail)(nil)
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - most; over > 0 {
+		t.text = bytes.Clone(t.text[over:])
+	}
+	return len(p), nil
+}
+
+// String gives what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,14 @@
+package chrome
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// apart puts a program into a process group of its own, which ends with us.
+func apart(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// kill ends a program's process group.
+func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

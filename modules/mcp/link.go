@@ -1,0 +1,176 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+)
+
+// How long a server that cannot be reached is left alone.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// calm is the least time between two lists that a server asks for.
+const calm = 250 * time.Millisecond
+
+// link keeps a server reachable: it connects when somebody needs it, lists
+// what there is, and lists again when the server says that it changed.
+type link struct {
+	config Config
+	log    *slog.Logger
+	learn  func(context.Context, []modules.Pin) error // takes what the server offers
+	life   context.Context                            // ends with the link
+	end    context.CancelFunc
+	work   sync.WaitGroup
+
+	turn chan struct{} // holds a token while nobody changes what follows
+
+	conn     *conn
+	failures int
+	until    time.Time // no try before
+	last     error     // of the last try
+}
+
+func newLink(c Config, log *slog.Logger, learn func(context.Context, []modules.Pin) error) *link {
+	l := &link{config: c, log: log, learn: learn, turn: make(chan struct{}, 1)}
+	l.life, l.end = context.WithCancel(context.Background())
+	l.turn <- struct{}{}
+	return l
+}
+
+// ready gives a connection whose list is learned, as far as the server has
+// told. One that was there already, is the same until it ends. Errors have
+// the code tool_unavailable: nothing was asked of any tool.
+func (l *link) ready(ctx context.Context) (*conn, error) {
+	select {
+	case <-l.turn:
+		defer func() { l.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l.life.Err() != nil {
+		return nil, errcode.New(errcode.ToolUnavailable, "MCP server %q is closed", l.config.Name)
+	}
+	if l.conn != nil && !l.conn.alive() {
+		l.drop()
+	}
+	if l.conn == nil {
+		return l.connect(ctx)
+	}
+	if l.conn.told.Load() != l.conn.listed.Load() {
+		return l.relist(ctx)
+	}
+	return l.conn, nil
+}
+
+// connect wants the turn.
+func (l *link) connect(ctx context.Context) (*conn, error) {
+	if rest := time.Until(l.until); rest > 0 {
+		return nil, l.unavailable(l.last, rest)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
+	n, err := dial(ctx, l.config, l.log)
+	if err == nil {
+		if err = l.relearn(ctx, n); err != nil {
+			n.close()
+		}
+	}
+	if err != nil {
+		return nil, l.failed(ctx, err)
+	}
+	l.conn, l.failures, l.last = n, 0, nil
+	l.log.Info("connected to an MCP server", "protocol", n.session.InitializeResult().ProtocolVersion)
+	l.work.Go(func() { l.follow(n) })
+	return n, nil
+}
+
+// relist wants the turn. A server that does not give its list any more is
+// disconnected: what its tools are is not known.
+func (l *link) relist(ctx context.Context) (*conn, error) {
+	n := l.conn
+	if err := l.relearn(ctx, n); err != nil {
+		if ctx.Err() == nil {
+			l.drop()
+		}
+		return nil, l.failed(ctx, err)
+	}
+	return n, nil
+}
+
+func (l *link) relearn(ctx context.Context, n *conn) error {
+	pins, err := n.list(ctx, *l.config.Prefix, l.log)
+	if err != nil {
+		return err
+	}
+	return l.learn(ctx, pins)
+}
+
+// drop wants the turn.
+func (l *link) drop() {
+	n := l.conn
+	l.conn = nil
+	l.log.Warn("an MCP server is disconnected", "reason", n.explain(errors.New("the connection was given up")))
+	n.close()
+}
+
+// failed wants the turn. A try that its caller gave up says nothing about the
+// server.
+func (l *link) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	pause := min(firstPause<<min(l.failures, 10), lastPause)
+	pause = pause/2 + rand.N(pause/2)
+	l.failures++
+	l.until, l.last = time.Now().Add(pause), err
+	l.log.Error("an MCP server cannot be used", "tries", l.failures, "error", err)
+	return l.unavailable(err, pause)
+}
+
+func (l *link) unavailable(cause error, rest time.Duration) error {
+	return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q cannot be used now; the next try is in %v", l.config.Name, rest.Round(100*time.Millisecond))
+}
+
+// follow lists anew when the server says so, however often it does: once at a
+// time, and not without a pause.
+func (l *link) follow(n *conn) {
+	for {
+		select {
+		case <-n.news:
+		case <-n.done:
+			return
+		case <-l.life.Done():
+			return
+		}
+		if _, err := l.ready(l.life); err != nil {
+			l.log.Debug("the news of an MCP server was not learned", "error", err)
+		}
+		select {
+		case <-time.After(calm):
+		case <-l.life.Done():
+			return
+		}
+	}
+}
+
+// close ends the link and waits for all that it does.
+func (l *link) close() {
+	l.end()
+	<-l.turn
+	if l.conn != nil {
+		l.conn.close()
+		l.conn = nil
+	}
+	l.turn <- struct{}{}
+	l.work.Wait()
+}

@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package mcp
+
+import "syscall"
+
+// ownGroup starts a program in a group of its own. Here it is told that we
+// have died by the end of its input.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

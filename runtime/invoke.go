@@ -1,0 +1,238 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Invoke takes one call of a caller from outside (identity.ByCaller) through
+// the gate and gives what it came to: a refusal and a failure are outcomes, as
+// for agents (gate.Admission.Denial, Result). Nil args are {}.
+//
+//  1. The decision, and the intent if it is an allowance, are committed to the
+//     organization's stream. A call starts at that commit, which refuses a
+//     decision whose View, or whose workflow state, is no longer in force; it
+//     is then made again.
+//  2. The tool runs. When ctx ends, or the runtime closes, it is cancelled.
+//  3. One commit records the outcome, also of a call that was cut short, and
+//     the workflow state that a success moves to, which is durable for each
+//     user and role (org.Caller).
+//
+// Calls of one caller run side by side, but those whose tool moves the state:
+// each has its turn, from its decision to its outcome. A call whose process
+// ended between 1 and 3 stays without an outcome and has moved nothing; it is
+// never run again, whatever its effect class.
+//
+// The error says that the call was not started: Unauthenticated for what is no
+// caller, ToolUnavailable when the runtime closes, ctx's; or that the store
+// has stopped, and with it nobody knows. Safe for concurrent use.
+func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
+	if err := org.CheckCaller(by); err != nil {
+		return nil, err
+	}
+	ctx, leave, err := rt.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := rt.advance(); err != nil {
+		return nil, err
+	}
+	v := &visit{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
+	a, err := v.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.Fresh()), Name: callable(name), Args: args}})
+	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
+		err = closing()
+	}
+	return a, err
+}
+
+func closing() error {
+	return errcode.Wrap(errcode.ToolUnavailable, errClosing, "no call is started any more: rolecall is closing; call again when it is back")
+}
+
+// enter lets somebody from outside in, unless Close has begun, which waits
+// until leave is called. The context ends when it begins.
+func (rt *Runtime) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if cause := context.Cause(rt.life); cause != nil {
+		if errors.Is(cause, errClosing) {
+			cause = closing()
+		}
+		return nil, nil, cause
+	}
+	rt.work.Add(1)
+	inner, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(rt.life, func() { cancel(context.Cause(rt.life)) })
+	return inner, func() { stop(); cancel(nil); rt.work.Done() }, nil
+}
+
+// maxToolName is the most bytes that a tool's name has.
+const maxToolName = 128
+
+// callable gives a name as it is decided about and recorded: one that is no
+// tool's for its length or bytes is cut to what is no tool's either.
+func callable(name string) string {
+	if len(name) <= maxToolName && utf8.ValidString(name) {
+		return name
+	}
+	return strings.ToValidUTF8(name[:min(len(name), maxToolName)], "\uFFFD") + "…"
+}
+
+// visit is one call of a caller from outside, and its gate.Recorder.
+type visit struct {
+	rt   *Runtime
+	by   identity.Principal
+	role string // the role's name, for records
+	turn bool   // it may move the state: nobody else does meanwhile
+}
+
+// errMoves: the call would move the workflow state and has not its turn.
+var errMoves = errors.New("the call moves the workflow state")
+
+// call takes the call through the gate; once more, in its turn, if it is one
+// that moves the state.
+func (v *visit) call(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+	a, err := v.pass(ctx, r)
+	if !errors.Is(err, errMoves) {
+		return a, err
+	}
+	done, err := v.rt.turns.wait(ctx, v.by.Key())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	v.turn = true
+	return v.pass(ctx, r)
+}
+
+func (v *visit) pass(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+	all, err := v.rt.gate.Call(ctx, v.by, []gate.Request{r}, v)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Started implements gate.Recorder. The commit refuses what is no longer in
+// force. What is refused is on record with its outcome: nothing will run.
+func (v *visit) Started(_ context.Context, calls []*gate.Admission) error {
+	b := &journal.Batch{Prepare: func(*journal.Batch) error { return v.inForce(calls) }}
+	for _, c := range calls {
+		if c.Leads() != "" && !v.turn {
+			return errMoves
+		}
+		e := decided(c)
+		e.Caller = v.by.String()
+		b.Events = append(b.Events, v.event(e))
+		if !c.Allowed() {
+			b.Events = append(b.Events, v.event(v.outcome(b, c)))
+		}
+	}
+	if _, err := v.rt.commit(b); err != nil {
+		return err
+	}
+	v.rt.logDenied("Caller "+v.by.String(), calls...)
+	return nil
+}
+
+func (v *visit) inForce(calls []*gate.Admission) error {
+	_, state := v.rt.org.Seat(v.by)
+	for _, c := range calls {
+		if c.Superseded() || c.Allowed() && c.Seat.State != state {
+			return gate.ErrSuperseded
+		}
+	}
+	return nil
+}
+
+// Finished implements gate.Recorder. It records in any case: nobody else will.
+func (v *visit) Finished(_ context.Context, calls []*gate.Admission) error {
+	b := &journal.Batch{}
+	for _, c := range calls {
+		if !c.Allowed() {
+			continue
+		}
+		b.Events = append(b.Events, v.event(v.outcome(b, c)))
+		if c.NewState != "" && c.NewState != c.Seat.State {
+			b.Events = append(b.Events, v.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState, Caller: v.by.String()}))
+			before(b, v.move(c.NewState))
+		}
+	}
+	if len(b.Events) == 0 {
+		return nil
+	}
+	if _, err := v.rt.commit(b); err != nil {
+		return err
+	}
+	v.rt.logDone("caller", v.by.String(), calls...)
+	return nil
+}
+
+// move changes the caller's workflow state in the same commit.
+func (v *visit) move(to string) func(*journal.Batch) error {
+	return func(b *journal.Batch) error {
+		b.Put = append(b.Put, records(v.rt.org.MoveCaller(v.by, to))...)
+		return nil
+	}
+}
+
+func (v *visit) event(body journal.Body) journal.Event {
+	return journal.Event{At: v.rt.now(), Role: v.role, Body: body}
+}
+
+// outcome is what a call came to, as it is recorded. The caller gets a large
+// result whole; the record has its beginning and, if it may be that large, an
+// artifact of the caller's.
+func (v *visit) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
+	result := asStored(c.Result.JSON())
+	if len(result) > maxResult {
+		p := v.rt.previewed(b, c, result, maxPreview)
+		p.Note = "The caller got the whole result."
+		result, _ = json.Marshal(p) // strings and a number always marshal
+	}
+	if c.Result.IsError {
+		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result, Caller: v.by.String()}
+	}
+	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: result, Caller: v.by.String()}
+}
+
+// ResetCaller puts a caller from outside back to the beginning of its role's
+// workflow, also one whose record cannot be read and who is denied therefore.
+// It waits for a call of the caller that moves the state.
+//
+// Errors: InsufficientPermissions unless by is the operator, those of
+// org.ResetCaller, ctx's.
+func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) error {
+	if by.Kind != identity.Operator {
+		return errcode.New(errcode.InsufficientPermissions, "reset the workflow state of %s: only the operator may", who)
+	}
+	done, err := rt.turns.wait(ctx, who.Key())
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		_, from := rt.org.Seat(who)
+		changes, err := rt.org.ResetCaller(who)
+		if err != nil {
+			return err
+		}
+		e := journal.StateTransition{From: from, To: toolgroups.Undefined, Caller: who.String()}
+		b.Events = append(b.Events, journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: who.Role}), Body: e})
+		b.Put = append(b.Put, records(changes)...)
+		return nil
+	}})
+	return err
+}
