@@ -13,7 +13,7 @@
 // append and durabletask build the peers in the folder peers, a module of its
 // own again. Goals that are printed as verdicts are kept by internal/verdict.
 //
-//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak] …
 package main
 
 import (
@@ -68,6 +68,8 @@ var computing = []subject{
 	{"message", messageComparison},
 	{"model", func() (comparison, error) { return modelComparison(false) }},
 	{"model", func() (comparison, error) { return modelComparison(true) }},
+	{"mcp", mcpComparison},
+	{"mcp", mcpListComparison},
 }
 
 // waiting lists what is measured on the wall: who waits uses no CPU.

@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/mcp"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/modules"
@@ -47,6 +48,7 @@ type house struct {
 	pins   *modules.Pins // what is accepted of servers
 	looks  bool          // no server is started or asked
 
+	mcp    *mcp.Server     // for clients of the Model Context Protocol, on all doors
 	tokens *gateway.Tokens // whose bearers may ask; none until a configuration lists some
 
 	models     atomic.Pointer[roster]
@@ -97,6 +99,9 @@ func assemble(c *common, a assembly) (*house, error) {
 		h.tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: h.rt.Org().FindRole})
 	}
 	if err == nil {
+		h.mcp, err = mcp.New(mcp.Config{Runtime: h.rt, Log: h.log, Version: version(), Streaming: gateway.UntilShutdown})
+	}
+	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
 		h.pins, h.looks = modules.NewPins(h.rt), a.fatal == nil
 		h.loader.Log = h.log
@@ -112,7 +117,7 @@ func assemble(c *common, a assembly) (*house, error) {
 func (h *house) api(c *common) (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: h.rt, Authenticate: h.tokens.Authenticate, Log: h.log, Version: version(),
-		Metrics: metrics.Handler(h.figures, h.log), Refused: h.counted.Refused,
+		Metrics: metrics.Handler(h.figures, h.log), Refused: h.counted.Refused, MCP: h.mcp,
 		Pins: h.pins, Settled: h.loader.Settled,
 	})
 }
@@ -142,6 +147,9 @@ func (h *house) ship(others []modules.Kind) error {
 // Close ends everything; what was under way can be resumed.
 func (h *house) Close() error {
 	var errs []error
+	if h.mcp != nil {
+		errs = append(errs, h.mcp.Close())
+	}
 	if h.rt != nil {
 		errs = append(errs, h.rt.Close())
 	}

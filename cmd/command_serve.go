@@ -66,6 +66,7 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 		if err := h.takeUp(ctx, c, cfg); err != nil {
 			return errors.Join(err, f.Close())
 		}
+		defer h.follow(ctx, c)()
 		if err := f.tell(c); err != nil {
 			return errors.Join(err, f.Close())
 		}

@@ -45,8 +45,8 @@ func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error)
 	return h.adopt(ctx, cfg, loaded, setup(cfg))
 }
 
-// revive puts the recorded configuration of a task in force. Of its roles only
-// those that are gone are made again: what was revoked of the others since
+// revive puts the recorded configuration of a task in force, without its tokens.
+// Of its roles only those that are gone are made again: what was revoked of the others since
 // stays so.
 func (h *house) revive(ctx context.Context, cfg *config.Config) error {
 	s := setup(cfg)
@@ -92,6 +92,9 @@ func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.Setup
 	ch.faults = append(ch.faults, h.groupFaults(ch)...)
 	ch.faults = append(ch.faults, h.serverFaults(ch)...)
 	ch.faults = append(ch.faults, faults...)
+	if s.KeepRoles { // a record: its tokens may have been taken back since
+		return ch
+	}
 	var err error
 	if ch.tokens, err = tokensOf(cfg); err != nil {
 		ch.faults = append(ch.faults, cfg.Fault(cfg.Gateway.Pos, "tokens", err.Error(), ""))
@@ -102,8 +105,25 @@ func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.Setup
 // stage makes those modules ready, side by side, that are new or others than
 // those that run.
 func (h *house) stage(ctx context.Context, ch *change) {
-	var made []staged
-	var news []modules.Module
+	made, news := h.makeModules(ch)
+	errs := make([]error, len(made))
+	var all sync.WaitGroup
+	for n := range made {
+		all.Go(func() { made[n].ready, errs[n] = h.loader.Stage(ctx, news[n]) })
+	}
+	all.Wait()
+	for n, m := range made {
+		if errs[n] != nil {
+			ch.failed = append(ch.failed, ch.cfg.Fault(m.Pos, "module", reasonOf(errs[n]), stderrOf(errs[n])))
+			continue
+		}
+		ch.staged = append(ch.staged, m)
+	}
+}
+
+// makeModules constructs the modules that are to be staged and lists those that
+// are gone.
+func (h *house) makeModules(ch *change) (made []staged, news []modules.Module) {
 	stays := map[string]bool{}
 	for _, m := range modulesOf(ch.cfg) {
 		stays[m.Name] = true
@@ -124,19 +144,7 @@ func (h *house) stage(ctx context.Context, ch *change) {
 		}
 	}
 	slices.Sort(ch.gone)
-	errs := make([]error, len(made))
-	var all sync.WaitGroup
-	for n := range made {
-		all.Go(func() { made[n].ready, errs[n] = h.loader.Stage(ctx, news[n]) })
-	}
-	all.Wait()
-	for n, m := range made {
-		if errs[n] != nil {
-			ch.failed = append(ch.failed, ch.cfg.Fault(m.Pos, "module", reasonOf(errs[n]), stderrOf(errs[n])))
-			continue
-		}
-		ch.staged = append(ch.staged, m)
-	}
+	return made, news
 }
 
 // reasonOf says why a module does not come up: to the operator, who may know.

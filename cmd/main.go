@@ -113,7 +113,7 @@ func newRootCommand(c *common) *cobra.Command {
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")
 	root.AddCommand(
 		newDemoCommand(c), newRunCommand(c), newCheckCommand(c), newVersionCommand(c),
-		newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
+		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
 		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
 		newServeCommand(c), newTokenCommand(c),

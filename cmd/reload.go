@@ -18,14 +18,27 @@ import (
 )
 
 // follow puts the configuration of -f in force anew whenever its files have
-// changed, and on SIGHUP, until ctx ends. What is wrong with it is told on
-// stderr, once for the same content, and leaves what is in force as it was.
-func (h *house) follow(ctx context.Context, c *common) {
+// changed, and on SIGHUP, until stop is called, which waits for what is under
+// way, or ctx ends. What is wrong with it is told on stderr, once for the same
+// content, and leaves what is in force as it was.
+func (h *house) follow(ctx context.Context, c *common) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	f := h.newFollower(c)
-	tick := time.NewTicker(cmp.Or(h.look, time.Second))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer signal.Stop(hangup)
+		h.newFollower(c).run(ctx, hangup)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
+	tick := time.NewTicker(cmp.Or(f.house.look, time.Second))
 	defer tick.Stop()
 	for {
 		select {

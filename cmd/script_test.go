@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
 			"serving": serving, "ended": ended, "until": until, "get": get, "token": tokenOf,
+			"says": says, "hangup": hangup,
 		},
 	})
 }

@@ -22,6 +22,7 @@ import (
 type served struct {
 	cmd   *exec.Cmd
 	ended chan error
+	read  int // bytes of serve.txt that says has passed
 }
 
 // serviceKey finds a script's *served among its values.
@@ -43,7 +44,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	s := ts.Value(serviceKey{}).(*served)
-	*s = served{cmd, make(chan error, 1)}
+	*s = served{cmd: cmd, ended: make(chan error, 1)}
 	ts.Defer(func() { _ = cmd.Process.Kill() })
 	var shown frontShown
 	if err := json.NewDecoder(out).Decode(&shown); err != nil {

@@ -111,11 +111,10 @@ func noOther(t *testing.T, endpoint, role string) {
 	}
 }
 
-// A client is told when its role has other tools, has them at once, and can
-// call no other from then on.
-func TestARoleThatChanges(t *testing.T) {
-	e := newEstate(t, fmt.Sprintf(`kind: organization
-name: changing
+// clerks is an organization in which nobody thinks; the role clerk has one
+// group, and a token.
+const clerks = `kind: organization
+name: clerks
 model: nobody
 ---
 kind: model
@@ -123,16 +122,95 @@ name: nobody
 type: script
 file: nobody.js
 ---
+kind: role
+name: clerk
+toolGroups: [workspace]
+---
 kind: gateway
 name: door
 tokens:
   - {name: somebody, role: clerk, sha256: %s}
-`, digest("clerk")))
+  - {name: boss, operator: true, sha256: %s}
+`
+
+func newClerks(t *testing.T) estate {
+	t.Helper()
+	e := newEstate(t, fmt.Sprintf(clerks, digest("clerk"), digest("boss")))
 	write(t, e.path("nobody.js"), `role("*", function* () { return "nobody thinks here"; });`)
-	e.must(t, "role", "create", "clerk", "--use", "workspace", "-f", e.path("organization.yaml"))
+	return e
+}
+
+var workspaceTools = []string{"get_workspace_info", "list_files", "read_file", "write_file"}
+
+// A client that starts rolecall as a program gets the role's tools, from that
+// program or from the one that serves the data directory.
+func TestARoleOnStandardInput(t *testing.T) {
+	e := newClerks(t)
+	t.Run("alone", func(t *testing.T) { e.offersTheWorkspace(t) })
+	e.serve(t)
+	t.Run("beside a process that serves", func(t *testing.T) { e.offersTheWorkspace(t) })
+}
+
+// offersTheWorkspace lets the inspector start rolecall mcp.
+func (e estate) offersTheWorkspace(t *testing.T) {
+	t.Helper()
+	command := e.command(t, "mcp", "--role", "clerk", "-f", e.path("organization.yaml")).Args
+	run := func(args ...string) outcome {
+		args = append(append([]string{"--cli"}, args...), append([]string{"--"}, command...)...)
+		return script(t, nil, part(t, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"), args...)
+	}
+	o := run("--method", "tools/list")
+	if diff := cmp.Diff(workspaceTools, toolNames(t, o)); diff != "" {
+		t.Errorf("tools (- want, + got):\n%s", diff)
+	}
+	if o := run("--method", "tools/call", "--tool-name", "get_workspace_info"); o.status != 0 || !strings.Contains(o.stdout, "totalSize") {
+		t.Errorf("status %d:\n%s%s", o.status, o.stdout, o.stderr)
+	}
+	if o := run("--method", "tools/call", "--tool-name", "run_command"); o.status == 0 || !strings.Contains(o.stderr, "not found") {
+		t.Errorf("status %d:\n%s%s", o.status, o.stdout, o.stderr)
+	}
+}
+
+// One token is good for MCP, for the API and for commands, and shows the same
+// everywhere.
+func TestOneTokenOnEveryDoor(t *testing.T) {
+	e := newClerks(t)
 	url, _ := e.serve(t)
-	c := newSDK(t, url+"/mcp", tokenOf("clerk"))
-	awaitTools(t, c, "clerk", []string{"read_file"}, []string{"console_print"})
+	if diff := cmp.Diff(workspaceTools, inspected(t, url+"/mcp", tokenOf("clerk"))); diff != "" {
+		t.Errorf("by MCP (- want, + got):\n%s", diff)
+	}
+	e.env = append(e.env, "ROLECALL_URL="+url, "ROLECALL_TOKEN="+tokenOf("clerk"))
+	var list struct{ Items []struct{ Name string } }
+	if err := json.Unmarshal([]byte(e.must(t, "tool", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Items {
+		names = append(names, tool.Name)
+	}
+	if diff := cmp.Diff(workspaceTools, names); diff != "" {
+		t.Errorf("by commands (- want, + got):\n%s", diff)
+	}
+	e.must(t, "can", "--role", "clerk", "read_file")
+	for _, args := range [][]string{{"can", "--role", "clerk", "run_command"}, {"role", "update", "clerk", "--use-all"}, {"tool", "show", "run_command"}} {
+		if o := e.rolecall(t, args...); o.status != 1 {
+			t.Errorf("rolecall %v: status %d, want 1\n%s%s", args, o.status, o.stdout, o.stderr)
+		}
+	}
+	o := inspect(t, url+"/mcp", "token-of-nobody", "tools/list")
+	if o.status == 0 || !strings.Contains(o.stderr, "auth_required") {
+		t.Errorf("a token that is none: status %d\n%s%s", o.status, o.stdout, o.stderr)
+	}
+}
+
+// A client is told when its role has other tools, has them at once, and can
+// call no other from then on.
+func TestARoleThatChanges(t *testing.T) {
+	e := newClerks(t)
+	e.must(t, "role", "create", "temp", "--use", "workspace", "-f", e.path("organization.yaml"))
+	url, _ := e.serve(t)
+	c := newSDK(t, url+"/roles/temp/mcp", tokenOf("boss"))
+	awaitTools(t, c, "temp", []string{"read_file"}, []string{"console_print"})
 	if a := c.call(t, "write_file", map[string]any{"path": "a.txt", "content": "kept"}); a.IsError {
 		t.Errorf("%+v", a)
 	}
@@ -145,14 +223,25 @@ tokens:
 	if a := c.call(t, "read_file", map[string]any{"file": 7}); !a.IsError || !strings.Contains(a.text(), "invalid_arguments") {
 		t.Errorf("%+v, want invalid_arguments", a)
 	}
-	e.must(t, "role", "update", "clerk", "--use", "console")
-	awaitTools(t, c, "clerk", []string{"console_print"}, []string{"read_file"})
-	r := c.ask(t, map[string]any{"op": "call", "name": "read_file", "args": map[string]any{"path": "a.txt"}})
-	if r.Error.Code != -32602 {
+	e.must(t, "role", "update", "temp", "--use", "console")
+	awaitTools(t, c, "temp", []string{"console_print"}, []string{"read_file"})
+	if r := c.ask(t, map[string]any{"op": "call", "name": "read_file", "args": map[string]any{"path": "a.txt"}}); r.Error.Code != -32602 {
 		t.Errorf("%+v, want read_file to be unknown", r)
 	}
-	e.must(t, "role", "delete", "clerk")
+	e.must(t, "role", "delete", "temp")
 	if r := c.ask(t, map[string]any{"op": "call", "name": "console_print", "args": map[string]any{"text": "still here"}}); r.Error.Message == "" {
 		t.Errorf("%+v, want a refusal: the role is gone", r)
 	}
+}
+
+// What the file says of a role is in force as soon as it is saved, and its
+// clients are told.
+func TestAFileThatChanges(t *testing.T) {
+	e := newClerks(t)
+	url, _ := e.serve(t)
+	c := newSDK(t, url+"/mcp", tokenOf("clerk"))
+	awaitTools(t, c, "clerk", workspaceTools, []string{"console_print"})
+	file := e.path("organization.yaml")
+	write(t, file, strings.Replace(read(t, file), "toolGroups: [workspace]", "toolGroups: [console]", 1))
+	awaitTools(t, c, "clerk", []string{"console_print"}, workspaceTools)
 }

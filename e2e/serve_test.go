@@ -43,7 +43,7 @@ func (e estate) command(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, append(args, "--data", e.path("data"))...)
+	cmd := exec.Command(binary, append(args, "--data", e.path("data"))...) // no context: serve ends after the test's
 	cmd.Dir = e.dir
 	cmd.Env = append([]string{"HOME=" + e.dir, "PATH=" + filepath.Dir(nodePath(t)) + ":" + os.Getenv("PATH")}, e.env...)
 	return cmd
@@ -101,7 +101,11 @@ func (e estate) serve(t *testing.T) (url string, stop func()) {
 		cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(3*patience, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 		defer kill.Stop()
+		began := time.Now()
 		<-rest
+		if took := time.Since(began); took > patience {
+			t.Errorf("rolecall serve took %v to end", took)
+		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("rolecall serve ended with %v", err)
 		}
@@ -235,14 +239,18 @@ func (c *sdk) tools(t *testing.T) (names []string) {
 }
 
 // call calls a tool that the client has.
-func (c *sdk) call(t *testing.T, name string, args any) answered {
+func (c *sdk) call(t *testing.T, name string, args map[string]any) answered {
 	t.Helper()
 	return c.order(t, "call", name, args)
 }
 
-func (c *sdk) order(t *testing.T, op, name string, args any) (a answered) {
+func (c *sdk) order(t *testing.T, op, name string, args map[string]any) (a answered) {
 	t.Helper()
-	r := c.ask(t, map[string]any{"op": op, "name": name, "args": args})
+	order := map[string]any{"op": op, "name": name}
+	if args != nil {
+		order["args"] = args
+	}
+	r := c.ask(t, order)
 	if err := json.Unmarshal(r.Result, &a); err != nil {
 		t.Fatalf("%s %s: %+v", op, name, r)
 	}
@@ -259,7 +267,12 @@ func inspect(t *testing.T, endpoint, token string, args ...string) outcome {
 // inspected lists the names of the tools that the inspector sees.
 func inspected(t *testing.T, endpoint, token string) []string {
 	t.Helper()
-	o := inspect(t, endpoint, token, "tools/list")
+	return toolNames(t, inspect(t, endpoint, token, "tools/list"))
+}
+
+// toolNames reads what the inspector says of a list.
+func toolNames(t *testing.T, o outcome) []string {
+	t.Helper()
 	var list struct{ Tools []struct{ Name string } }
 	if err := json.Unmarshal([]byte(o.stdout), &list); o.status != 0 || err != nil {
 		t.Fatalf("status %d, %v:\n%s%s", o.status, err, o.stdout, o.stderr)

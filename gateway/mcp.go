@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/mcp"
 )
 
@@ -61,12 +63,25 @@ func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writ
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
+	return carry(ctx, conn, in, out)
+}
+
+// carry carries lines to and fro until the other side has no more to say.
+func carry(ctx context.Context, conn io.ReadWriter, in io.Reader, out io.Writer) error {
+	var ended atomic.Bool
 	go func() {
-		_, _ = io.Copy(conn, in) // when the gateway has gone, reading tells
-		_, _ = io.WriteString(conn, mcp.EndOfInput+"\n")
+		_, err := io.Copy(conn, in)
+		ended.Store(err == nil)
+		_, _ = io.WriteString(conn, "\n"+mcp.EndOfInput+"\n") // when the gateway has gone, reading tells
 	}()
-	if _, err := io.Copy(out, conn); err != nil && ctx.Err() == nil {
+	_, err := io.Copy(out, conn)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return fmt.Errorf("carry MCP: %w", err)
+	case !ended.Load():
+		return errcode.New(errcode.ToolUnavailable, "carry MCP: the gateway, or the role, has ended; connect again when it is back")
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (t *inside) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	i.hold()
 	done := make(chan outcome, 1)
-	go t.run(ctx, c, done)
+	go t.run(done, func() (tool.Result, error) { return t.tool.Call(ctx, c) })
 	select {
 	case o := <-done:
 		return o.give()
@@ -111,7 +111,8 @@ func (o outcome) give() (tool.Result, error) {
 	return o.result, o.err
 }
 
-func (t *inside) run(ctx context.Context, c tool.Call, done chan<- outcome) {
+// run ends a call with an outcome, whatever the tool does.
+func (t *inside) run(done chan<- outcome, call func() (tool.Result, error)) {
 	o := outcome{broke: "the tool ended its goroutine"}
 	defer func() {
 		if p := recover(); p != nil {
@@ -120,7 +121,7 @@ func (t *inside) run(ctx context.Context, c tool.Call, done chan<- outcome) {
 		t.instance.leave()
 		done <- o
 	}()
-	result, err := t.tool.Call(ctx, c)
+	result, err := call()
 	o = outcome{result: result, err: err}
 }
 

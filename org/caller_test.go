@@ -82,6 +82,7 @@ func TestCallersWhoAreNobody(t *testing.T) {
 	if other, _ := h.Seat(identity.ByCaller("bob", role.ID)); one != other {
 		t.Error("two users of a role have two slots")
 	}
+	slots := h.Slots()
 	long := strings.Repeat("x", 257)
 	for _, p := range []identity.Principal{
 		{Kind: identity.Caller}, identity.ByCaller("", role.ID), identity.ByCaller("ann", ""), identity.ByCaller("ann", "no role"),
@@ -93,6 +94,9 @@ func TestCallersWhoAreNobody(t *testing.T) {
 		if changes, err := h.ResetCaller(p); err == nil || changes != nil {
 			t.Errorf("%q was reset", p)
 		}
+	}
+	if got := h.Slots(); got != slots {
+		t.Errorf("asking for what is unknown made %d slots", got-slots)
 	}
 	wantCode(t, org.CheckCaller(identity.ByAgent("a")), errcode.Unauthenticated)
 }

@@ -10,3 +10,10 @@ func ReadFast(a Agent) (bool, error) {
 	s.claim()
 	return !s.strange && len(s.rest) == 0, err
 }
+
+// Slots counts the slots there are.
+func (o *Org) Slots() int {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return len(o.slots.byKey)
+}

@@ -127,6 +127,8 @@ func TestABrainGoesOnAfterARestartAsIfNothingHappened(t *testing.T) {
 		c, ok := e.Body.(journal.ToolCall)
 		return ok && strings.Contains(string(c.Args), "slow")
 	})
+	<-reached             // it is in the tool, and
+	reached <- struct{}{} // the next one does not wait there
 	h.leave(t)
 	h = plan{dir: dir, tools: []tool.Tool{look}, model: scripted(t, hires+works)}.open(t)
 	h.resume(t, id)

@@ -27,7 +27,7 @@ role("buyer", function* (task) {
   if (page.error) return `The shop could not be reached: ${page.message}`;
   const prices = yield call("chrome_evaluate", { expression: READ });
   if (prices.error) return `The prices could not be read: ${prices.message}`;
-  const text = bill(order.content ?? order, prices.value ?? prices);
+  const text = bill((order.structuredContent ?? order).content, prices.value);
   const kept = yield call("write_file", { path: "bill.txt", content: text });
   const printed = yield call("console_print", { text });
   return `${text}kept: ${kept.error ?? "yes"}, printed: ${printed.error ?? "yes"}`;

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -87,10 +88,13 @@ func begun(id string, size int) []byte {
 	return append(b, id...)
 }
 
-// listAnswer answers tools/list from ready bytes.
-func listAnswer(id string, result []byte) []byte {
-	b := append(begun(id, len(result)), `,"result":`...)
-	return append(append(b, result...), '}')
+// listAnswer answers tools/list from ready bytes, which are not copied.
+func listAnswer(w http.ResponseWriter, id string, result []byte) {
+	begin := append(begun(id, 0), `,"result":`...)
+	headed(w, http.StatusOK, len(begin)+len(result)+1)
+	_, _ = w.Write(begin) // here and below: a peer that has gone is nobody's error
+	_, _ = w.Write(result)
+	_, _ = io.WriteString(w, "}")
 }
 
 // callAnswer answers tools/call with a result; about, when there is one, is the
@@ -124,14 +128,16 @@ func errorAnswer(id string, e *jsonrpc.Error) []byte {
 
 // write answers a request with one document.
 func write(w http.ResponseWriter, status int, body []byte) {
-	h := w.Header()
-	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
+	headed(w, status, len(body))
 	_, _ = w.Write(body) // a peer that has gone is nobody's error
 }
 
-var jsonType = []string{"application/json"}
+// headed begins an answer of so many bytes.
+func headed(w http.ResponseWriter, status, size int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(size))
+	w.WriteHeader(status)
+}
 
 // refuse answers with an error of the protocol.
 func refuse(w http.ResponseWriter, status int, id string, code int64, message string) {

@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/tidwall/gjson"
@@ -29,9 +28,8 @@ const (
 
 // Limits of one request.
 const (
-	maxBody     = strictjson.MaxSize
-	maxBatch    = 64 // messages
-	bodyTimeout = 30 * time.Second
+	maxBody  = strictjson.MaxSize
+	maxBatch = 64 // messages
 )
 
 // post answers one POST: a message of the client.
@@ -71,11 +69,9 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json"
 }
 
-// received reads the body: strict JSON, or the request is refused.
+// received reads the body: strict JSON, or the request is refused. How long it
+// may take to arrive is a matter of whoever listens.
 func received(w http.ResponseWriter, r *http.Request) (*request, bool) {
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTimeout)) // in process there is none
-	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
 	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
@@ -120,7 +116,7 @@ func sessionless(r *http.Request, q *request) bool {
 // postAlone answers a request of a version without sessions.
 func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *request) {
 	if q.plain && q.id != "" && labelled(r, q) {
-		s.answer(w, r, d, q, true)
+		s.answer(r.Context(), w, d, q, true)
 		return
 	}
 	ctx := r.Context()
@@ -173,6 +169,7 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *sess
 	if !q.plain || q.version != "" || version != "" && !slices.Contains(versions[1:], version) || r.Header["Last-Event-Id"] != nil {
 		return false
 	}
+	ctx := r.Context()
 	switch q.method {
 	case cancelled:
 		if !s.cancel(session, q.target) {
@@ -181,33 +178,33 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *sess
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	case callTool:
-		ctx, done, ok := s.calling(r.Context(), session, q.id)
+		within, done, ok := s.calling(ctx, session, q.id)
 		if !ok {
 			refuse(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request of this id is under way")
 			return true
 		}
 		defer done()
-		r = r.WithContext(ctx)
+		ctx = within
 	}
-	s.answer(w, r, d, q, false)
+	s.answer(ctx, w, d, q, false)
 	return true
 }
 
 // answer answers a plain request: with one document or, when progress is asked
 // for and made, with a stream.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *door, q *request, alone bool) {
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, d *door, q *request, alone bool) {
 	if q.method == listTools {
 		list := s.offered(d)
-		write(w, http.StatusOK, listAnswer(q.id, choose(alone, list.new, list.old)))
+		listAnswer(w, q.id, choose(alone, list.new, list.old))
 		return
 	}
 	run := func(ctx context.Context) outcome { return s.call(ctx, d, q.name, []byte(q.args)) }
 	out := events{w: hasty{w}}
 	var o outcome
 	if q.token == "" || d.json {
-		o = run(r.Context())
+		o = run(ctx)
 	} else {
-		o = reporting(r.Context(), func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
+		o = reporting(ctx, func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
 	}
 	status, body := s.worded(o, q, alone)
 	if out.opened {

@@ -70,7 +70,7 @@ func (s *Server) received(ctx context.Context, d *door, method string, req sdk.R
 	if method == "initialize" && !d.piped {
 		return s.initialize(ctx, d, method, req, next)
 	}
-	return next(ctx, method, req)
+	return next(ctx, method, req) // of resources and prompts, that there are none
 }
 
 // initialize begins a session.

@@ -2,6 +2,7 @@ package chrome
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/chromedp/cdproto/input"
@@ -41,12 +42,11 @@ func (f found) ready(e element) bool { return f.Count > e.Index && f.Covered == 
 
 // locate waits until an element is there and can be acted upon.
 func (t *tab) locate(ctx context.Context, e element) (f found, err error) {
-	for {
+	for looked := false; ; looked = true {
 		now, err := ask[found](ctx, t, locateScript, e)
+		late := errors.Is(context.Cause(ctx), errLate)
 		switch {
-		case ctx.Err() != nil && f.What+f.Covered+f.Wrong == "" && f.Count == 0 && err != nil:
-			return f, err
-		case ctx.Err() != nil:
+		case err != nil && late && looked:
 			return f, missing(e, f)
 		case err != nil:
 			return f, err
@@ -56,7 +56,7 @@ func (t *tab) locate(ctx context.Context, e element) (f found, err error) {
 		if f = now; f.ready(e) {
 			return f, nil
 		}
-		if !pause(ctx, 50*time.Millisecond) {
+		if !pause(ctx, 50*time.Millisecond) && late {
 			return f, missing(e, f)
 		}
 	}

@@ -142,6 +142,7 @@ func (p *program) detached(id target.SessionID) {
 	delete(p.tabs, id)
 	p.mu.Unlock()
 	if t != nil {
+		t.room.remove(t)
 		t.end(errClosed)
 	}
 }

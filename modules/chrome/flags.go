@@ -21,7 +21,7 @@ func flags(folder string, s Settings) []string {
 
 		// With the network inside the browser's process, both end together.
 		"--enable-features=NetworkServiceInProcess2,NetworkServiceInProcess",
-		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,Prerender2,WebRtcHideLocalIpsWithMdns,AutofillServerCommunication,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,HttpsUpgrades,WebOTP,WebBluetooth,WebUSB,DirectSockets",
+		"--disable-features=BackForwardCache,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,Prerender2,WebRtcHideLocalIpsWithMdns,AutofillServerCommunication,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,HttpsUpgrades,WebOTP,WebBluetooth,WebUSB,DirectSockets",
 
 		// Nothing of its own goes on.
 		"--disable-background-networking", "--disable-breakpad", "--disable-crash-reporter", "--disable-client-side-phishing-detection",

@@ -118,7 +118,7 @@ func (t *tab) loaded(ctx context.Context, id cdp.LoaderID, d time.Duration) bool
 	short, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	err := t.await(short, func() bool {
-		return slices.Contains(t.loaders, id) && slices.Contains(t.reached, "load")
+		return slices.Contains(t.loaders, id) && (slices.Contains(t.reached, "load") || !t.busy) // one that breaks off stops
 	})
 	pause(short, d)
 	return err != nil

@@ -25,7 +25,7 @@ type process struct {
 
 // launch starts the browser. It dies with this process.
 func launch(executable string, s Settings) (*process, error) {
-	folder, err := os.MkdirTemp("", "rolecall-chrome-")
+	folder, err := os.MkdirTemp(shortTemp(), "rolecall-chrome-")
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +35,15 @@ func launch(executable string, s Settings) (*process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// shortTemp gives the folder for temporary files. The browser makes a socket
+// below it, and the path of a socket has at most 107 bytes.
+func shortTemp() string {
+	if dir := os.TempDir(); len(dir) <= 24 {
+		return dir
+	}
+	return "/tmp"
 }
 
 func (p *process) start(executable string, s Settings) error {

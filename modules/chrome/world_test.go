@@ -266,7 +266,7 @@ func serve(t *testing.T, pages map[string]string, more http.HandlerFunc) *site {
 		}
 	}
 	s.Start()
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s
 }
 

@@ -21,7 +21,9 @@ import (
 
 // shelf keeps records in memory.
 type shelf struct {
-	mu      sync.Mutex
+	noted func() // called after each change
+
+	mu      sync.Mutex // guards records
 	records map[toolgroups.Owner][]byte
 }
 
@@ -32,6 +34,7 @@ func (s *shelf) OwnerRecord(_ context.Context, owner toolgroups.Owner) ([]byte, 
 }
 
 func (s *shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+	defer s.noted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records[owner] = value
@@ -58,7 +61,7 @@ type kit struct {
 	pins    *modules.Pins
 	manager *toolgroups.Manager
 	loader  *modules.Loader
-	changed chan struct{} // has room for one: the registry changed
+	changed chan struct{} // has room for one: the registry changed, or a record
 }
 
 func newKit(t *testing.T) *kit {
@@ -67,12 +70,14 @@ func newKit(t *testing.T) *kit {
 		manager: toolgroups.NewManager(toolgroups.Reserved()...), changed: make(chan struct{}, 1),
 	}
 	k.pins = modules.NewPins(k.shelf)
-	k.manager.Watch(func([]toolgroups.GroupID) {
+	noted := func() {
 		select {
 		case k.changed <- struct{}{}:
 		default:
 		}
-	})
+	}
+	k.shelf.noted = noted
+	k.manager.Watch(func([]toolgroups.GroupID) { noted() })
 	k.loader = modules.NewLoader(k.manager)
 	t.Cleanup(func() {
 		if err := k.loader.Close(context.Background()); err != nil {
@@ -88,7 +93,7 @@ func (k *kit) child(name, mode string) mcp.Config {
 	if err != nil {
 		k.Fatal(err)
 	}
-	return mcp.Config{Name: name, Command: mcp.Command{Path: program, Env: []string{serverMode + "=" + mode}}}
+	return mcp.Config{Name: name, Command: mcp.Command{Path: program, Env: []string{serverMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}}}
 }
 
 // make completes a configuration.

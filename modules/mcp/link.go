@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -33,6 +34,8 @@ type link struct {
 
 	turn chan struct{} // holds a token while nobody changes what follows
 
+	seen atomic.Pointer[conn] // conn, for those without the turn
+
 	conn     *conn
 	failures int
 	until    time.Time // no try before
@@ -46,10 +49,14 @@ func newLink(c Config, log *slog.Logger, learn func(context.Context, []modules.P
 	return l
 }
 
-// ready gives a connection whose list is learned, as far as the server has
-// told. One that was there already, is the same until it ends. Errors have
-// the code tool_unavailable: nothing was asked of any tool.
+// ready gives a connection whose list is learned, as far as the server had told
+// when ready was called. Errors have the code tool_unavailable: nothing was asked
+// of any tool.
 func (l *link) ready(ctx context.Context) (*conn, error) {
+	before, told := l.seen.Load(), uint64(0)
+	if before != nil {
+		told = before.told.Load()
+	}
 	select {
 	case <-l.turn:
 		defer func() { l.turn <- struct{}{} }()
@@ -65,7 +72,7 @@ func (l *link) ready(ctx context.Context) (*conn, error) {
 	if l.conn == nil {
 		return l.connect(ctx)
 	}
-	if l.conn.told.Load() != l.conn.listed.Load() {
+	if l.conn == before && before.listed.Load() < told {
 		return l.relist(ctx)
 	}
 	return l.conn, nil
@@ -89,6 +96,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 		return nil, l.failed(ctx, err)
 	}
 	l.conn, l.failures, l.last = n, 0, nil
+	l.seen.Store(n)
 	l.log.Info("connected to an MCP server", "protocol", n.session.InitializeResult().ProtocolVersion)
 	l.work.Go(func() { l.follow(n) })
 	return n, nil

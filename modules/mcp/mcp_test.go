@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,7 +34,7 @@ func transports(t *testing.T, test func(t *testing.T, k *kit, c mcp.Config)) {
 	for name, stateless := range map[string]bool{"http": false, "stateless http": true} {
 		t.Run(name, func(t *testing.T) {
 			server := realServer()
-			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
+			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless, PropagateRequestCancellation: true})
 			at := httptest.NewServer(handler)
 			t.Cleanup(at.Close)
 			test(t, newKit(t), mcp.Config{Name: "fs", URL: at.URL})
@@ -106,15 +107,17 @@ func TestProgressAndCancel(t *testing.T) {
 		if !slices.Equal(steps, []float64{1, 2, 3}) {
 			t.Errorf("got progress %v", steps)
 		}
-		for k.call("fs__again", `{}`) == "again" { // the server goes on, and hears of it
+		patience, end := context.WithTimeout(t.Context(), 20*time.Second)
+		defer end()
+		for patience.Err() == nil { // the server goes on, and hears of it
+			if got := k.callWith(patience, "fs__again", `{}`); got != "again" {
+				t.Fatalf("the server does not answer any more, but %q", got)
+			}
 			if _, err := os.Stat(sign); err == nil {
 				return
 			}
-			if t.Context().Err() != nil {
-				t.Fatal("the server was not told")
-			}
 		}
-		t.Error("the server does not answer any more")
+		t.Error("the server was not told")
 	})
 }
 
@@ -140,7 +143,7 @@ func TestTheEnvironmentIsClean(t *testing.T) {
 	for _, name := range []string{"HOME", "TMPDIR", "PID", "GOCOVERDIR", "PWD"} {
 		delete(got, name)
 	}
-	want := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "de_DE.UTF-8", "TOKEN": "given", serverMode: "real", "DIR": dir}
+	want := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "de_DE.UTF-8", "TOKEN": "given", serverMode: "real", "GORACE": "atexit_sleep_ms=0", "DIR": dir}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

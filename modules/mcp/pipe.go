@@ -17,7 +17,7 @@ import (
 // What a server may send and how long it may leave us waiting to send.
 const (
 	maxMessage    = 16 << 20 // bytes of one message
-	maxRequests   = 500      // requests and notifications a second; answers are not counted
+	maxRequests   = 5000     // requests and notifications a second; answers are not counted
 	writePatience = 10 * time.Second
 )
 
@@ -41,7 +41,7 @@ type pipe struct {
 }
 
 func newPipe(in io.Reader, out *os.File, end func() error) *pipe {
-	p := &pipe{in: bufio.NewReaderSize(in, 64<<10), out: out, end: end, pace: pace{most: maxRequests}, writing: make(chan struct{}, 1)}
+	p := &pipe{in: bufio.NewReaderSize(in, 8<<10), out: out, end: end, pace: pace{most: maxRequests}, writing: make(chan struct{}, 1)}
 	p.writing <- struct{}{}
 	return p
 }

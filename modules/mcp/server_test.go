@@ -114,7 +114,7 @@ func slow(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, err
 		return nil, err
 	}
 	<-ctx.Done()
-	return nil, os.WriteFile(in.Sign, []byte("cancelled"), 0o600)
+	return said("stopped"), os.WriteFile(in.Sign, []byte("cancelled"), 0o600)
 }
 
 // rawServer speaks without the library, and badly.

@@ -1,0 +1,97 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/identity"
+)
+
+func newMCPCommand(c *common) *cobra.Command {
+	var role string
+	cmd := &cobra.Command{
+		Use:   "mcp --role ROLE [-f …]",
+		Short: "Serve the tools of a role to an MCP client on stdin and stdout",
+		Long: `Serve the tools of a role, exactly those, to the client of the Model Context
+Protocol that started this command. Every call passes the gate and is on the
+record. It ends when stdin does.
+
+When a process serves the data directory, or ROLECALL_URL names a gateway, the
+client talks to that one; else the organization runs in this process, with the
+configuration of -f in force, and others reach it through the data directory's
+socket meanwhile.`,
+		Example: `  rolecall mcp --role analyst -f org.yaml
+  claude mcp add rolecall -- rolecall mcp --role analyst --data /srv/org`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if role == "" {
+				return usageError{errors.New("mcp needs --role ROLE, the id or name of the role whose tools it serves")}
+			}
+			return mcpFunc(cmd.Context(), c, role)
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "", "serve the tools of the `role` of this id or name")
+	return cmd
+}
+
+// mcpFunc serves through the process that has the data directory, or is that
+// process. Nothing of stdin is read before one of both is settled.
+func mcpFunc(ctx context.Context, c *common, role string) error {
+	for try := 1; ; try++ {
+		client, err := reach(c)
+		if err == nil {
+			if len(c.files) > 0 {
+				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
+			}
+			return errors.Join(client.MCP(ctx, role, c.in, c.out), client.Close())
+		}
+		if !errors.Is(err, gateway.ErrNotServed) {
+			return err
+		}
+		began, err := mcpAlone(ctx, c, role)
+		if began || errcode.Of(err) != errcode.Conflict || try == maxTries {
+			return err
+		}
+	}
+}
+
+// mcpAlone serves in a house of its own; began says that it got that far.
+func mcpAlone(ctx context.Context, c *common, role string) (began bool, err error) {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return false, err
+	}
+	err = withHouse(ctx, c, func(ctx context.Context, h *house) error {
+		began = true
+		if cfg != nil {
+			if err := h.configure(ctx, cfg, nil); err != nil {
+				return err
+			}
+			defer h.following(ctx, c)()
+		}
+		err := h.mcp.Talk(ctx, c.in, c.out, identity.ByOperator("operator"), role)
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			err = errors.Join(cause, err)
+		}
+		return err
+	})
+	return began, err
+}
+
+// following follows the files of the configuration until stop is called.
+func (h *house) following(ctx context.Context, c *common) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { h.follow(ctx, c) })
+	return func() {
+		cancel()
+		beside.Wait()
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// greeter brings the tool greet.
+type greeter struct {
+	name     string
+	Greeting string `json:"greeting"` // "Hello" unless the operator sets another
+	greet    tool.Tool
+}
+
+type guest struct {
+	Name string `json:"name" jsonschema:"whom to greet"`
+}
+
+func newGreeter(c modules.Config) (modules.Module, error) {
+	g := &greeter{name: c.Name, Greeting: "Hello"}
+	if err := c.Decode(g); err != nil {
+		return nil, err
+	}
+	var err error
+	g.greet, err = tool.New("greet", "Greet somebody by name.", func(_ context.Context, who guest) (string, error) {
+		return g.Greeting + ", " + who.Name, nil
+	}, &tool.Options{Effect: tool.ReadOnly})
+	return g, err
+}
+
+// Name implements modules.Module.
+func (g *greeter) Name() string { return g.name }
+
+// Groups implements modules.Module.
+func (g *greeter) Groups() []toolgroups.Group {
+	return []toolgroups.Group{{ID: "greeter", Description: "Greet people", Tools: []tool.Tool{g.greet}}}
+}

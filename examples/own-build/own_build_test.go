@@ -1,0 +1,50 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A build of one's own has the module's tool, and only who may call it can.
+func TestABuildOfOnesOwnHasItsModule(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "own-build")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"check", "ok: 1 files, 1 roles"},
+		{"tool list --group greeter", "greet "},
+		{"tool show greet", "module:greeter"},
+		{"can --role host greet", "allowed"},
+	} {
+		args := append(strings.Fields(c.args), "-f", "organization.yaml", "--data", filepath.Join(t.TempDir(), "data"))
+		out, err := exec.Command(program, args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v\n%s\nwant %q", c.args, err, out, c.want)
+		}
+	}
+}
+
+// docs/modules.md shows these files as they are.
+func TestTheDocumentShowsThisBuild(t *testing.T) {
+	document, err := os.ReadFile("../../docs/modules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"main.go", "greeter.go", "organization.yaml"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(document, bytes.TrimSpace(text)) {
+			t.Errorf("docs/modules.md does not show %s as it is", name)
+		}
+	}
+}

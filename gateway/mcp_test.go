@@ -1,0 +1,200 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// mcpHouse serves MCP on loopback and on a socket. A request whose header User
+// is set is of a caller in the role reader, any other the operator's.
+type mcpHouse struct {
+	*house
+	url, dir string
+	shutdown func() // returns when nothing is answered any more
+}
+
+func openMCP(t *testing.T) *mcpHouse {
+	t.Helper()
+	h := &mcpHouse{house: open(t, team), dir: t.TempDir()}
+	set := toolgroups.Of(toolgroups.Workspace)
+	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: "role", By: identity.ByOperator("test")}, org.RoleSpec{Name: "reader", Prompt: "p", Use: &set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := mcp.New(mcp.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := func(r *http.Request) (identity.Principal, error) {
+		if user := r.Header.Get("User"); user != "" {
+			return identity.ByCaller(identity.User(user), role.ID), nil
+		}
+		return identity.ByOperator("operator"), nil
+	}
+	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: who, MCP: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.serve(t, handler)
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// serve answers on loopback and on the socket until shutdown.
+func (h *mcpHouse) serve(t *testing.T, handler http.Handler) {
+	t.Helper()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := gateway.Listen(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	for _, l := range []net.Listener{tcp, socket} {
+		go func() { ended <- gateway.Serve(ctx, l, handler) }()
+	}
+	h.url = "http://" + tcp.Addr().String()
+	down := false
+	h.shutdown = func() {
+		if down {
+			return
+		}
+		down = true
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(h.shutdown)
+}
+
+// ofUser sends requests in a user's name.
+type ofUser string
+
+func (u ofUser) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User", string(u))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestMCPIsServed(t *testing.T) {
+	h := openMCP(t)
+	for _, path := range []string{"/mcp", "/mcp/workspace", "/roles/reader/mcp"} {
+		client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil)
+		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: h.url + path, HTTPClient: &http.Client{Transport: ofUser("ann")}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := session.ListTools(t.Context(), nil)
+		if err != nil || len(list.Tools) != 4 {
+			t.Errorf("%s: %+v %v", path, list, err)
+		}
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for path, code := range map[string]errcode.Code{"/mcp": errcode.InvalidArguments, "/roles/nobody/mcp": errcode.RoleNotFound} {
+		got, err := http.Post(h.url+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(got.Body)
+		got.Body.Close()
+		if !strings.Contains(string(body), `"code":"`+string(code)+`"`) {
+			t.Errorf("the operator at %s: %d %s", path, got.StatusCode, body)
+		}
+	}
+}
+
+// A stream of a session does not keep the gateway from ending.
+func TestMCPStreamsEndWithTheGateway(t *testing.T) {
+	h := openMCP(t)
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}})
+		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: h.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: ofUser("ann")}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+	}
+	began := time.Now()
+	h.shutdown()
+	if took := time.Since(began); took >= 5*time.Second { // which Serve gives to those that do not end by themselves
+		t.Errorf("they ended after %v, by force", took)
+	}
+}
+
+func TestMCPLinesAreCarriedOverTheSocket(t *testing.T) {
+	h := openMCP(t)
+	client, err := gateway.Dial(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.MCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.Of(err) != errcode.RoleNotFound {
+		t.Errorf("a role that is not there: %v", err)
+	}
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	carried := make(chan error, 1)
+	go func() {
+		carried <- client.MCP(t.Context(), "reader", in, out)
+		out.Close()
+	}()
+	hello := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	if _, err := io.WriteString(write, hello+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(read)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"serverInfo"`) {
+		t.Fatalf("answered %s %v", lines.Text(), lines.Err())
+	}
+	h.shutdown()
+	if err := <-carried; errcode.Of(err) != errcode.ToolUnavailable {
+		t.Errorf("the gateway ended before the input: %v", err)
+	}
+	write.Close()
+}
+
+func TestMCPLinesEndWithTheInput(t *testing.T) {
+	h := openMCP(t)
+	client, err := gateway.Dial(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var out strings.Builder
+	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","id":1,"method":"tools/list"}` // no newline at its end
+	if err := client.MCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
+		t.Errorf("%s %v", out.String(), err)
+	}
+	if err := gateway.Local(h.handler).MCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != gateway.ErrNotServed {
+		t.Errorf("in process: %v", err)
+	}
+}
