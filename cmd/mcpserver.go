@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
@@ -56,10 +58,13 @@ func (h *house) makeServer(cfg *config.Config, m config.Module) (modules.Module,
 		return nil, cfg.Fault(m.Pos, "name", "module "+strconv.Quote(m.Name)+" has the same name", "choose another")
 	}
 	s := cfg.MCPServers[at]
+	program, err := commandOf(s)
+	if err != nil {
+		return nil, cfg.Fault(m.Pos, kindServer, err.Error(), "")
+	}
 	made, err := mcp.New(mcp.Config{
-		Name: s.Name, Description: s.Description,
-		Command: mcp.Command{Path: s.Command, Args: s.Args, Env: environmentOf(s.Env), Dir: s.Dir},
-		URL:     s.URL, Headers: plain(s.Headers),
+		Name: s.Name, Description: s.Description, Command: program,
+		URL: s.URL, Headers: plain(s.Headers),
 		Prefix: s.Prefix, Unpinned: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
 		Offline: h.looks, Host: h.host(s.Name), Pins: h.pins, Taken: h.takenFrom(s.Name),
 	})
@@ -67,6 +72,21 @@ func (h *house) makeServer(cfg *config.Config, m config.Module) (modules.Module,
 		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")
 	}
 	return made, nil
+}
+
+// commandOf gives the program of a server, whose paths hold wherever it runs.
+func commandOf(s config.MCPServer) (c mcp.Command, err error) {
+	if s.Command == "" {
+		return c, nil
+	}
+	c = mcp.Command{Path: s.Command, Args: s.Args, Env: environmentOf(s.Env)}
+	if strings.ContainsRune(c.Path, '/') {
+		if c.Path, err = filepath.Abs(c.Path); err != nil {
+			return c, err
+		}
+	}
+	c.Dir, err = filepath.Abs(s.Dir)
+	return c, err
 }
 
 func environmentOf(env map[string]config.Secret) []string {

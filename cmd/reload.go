@@ -38,6 +38,7 @@ func (h *house) follow(ctx context.Context, c *common) (stop func()) {
 }
 
 func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
+	f.house.wake(ctx)
 	tick := time.NewTicker(cmp.Or(f.house.look, time.Second))
 	defer tick.Stop()
 	for {
@@ -163,6 +164,7 @@ func (f *follower) load(ctx context.Context, asked bool) {
 		return
 	}
 	told, err := f.house.reconfigure(ctx, cfg)
+	f.house.wake(ctx)
 	switch {
 	case err == nil:
 		f.say(strings.Join(append([]string{"the new configuration is in force"}, told...), "; "))
@@ -170,6 +172,18 @@ func (f *follower) load(ctx context.Context, asked bool) {
 		f.say("the configuration stays as it was: " + err.Error())
 	default:
 		f.say(strings.Join(append(told, "the new configuration is in force but for this: "+err.Error()), "; "))
+	}
+}
+
+// wake has the modules that were loaded by what they knew acquire what they
+// need, so that what a server changed meanwhile is noticed before a call.
+func (h *house) wake(ctx context.Context) {
+	for _, m := range h.loader.Modules() {
+		go func() {
+			if err := h.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
+				h.log.Warn("a module sleeps on", "module", m.Name, "error", err)
+			}
+		}()
 	}
 }
 

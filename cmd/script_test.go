@@ -24,7 +24,7 @@ var launcher *sandbox.Launcher
 // home of its own.
 func TestMain(m *testing.M) {
 	launcher = sandbox.Enter(builtin.Programs())
-	testscript.Main(m, map[string]func(){"rolecall": func() { Main() }})
+	testscript.Main(m, map[string]func(){"rolecall": func() { Main() }, "mcp-server": mcpServer})
 }
 
 func TestScripts(t *testing.T) {

@@ -15,10 +15,10 @@ type MCPServer struct {
 	Name        string
 	Description string // of the group; "" is not set
 
-	Command string            // a program; one with a slash is relative to the document
+	Command string            // a program; with a slash it is a path
 	Args    []string          // of Command
 	Env     map[string]Secret // of Command
-	Dir     string            // of Command, absolute; the document's unless it says another
+	Dir     string            // of Command; the document's unless it says another
 
 	URL     string            // http or https
 	Headers map[string]Secret // of requests to URL
@@ -62,7 +62,7 @@ func readMCPServer(it item) {
 		s.authorize(it, bearer)
 	}
 	if s.Dir == "" {
-		directoryAt(it.value, filepath.Dir(it.doc.src.path), &s.Dir)
+		s.Dir = it.beside(".")
 	}
 	it.doc.config.MCPServers = append(it.doc.config.MCPServers, s)
 }
@@ -111,8 +111,8 @@ func program(to *string) func(value) {
 		if !ok {
 			return
 		}
-		if strings.ContainsRune(name, '/') && !filepath.IsAbs(name) {
-			directoryAt(v, filepath.Join(filepath.Dir(v.doc.src.path), name), &name)
+		if strings.ContainsRune(name, '/') {
+			name = v.beside(name)
 		}
 		*to = name
 	}
@@ -121,24 +121,21 @@ func program(to *string) func(value) {
 // directory reads a path, relative to the document.
 func directory(to *string) func(value) {
 	return func(v value) {
-		path, ok := v.filled()
-		if !ok {
-			return
+		if path, ok := v.filled(); ok {
+			*to = v.beside(path)
 		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(v.doc.src.path), path)
-		}
-		directoryAt(v, path, to)
 	}
 }
 
-func directoryAt(v value, path string, to *string) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		v.fail(err.Error(), "")
-		return
+// beside gives a path that is relative to the document; it has a slash.
+func (v value) beside(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(v.doc.src.path), path)
 	}
-	*to = path
+	if path != "." && !strings.ContainsRune(path, '/') {
+		path = "./" + path
+	}
+	return path
 }
 
 // wordList reads a list of texts.

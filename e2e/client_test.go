@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -21,14 +22,32 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// asClient says that the test program is the client of a scenario of the
-// conformance suite, whose server's address is its last argument.
-const asClient = "ROLECALL_E2E_CLIENT=1"
+// asClient is the variable that says that the test program is the client of a
+// scenario of the conformance suite, whose server's address is its last
+// argument. It names a file: the suite starts all clients at once, and they
+// take turns, so that none runs out of time for the others.
+const asClient = "ROLECALL_E2E_CLIENT"
 
 // clientMain loads the server as a module of a runtime, and as a caller in a
 // role with its group makes the calls that the scenario wants. It gives the
-// status of the program: the suite judges what the server saw.
-func clientMain(url string) int {
+// status of the program; the suite judges what the server saw.
+func clientMain(turns, url string) int {
+	turn, err := os.OpenFile(turns, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		defer turn.Close()
+		err = syscall.Flock(int(turn.Fd()), syscall.LOCK_EX)
+	}
+	if err == nil {
+		err = clientTurn(url)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func clientTurn(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
 	c, err := newGuest(ctx, url)
@@ -38,11 +57,7 @@ func clientMain(url string) int {
 	if c != nil {
 		err = errors.Join(err, c.close())
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	return err
 }
 
 // guest is a runtime with one module and one role.

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -14,7 +15,7 @@ func TestConformanceOfTheClient(t *testing.T) {
 	}
 	for _, revision := range []string{stateful, stateless} {
 		t.Run(revision, func(t *testing.T) {
-			conform(t, "client", revision, []string{asClient}, "--command", self)
+			conform(t, "client", revision, []string{asClient + "=" + filepath.Join(t.TempDir(), "turns")}, "--command", self, "--timeout", "80000")
 		})
 	}
 }

@@ -195,7 +195,10 @@ func TestABrowserThatDiesIsStartedAgain(t *testing.T) {
 	folder := apart(t)
 	w := own(t, `{}`)
 	a := w.agent(t)
-	s := serve(t, map[string]string{"/": "<p>page"}, func(http.ResponseWriter, *http.Request) {
+	s := serve(t, map[string]string{"/": "<p>page"}, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/kill" { // browsers ask for icons
+			return
+		}
 		if all := processes(t, folder); len(all) > 0 {
 			_ = syscall.Kill(all[0], syscall.SIGKILL)
 		}
@@ -216,6 +219,9 @@ func TestIdleContextsEnd(t *testing.T) {
 	a := w.agent(t)
 	gone := make(chan struct{}, 10)
 	s := serve(t, map[string]string{"/": "<script>fetch('/stay')</script>"}, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/stay" { // browsers ask for icons
+			return
+		}
 		<-r.Context().Done()
 		gone <- struct{}{}
 	})

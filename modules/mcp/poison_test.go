@@ -61,8 +61,14 @@ func (l *listener) Generate(_ context.Context, r model.Request) iter.Seq2[model.
 	l.mu.Lock()
 	l.sent = append(l.sent, r.System+"\n"+string(r.ToolJSON)+"\n"+strings.Join(r.Tools, " ")+"\n"+string(items))
 	l.mu.Unlock()
+	read := 0
+	for _, item := range r.Items {
+		if item.Message != nil {
+			read++
+		}
+	}
 	return func(yield func(model.Delta, error) bool) {
-		yield(model.Delta{Answer: &model.Answer{Finish: model.End, Text: "done"}}, nil)
+		yield(model.Delta{Answer: &model.Answer{Finish: model.End, Text: "done", Read: read}}, nil)
 	}
 }
 
