@@ -87,10 +87,18 @@ func CheckTokenName(name string) error {
 	if name == "" {
 		return errors.New("the name of a token must not be empty")
 	}
-	if problem := nameProblem(name); problem != "" {
+	if problem := holderProblem(name); problem != "" {
 		return fmt.Errorf("the name of a token %s", problem)
 	}
 	return nil
+}
+
+// holderProblem says what is wrong with the name of a token's holder, or "".
+func holderProblem(name string) string {
+	if name == "operator" {
+		return "must not be operator: records call the data directory's owner so"
+	}
+	return nameProblem(name)
 }
 
 func tokenName(to *string) func(value) {
@@ -99,7 +107,7 @@ func tokenName(to *string) func(value) {
 		if !ok {
 			return
 		}
-		if problem := nameProblem(text); problem != "" {
+		if problem := holderProblem(text); problem != "" {
 			v.fail(problem, "")
 			return
 		}

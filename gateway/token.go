@@ -79,8 +79,8 @@ func (t *Tokens) Replace(list []Token) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("gateway: token %q: %w", token.Name, err)
-		case token.Name == "" || names[token.Name]:
-			return fmt.Errorf("gateway: token %d: its name %q is empty or taken", i, token.Name)
+		case token.Name == "" || names[token.Name] || token.Name == string(operator.User):
+			return fmt.Errorf("gateway: token %d: its name %q is empty, taken or the operator's own", i, token.Name)
 		case digests[token.Digest]:
 			return fmt.Errorf("gateway: token %q: its digest is zero or another's", token.Name)
 		case (token.Role != "") == token.Operator:

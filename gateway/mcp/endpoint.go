@@ -190,7 +190,11 @@ func (s *Server) tidy(now time.Time) {
 
 // offered gives what is listed to a caller now.
 func (s *Server) offered(d *door) *listing {
-	return s.listed(d.at, s.rt.Gate().Bind(d.by).Offered())
+	offered := s.rt.Gate().Bind(d.by).Offered()
+	if len(offered) == 0 { // of this caller perhaps, while others of the role are offered more
+		return s.newListing(d.at.toolset, nil)
+	}
+	return s.listed(d.at, offered)
 }
 
 // listed gives the listing of what the gate offers, which is made once for

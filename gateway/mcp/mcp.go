@@ -80,12 +80,33 @@ type Server struct {
 	watching  bool
 }
 
-// New makes a Server; the error names the field of Config that is missing.
-// Nothing runs before a client comes.
+// New makes a Server; the error names the field of Config that is missing, or
+// that no limit can be. Nothing runs before a client comes.
 func New(config Config) (*Server, error) {
-	if config.Runtime == nil {
+	switch {
+	case config.Runtime == nil:
 		return nil, errors.New("mcp: Config.Runtime is missing")
+	case config.Sessions < 0 || config.Calls < 0 || config.Idle < 0:
+		return nil, errors.New("mcp: Config.Sessions, Calls and Idle must not be negative")
 	}
+	config.complete()
+	s := &Server{
+		config: config, rt: config.Runtime, log: config.Log,
+		about:     &sdk.Implementation{Name: "rolecall", Version: config.Version},
+		endpoints: map[key]*endpoint{}, sessions: map[string]*session{},
+		busy: map[identity.Principal]int{},
+	}
+	s.signature = signature(s.about)
+	var err error
+	if s.asking, err = tool.Compile(json.RawMessage(askInput)); err != nil {
+		return nil, err
+	}
+	s.life, s.stop = context.WithCancel(context.Background())
+	s.http = newTransports()
+	return s, nil
+}
+
+func (config *Config) complete() {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -104,20 +125,6 @@ func New(config Config) (*Server, error) {
 	if config.Streaming == nil {
 		config.Streaming = context.WithCancel
 	}
-	s := &Server{
-		config: config, rt: config.Runtime, log: config.Log,
-		about:     &sdk.Implementation{Name: "rolecall", Version: config.Version},
-		endpoints: map[key]*endpoint{}, sessions: map[string]*session{},
-		busy: map[identity.Principal]int{},
-	}
-	s.signature = signature(s.about)
-	var err error
-	if s.asking, err = tool.Compile(json.RawMessage(askInput)); err != nil {
-		return nil, err
-	}
-	s.life, s.stop = context.WithCancel(context.Background())
-	s.http = newTransports()
-	return s, nil
 }
 
 // Close ends all sessions and returns when nothing of the Server runs any

@@ -204,7 +204,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, d *door, q *
 	if q.token == "" || d.json {
 		o = run(ctx)
 	} else {
-		o = reporting(ctx, func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
+		o = s.reporting(ctx, func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
 	}
 	status, body := s.worded(o, q, alone)
 	if out.opened {

@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +26,7 @@ const (
 
 // reporting runs a call and has its progress sent, one report at a time, by the
 // goroutine that called. As the protocol wants it, progress only grows.
-func reporting(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
+func (s *Server) reporting(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
 	reports, done := make(chan tool.Progress, maxReports), make(chan outcome, 1)
 	inner := tool.WithProgress(ctx, func(p tool.Progress) {
 		select {
@@ -32,7 +34,7 @@ func reporting(ctx context.Context, send func(tool.Progress), run func(context.C
 		default:
 		}
 	})
-	go func() { done <- run(inner) }()
+	go func() { done <- s.guarded(inner, run) }()
 	pass := growing(send)
 	for {
 		select {
@@ -46,6 +48,20 @@ func reporting(ctx context.Context, send func(tool.Progress), run func(context.C
 		}
 	}
 }
+
+// guarded runs a call; a panic is a fault of that call alone.
+func (s *Server) guarded(ctx context.Context, run func(context.Context) outcome) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("MCP call panicked", "panic", p, "stack", string(debug.Stack()))
+			o = outcome{fault: errBroke}
+		}
+	}()
+	return run(ctx)
+}
+
+// errBroke: something panicked; the log has how.
+var errBroke = errors.New("the call broke down")
 
 // growing passes on what is more than what was passed on before.
 func growing(send func(tool.Progress)) func(tool.Progress) {

@@ -95,9 +95,9 @@ func (s *Server) callFor(ctx context.Context, d *door, req *sdk.CallToolRequest)
 	token := req.Params.GetProgressToken()
 	var o outcome
 	if token == nil {
-		o = run(ctx)
+		o = s.guarded(ctx, run)
 	} else {
-		o = reporting(ctx, func(p tool.Progress) { s.notify(ctx, req.Session, token, p) }, run)
+		o = s.reporting(ctx, func(p tool.Progress) { s.notify(ctx, req.Session, token, p) }, run)
 	}
 	if e := o.refused(req.Params.Name); e != nil {
 		return nil, e

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -291,29 +288,4 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("it was asked %d times in a moment", n)
 		}
 	})
-}
-
-// A program dies with us, however we do, and with all that it has started.
-func TestAProgramDiesWithUs(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("the signal of a dead parent is Linux's")
-	}
-	k := newKit(t)
-	k.load(k.child("fs", "real"))
-	pid := 0
-	for line := range strings.SplitSeq(k.call("fs__environment", `{}`), "\n") {
-		_, _ = fmt.Sscanf(line, "PID=%d", &pid)
-	}
-	if pid == 0 || syscall.Kill(pid, 0) != nil {
-		t.Fatalf("there is no process %d", pid)
-	}
-	if group, err := syscall.Getpgid(pid); err != nil || group != pid || group == os.Getpid() {
-		t.Errorf("its process group is %d, %v", group, err)
-	}
-	if err := k.loader.Unload(t.Context(), "fs"); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("it is still there: %v", err)
-	}
 }

@@ -159,6 +159,9 @@ func rawServer(mode string) {
 			say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"method not found"}}`, r.ID))
 		}
 	}
+	for mode == "stays" { // although its input has ended
+		time.Sleep(time.Hour)
+	}
 }
 
 func rawList(mode string, answer func(string)) {
@@ -202,6 +205,8 @@ func rawCall(mode string, id json.RawMessage, say, answer func(string)) {
 		say(`{"jsonrpc":"2.0","id":4711,"result":` + good + `}`)
 		answer(good)
 	case "hangs":
+	case "stays":
+		answer(fmt.Sprintf(`{"content":[{"type":"text","text":"%d"}]}`, os.Getpid()))
 	case "exits":
 		fmt.Fprintln(os.Stderr, "killed by a cosmic ray")
 		os.Exit(9)

@@ -1,0 +1,115 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/modules"
+)
+
+// suspicious is a house whose module "fs" offered read and write at first, and
+// then another write, and a third tool.
+func suspicious(t *testing.T) (*house, *modules.Pins, func(gateway.Authenticate) http.Handler) {
+	h := open(t, team)
+	pins := modules.NewPins(h.rt)
+	pin := func(tool, description string) modules.Pin {
+		return modules.Pin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
+	}
+	for _, offer := range [][]modules.Pin{
+		{pin("read", "reads"), pin("write", "writes")},
+		{pin("read", "reads"), pin("write", "writes elsewhere"), pin("erase", "erases")},
+	} {
+		if _, err := pins.Offer(t.Context(), modules.Owner("fs"), "fs__", offer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h, pins, func(who gateway.Authenticate) http.Handler {
+		handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: who, Pins: pins})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return handler
+	}
+}
+
+func TestTheOperatorSeesAndAccepts(t *testing.T) {
+	_, pins, handler := suspicious(t)
+	client := gateway.Local(handler(gateway.Owner))
+	ctx := t.Context()
+
+	var listed []string
+	for s, err := range client.Quarantine(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, s.Name+" of "+string(s.Owner))
+	}
+	if diff := cmp.Diff([]string{"fs__erase of module:fs", "fs__write of module:fs"}, listed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	write, err := client.Tool(ctx, "fs__write")
+	if err != nil || write.Quarantined == nil || write.Owner != "module:fs" || write.Offered.Description != "writes elsewhere" || write.Accepted.Description != "writes" {
+		t.Fatalf("got %+v, %v", write, err)
+	}
+	if read, err := client.Tool(ctx, "read_file"); err != nil || read.Quarantined != nil {
+		t.Errorf("got %+v, %v", read, err)
+	}
+	if _, err := client.Accept(ctx, "fs__write", strings.Repeat("0", 64)); errcode.Of(err) != errcode.Conflict {
+		t.Errorf("another digest: %v", err)
+	}
+	if _, err := client.Accept(ctx, "fs__read", write.Digest); errcode.Of(err) != errcode.UnknownTool {
+		t.Errorf("nothing to accept: %v", err)
+	}
+	accepted, err := client.Accept(ctx, "fs__write", write.Digest)
+	if err != nil || accepted.Name != "fs__write" || accepted.Quarantined.Quarantined {
+		t.Errorf("got %+v, %v", accepted, err)
+	}
+	p, err := pins.Look(ctx, modules.Owner("fs"))
+	if err != nil || len(p.InForce) != 2 || len(p.Waiting) != 1 || p.Waiting[0].Name != "fs__erase" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if _, err := client.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module brings it here
+		t.Errorf("got %v", err)
+	}
+}
+
+// To everybody but the operator a tool in quarantine does not exist.
+func TestNobodyElseSeesTheQuarantine(t *testing.T) {
+	h, pins, handler := suspicious(t)
+	role := h.role(t, "guide", "*")
+	caller := handler(func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role.ID), nil })
+	list, err := pins.Quarantine(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	answer := func(method, path, body string) (int, string) {
+		w := httptest.NewRecorder()
+		caller.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, path, strings.NewReader(body)))
+		return w.Code, w.Body.String()
+	}
+	_, unknown := answer("GET", "/api/v1/tools/no__such", "")
+	code, body := answer("GET", "/api/v1/tools/fs__write", "")
+	if code != http.StatusNotFound || body != strings.ReplaceAll(unknown, "no__such", "fs__write") {
+		t.Errorf("got %d %s", code, body)
+	}
+	for _, q := range [][3]string{{"GET", "/api/v1/quarantine", ""}, {"POST", "/api/v1/tools/fs__write/accept", `{"digest":"` + list[1].Digest + `"}`}} {
+		if code, body := answer(q[0], q[1], q[2]); code != http.StatusForbidden || strings.Contains(body, "elsewhere") {
+			t.Errorf("%s %s: %d %s", q[0], q[1], code, body)
+		}
+	}
+	if code, body := answer("GET", "/api/v1/tools", ""); code != http.StatusOK || strings.Contains(body, "fs__") {
+		t.Errorf("got %d %s", code, body)
+	}
+	if after, err := pins.Quarantine(t.Context()); err != nil || len(after) != 2 {
+		t.Errorf("a caller accepted: %v, %v", after, err)
+	}
+}

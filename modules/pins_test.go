@@ -1,0 +1,184 @@
+package modules_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// shelf keeps records in a map.
+type shelf map[toolgroups.Owner][]byte
+
+func (s shelf) OwnerRecord(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+	return s[owner], nil
+}
+
+func (s shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+	s[owner] = value
+	return nil
+}
+
+func (s shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+	return func(yield func(toolgroups.Owner, error) bool) {
+		for _, owner := range slices.Sorted(maps.Keys(s)) {
+			if !yield(owner, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Property: what is in force is what is offered as it was accepted: at the
+// first contact, or by Accept; whatever is offered in between.
+func TestPinsAgainstModel(t *testing.T) {
+	const owner = toolgroups.Owner("module:m")
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		keep := shelf{}
+		accepted, offered := map[string]string(nil), map[string]string{}
+		for step := range 40 {
+			pins := modules.NewPins(keep) // as after a restart
+			if r.IntN(3) > 0 || accepted == nil {
+				offered = randomOffer(r)
+				if accepted == nil {
+					accepted = maps.Clone(offered)
+				}
+				if _, err := pins.Offer(t.Context(), owner, "m__", pinsOf(offered)); err != nil {
+					t.Fatal(err)
+				}
+			} else if list, err := pins.Quarantine(t.Context()); err != nil {
+				t.Fatal(err)
+			} else if len(list) > 0 {
+				w := list[r.IntN(len(list))]
+				if _, err := pins.Accept(t.Context(), owner, w.Name, w.Digest); err != nil {
+					t.Fatal(err)
+				}
+				accepted[w.Offered.Tool] = w.Offered.Description
+			}
+			wantPinned(t, fmt.Sprintf("seed %d, step %d", seed, step), pins, owner, accepted, offered)
+		}
+	}
+}
+
+func randomOffer(r *rand.Rand) map[string]string {
+	offer := map[string]string{}
+	for range r.IntN(5) {
+		offer[string(rune('a'+r.IntN(5)))] = fmt.Sprint(r.IntN(3))
+	}
+	return offer
+}
+
+func pinsOf(offer map[string]string) (list []modules.Pin) {
+	for _, name := range slices.Sorted(maps.Keys(offer)) {
+		list = append(list, modules.Pin{Tool: name, Description: offer[name], Input: json.RawMessage(`{"type":"object"}`)})
+	}
+	return list
+}
+
+func wantPinned(t *testing.T, when string, pins *modules.Pins, owner toolgroups.Owner, accepted, offered map[string]string) {
+	t.Helper()
+	p, err := pins.Look(t.Context(), owner)
+	if err != nil || !p.Seen || p.Damaged {
+		t.Fatalf("%s: %+v, %v", when, p, err)
+	}
+	force, waiting := map[string]string{}, map[string]string{}
+	for _, pin := range p.InForce {
+		force[pin.Tool] = pin.Description
+	}
+	for _, w := range p.Waiting {
+		waiting[w.Offered.Tool] = w.Offered.Description
+		if before, ok := accepted[w.Offered.Tool]; ok != (w.Accepted != nil) || ok && w.Accepted.Description != before {
+			t.Errorf("%s: %+v was accepted as %q", when, w, before)
+		}
+	}
+	wantForce, wantWaiting := map[string]string{}, map[string]string{}
+	for name, text := range offered {
+		if accepted[name] == text {
+			wantForce[name] = text
+		} else {
+			wantWaiting[name] = text
+		}
+	}
+	if diff := cmp.Diff(wantForce, force) + cmp.Diff(wantWaiting, waiting); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+// Every part of a definition counts for its digest; how its JSON is written
+// does not.
+func TestDigest(t *testing.T) {
+	pin := modules.Pin{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0}`)}
+	same := pin
+	same.Input = json.RawMessage(" {\"x\" : 1.0,\n\"type\":\"object\"}")
+	if pin.Digest() != same.Digest() || len(pin.Digest()) != 64 {
+		t.Errorf("%s and %s", pin.Digest(), same.Digest())
+	}
+	seen := map[string]int{pin.Digest(): -1}
+	for i, other := range []modules.Pin{
+		{}, {Tool: "a"}, {Kind: "a"}, {Description: "a"}, {Tool: "a", Kind: "d"},
+		{Tool: "b", Description: "d", Input: pin.Input},
+		{Tool: "a", Description: "d", Annotations: pin.Input},
+		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1}`)},
+		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0} `)}, // the same, once
+		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":9007199254740993}`)},
+		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":9007199254740992}`)},
+		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":`)},
+	} {
+		if before, ok := seen[other.Digest()]; ok != (i == 8) {
+			t.Errorf("%d has the digest of %d", i, before)
+		}
+		seen[other.Digest()] = i
+	}
+}
+
+// Who watches an owner hears of what is accepted of it, and of nothing else.
+func TestWatch(t *testing.T) {
+	pins := modules.NewPins(shelf{})
+	heard := map[toolgroups.Owner]int{}
+	stop := pins.Watch("a", func() { heard["a"]++ })
+	pins.Watch("b", func() { heard["b"]++ })
+	for _, owner := range []toolgroups.Owner{"a", "b"} {
+		for _, offer := range []map[string]string{{}, {"x": "new", "y": "new"}} {
+			if _, err := pins.Offer(t.Context(), owner, "", pinsOf(offer)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	list, err := pins.Quarantine(t.Context())
+	if err != nil || len(list) != 4 {
+		t.Fatal(list, err)
+	}
+	for _, w := range list {
+		if w.Owner == "a" && w.Name == "y" {
+			stop()
+		}
+		if _, err := pins.Accept(t.Context(), w.Owner, w.Name, w.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(map[toolgroups.Owner]int{"a": 1, "b": 2}, heard); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Without a shelf nothing is in force, and nothing can be.
+func TestPinsWithoutAShelf(t *testing.T) {
+	pins := modules.NewPins(nil)
+	if p, err := pins.Offer(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.Of(err) != errcode.Internal || len(p.InForce) > 0 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if p, err := pins.Look(t.Context(), "a"); err == nil || p.Seen || len(p.InForce) > 0 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
