@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
@@ -182,41 +183,62 @@ func (h *house) discard(ctx context.Context, ch *change) error {
 
 // install puts what is ready in force, in an order in which nobody has more than
 // one of the two configurations gives: models there are either way; modules are
-// swapped; roles and bounds come together; what is not needed any more goes last.
+// swapped; roles and bounds come together; what is not needed any more goes
+// last. Calls that go on in what was replaced hinder none of it.
 func (h *house) install(ctx context.Context, ch *change) error {
 	old := h.models.Load()
 	h.models.Store(ch.models.with(old))
-	var errs []error
-	for n, m := range ch.staged {
-		err := m.ready.Swap(ctx)
-		if err == nil || swapped(err) {
-			h.running[m.Name], ch.staged[n].done = m.Module, true
-		}
-		if err != nil {
-			errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err), ""))
-		}
-	}
+	errs := h.swap(ctx, ch)
 	if err := h.bounds.set(ch.cfg, func() error { return h.rt.Configure(ch.setup) }); err != nil {
-		return errors.Join(append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))...)
+		errs = append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))
+		return errors.Join(append(errs, h.retire(ctx, ch, nil)...)...)
 	}
 	errs = append(errs, h.tokens.Replace(ch.tokens))
 	h.models.Store(ch.models)
 	h.recordings.hide(secretsOf(ch.cfg))
 	h.current = ch.cfg
-	for _, name := range ch.gone {
-		if err := h.loader.Unload(ctx, name); err != nil {
-			errs = append(errs, err)
-		}
-		delete(h.running, name)
-	}
+	errs = append(errs, h.retire(ctx, ch, ch.gone)...)
 	old.retire(ch.models)
 	return errors.Join(errs...)
 }
 
-// swapped says whether an error of Swap is only of the old module's end.
-func swapped(err error) bool {
-	e, ok := errors.AsType[*modules.StepError](err)
-	return ok && (e.Step == modules.StepWait || e.Step == modules.StepClose)
+// swap brings the modules that are ready into service.
+func (h *house) swap(ctx context.Context, ch *change) (errs []error) {
+	for n, m := range ch.staged {
+		if err := m.ready.Install(ctx); err != nil {
+			errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err), ""))
+			continue
+		}
+		h.running[m.Name], ch.staged[n].done = m.Module, true
+	}
+	return errs
+}
+
+// farewell is how long calls in modules that are not needed any more are waited
+// for. Those that go on longer end as they would, and their module after them.
+const farewell = time.Second
+
+// retire closes the modules that were replaced, and unloads those that are gone.
+func (h *house) retire(ctx context.Context, ch *change, gone []string) (errs []error) {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	keep := func(err error) {
+		if e, ok := errors.AsType[*modules.StepError](err); ok && e.Step == modules.StepWait {
+			h.log.Info("a module that is not needed any more closes when its calls have ended", "module", e.Module)
+			return
+		}
+		errs = append(errs, err)
+	}
+	for _, name := range gone {
+		keep(h.loader.Unload(ctx, name))
+		delete(h.running, name)
+	}
+	for _, m := range ch.staged {
+		if m.done {
+			keep(m.ready.Retire(ctx))
+		}
+	}
+	return errs
 }
 
 // news tells what a change does, for people.

@@ -65,7 +65,7 @@ type workshop struct {
 	noted []string
 }
 
-func openWorkshop(t *testing.T) *workshop {
+func openWorkshop(t *testing.T, more ...modules.Kind) *workshop {
 	t.Helper()
 	w := &workshop{t: t}
 	add := func(what string) {
@@ -77,7 +77,7 @@ func openWorkshop(t *testing.T) *workshop {
 		l := &lamp{name: c.Name, notes: notes{add}}
 		return l, c.Decode(l)
 	}}
-	c := &common{launcher: launcher, data: t.TempDir(), err: &transcript{}, kinds: []modules.Kind{kind}}
+	c := &common{launcher: launcher, data: t.TempDir(), err: &transcript{}, kinds: append(more, kind)}
 	h, err := assemble(c, assembly{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Staged is a module that is ready and that nobody sees yet. Swap or Discard
-// ends it; until then its name can be changed by nobody else.
+// Staged is a module that is ready and that nobody sees yet. Swap, Install or
+// Discard ends it; until then its name can be changed by nobody else.
 type Staged struct {
 	loader    *Loader
 	old, next *instance
@@ -68,15 +68,34 @@ func (i *instance) ready(ctx context.Context, maySleep bool) error {
 func (s *Staged) Groups() []toolgroups.GroupID { return idsOf(s.next) }
 
 // Swap brings the module into service in the place of the old one, if there is
-// one, which is ended as by Unload. Errors are as of Load and Reload: of
-// StepRegister, everything is as it was; of StepWait and StepClose alone, the
-// new one is in service.
+// one, which is ended as by Unload: Install, then Retire.
 func (s *Staged) Swap(ctx context.Context) error {
+	if err := s.Install(ctx); err != nil {
+		return err
+	}
+	return s.Retire(ctx)
+}
+
+// Install brings the module into service in the place of the old one, if there
+// is one, which no call enters any more; Retire is to follow. It waits for no
+// call. On error, of StepRegister, everything is as it was, and ctx bounds how
+// long the module that was staged is waited for.
+func (s *Staged) Install(ctx context.Context) error {
 	err := s.loader.install(s.old, s.next)
+	if err == nil && s.old != nil {
+		s.old.end()
+	}
 	s.loader.release(s.next.name)
 	if err != nil {
 		return errors.Join(err, s.loader.retire(ctx, s.next))
 	}
+	return nil
+}
+
+// Retire closes the module that Install replaced, if there was one, when the
+// calls that entered it have left. Errors are of StepWait and StepClose, as of
+// Unload.
+func (s *Staged) Retire(ctx context.Context) error {
 	if s.old == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 
 // realTools are those of realServer, as the group fs has them.
 var realTools = []string{
-	"fs__again", "fs__crash", "fs__define", "fs__echo", "fs__environment", "fs__fail", "fs__number", "fs__parts", "fs__slow",
+	"fs__again", "fs__both", "fs__crash", "fs__define", "fs__echo", "fs__environment", "fs__fail", "fs__number", "fs__parts", "fs__slow",
 	"fs__list_resources", "fs__read_resource", "fs__list_prompts", "fs__get_prompt",
 }
 
@@ -51,6 +51,8 @@ func TestAServerIsAGroup(t *testing.T) {
 		for _, c := range []struct{ name, args, want string }{
 			{"fs__echo", `{"n":12345678901234567890}`, `{"n":12345678901234567890}`},
 			{"fs__number", `{}`, `{"id":12345678901234567890}`},
+			{"fs__both", `{"sky":["sunny"]}`, `{"sky":["sunny"]}`},
+			{"fs__both", `{"sky":"grey"}`, `{"content":[{"type":"text","text":"sunny"}],"structuredContent":{"sky":"grey"}}`},
 			{"fs__fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"fs__fail"}`},
 			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}`},
 			{"fs__list_resources", `{}`, `"uri":"mem://a"`},

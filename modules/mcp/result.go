@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,26 +75,44 @@ func structured(name string, v any) tool.Result {
 	return tool.Result{Structured: text}
 }
 
-// structuredOf gives an object that the text repeats or leaves alone; nil for
-// anything else. The text keeps digits that the decoded object has lost.
+// structuredOf gives an object that says all that the text says; nil for
+// anything else. Where the text is the object, it keeps digits that the decoded
+// one has lost.
 func structuredOf(v any, text string) json.RawMessage {
 	object, ok := v.(map[string]any)
 	if !ok {
 		return nil
 	}
-	if strings.TrimSpace(text) == "" {
-		raw, err := json.Marshal(object)
-		if err != nil {
-			return nil
-		}
-		return raw
-	}
 	var repeated any
 	var compact bytes.Buffer
-	if json.Unmarshal([]byte(text), &repeated) != nil || !reflect.DeepEqual(repeated, v) || json.Compact(&compact, []byte(text)) != nil {
+	if json.Unmarshal([]byte(text), &repeated) == nil && reflect.DeepEqual(repeated, v) && json.Compact(&compact, []byte(text)) == nil {
+		return compact.Bytes()
+	}
+	if strings.TrimSpace(text) != "" && !says(object, text) {
 		return nil
 	}
-	return compact.Bytes()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// says whether a text is one of the values within v.
+func says(v any, text string) bool {
+	switch v := v.(type) {
+	case string:
+		return v == text
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return says(item, text) })
+	case map[string]any:
+		for _, item := range v {
+			if says(item, text) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // textOf joins parts that are all text; else it gives those that are, and

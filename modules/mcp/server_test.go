@@ -58,6 +58,11 @@ func realServer() *sdk.Server {
 			StructuredContent: json.RawMessage(`{"id":12345678901234567890}`),
 		}, nil
 	})
+	add("both", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		answer := said("sunny")
+		answer.StructuredContent = r.Params.Arguments
+		return answer, nil
+	})
 	add("fail", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		r := said("no such city")
 		r.IsError = true

@@ -1,0 +1,94 @@
+package cmd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// valve is a module whose tool returns when it is let go, and not before.
+type valve struct {
+	name string
+	Size int `json:"size"`
+	open chan struct{}
+	in   chan struct{}
+}
+
+// Name implements modules.Module.
+func (v *valve) Name() string { return v.name }
+
+// Groups implements modules.Module.
+func (v *valve) Groups() []toolgroups.Group {
+	t, err := tool.New(v.name, "", func(context.Context, struct{}) (string, error) {
+		v.in <- struct{}{}
+		<-v.open
+		return "let through", nil
+	}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return []toolgroups.Group{{ID: toolgroups.GroupID(v.name), Tools: []tool.Tool{t}}}
+}
+
+// A call that does not return keeps neither a revocation of roles nor of tokens
+// from coming in force, whether its module is replaced or unloaded.
+func TestACallThatGoesOnHindersNoRevocation(t *testing.T) {
+	const token = "rc_0123456789012345678901234567890123456789012"
+	sum := sha256.Sum256([]byte(token))
+	door := "{kind: gateway, name: door, tokens: [{name: ci, sha256: " + hex.EncodeToString(sum[:]) + ", role: reader}]}"
+	for why, next := range map[string][]string{
+		"its module is replaced": {"{kind: role, name: reader, toolGroups: [v]}", "{kind: module, name: v, type: valve, settings: {size: 2}}"},
+		"its module is unloaded": {"{kind: role, name: reader, toolGroups: []}"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			open, in := make(chan struct{}), make(chan struct{}, 1)
+			w := openWorkshop(t, modules.Kind{Name: "valve", New: func(c modules.Config) (modules.Module, error) {
+				v := &valve{name: c.Name, open: open, in: in}
+				return v, c.Decode(v)
+			}})
+			if err := w.configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [v, console]}", "{kind: module, name: v, type: valve}", door), nil); err != nil {
+				t.Fatal(err)
+			}
+			role, _ := w.rt.Org().RoleNamed("reader")
+			ended := make(chan error, 1)
+			go func() {
+				_, err := w.rt.Invoke(context.Background(), identity.ByCaller("ann", role.ID), "v", nil)
+				ended <- err
+			}()
+			<-in
+			changed := make(chan error, 1)
+			go func() {
+				_, err := w.reconfigure(t.Context(), w.read(next...))
+				changed <- err
+			}()
+			select {
+			case err := <-changed:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("the new configuration waits for a call")
+			}
+			if got := w.may("console_print"); got != "" {
+				t.Errorf("the reader may still call %q", got)
+			}
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			if p, err := w.tokens.Authenticate(r); err == nil {
+				t.Errorf("the token that is gone stands for %v", p)
+			}
+			close(open)
+			if err := <-ended; err != nil {
+				t.Error("the call that had begun:", err)
+			}
+		})
+	}
+}
