@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +73,7 @@ func mcpAlone(ctx context.Context, c *common, role string) (began bool, err erro
 			if err := h.configure(ctx, cfg, nil); err != nil {
 				return err
 			}
-			defer h.following(ctx, c)()
+			defer h.follow(ctx, c)()
 		}
 		err := h.mcp.Talk(ctx, c.in, c.out, identity.ByOperator("operator"), role)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
@@ -83,15 +82,4 @@ func mcpAlone(ctx context.Context, c *common, role string) (began bool, err erro
 		return err
 	})
 	return began, err
-}
-
-// following follows the files of the configuration until stop is called.
-func (h *house) following(ctx context.Context, c *common) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { h.follow(ctx, c) })
-	return func() {
-		cancel()
-		beside.Wait()
-	}
 }

@@ -40,7 +40,7 @@ Without -f the roles are those of the data directory, and unfinished tasks go
 on with the configuration that the youngest of them was started with.
 
 Who asks over HTTP needs a bearer token: see "rolecall token --help". Without an
-operator's token in the configuration, serve on a loopback address prints an URL
+operator's token in the configuration, serve on a loopback address prints a URL
 with a start-up token, whose holder is the operator until the process ends. An
 address that other hosts reach needs tokens in the configuration.`,
 		Example: `  rolecall serve -f org.yaml

@@ -28,9 +28,11 @@ type change struct {
 	tokens []gateway.Token
 	staged []staged // in the order of the configuration
 	gone   []string // modules that it no longer has
+	kept   []string // modules that run and whose successors do not come up
 
 	faults []*config.Error // what is wrong with the files
 	failed []*config.Error // modules that are right and do not come up
+	down   []string        // their names
 }
 
 type staged struct {
@@ -74,6 +76,7 @@ func (h *house) reconfigure(ctx context.Context, cfg *config.Config) (told []str
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	ch := h.prepare(ctx, cfg, setup(cfg))
+	ch.faults = append(ch.faults, h.keptFaults(ch)...)
 	if len(ch.faults) == 0 {
 		if err := h.rt.Plan(ch.setup); err != nil {
 			return nil, errors.Join(err, h.discard(ctx, ch))
@@ -115,7 +118,11 @@ func (h *house) stage(ctx context.Context, ch *change) {
 	all.Wait()
 	for n, m := range made {
 		if errs[n] != nil {
+			ch.down = append(ch.down, m.Name)
 			ch.failed = append(ch.failed, ch.cfg.Fault(m.Pos, "module", reasonOf(errs[n]), stderrOf(errs[n])))
+			if m.reload {
+				ch.kept = append(ch.kept, m.Name)
+			}
 			continue
 		}
 		ch.staged = append(ch.staged, m)
@@ -202,43 +209,50 @@ func (h *house) install(ctx context.Context, ch *change) error {
 	return errors.Join(errs...)
 }
 
-// swap brings the modules that are ready into service.
-func (h *house) swap(ctx context.Context, ch *change) (errs []error) {
-	for n, m := range ch.staged {
-		if err := m.ready.Install(ctx); err != nil {
-			errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err), ""))
-			continue
-		}
-		h.running[m.Name], ch.staged[n].done = m.Module, true
-	}
-	return errs
-}
-
 // farewell is how long calls in modules that are not needed any more are waited
 // for. Those that go on longer end as they would, and their module after them.
 const farewell = time.Second
+
+// swap brings the modules that are ready into service.
+func (h *house) swap(ctx context.Context, ch *change) (errs []error) {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	for n, m := range ch.staged {
+		err := m.ready.Install(ctx)
+		if err == nil {
+			h.running[m.Name], ch.staged[n].done = m.Module, true
+			continue
+		}
+		told, late := h.withhold(ctx, ch, m)
+		errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err)+told, ""), h.inTime(late))
+	}
+	return errs
+}
 
 // retire closes the modules that were replaced, and unloads those that are gone.
 func (h *house) retire(ctx context.Context, ch *change, gone []string) (errs []error) {
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	keep := func(err error) {
-		if e, ok := errors.AsType[*modules.StepError](err); ok && e.Step == modules.StepWait {
-			h.log.Info("a module that is not needed any more closes when its calls have ended", "module", e.Module)
-			return
-		}
-		errs = append(errs, err)
-	}
 	for _, name := range gone {
-		keep(h.loader.Unload(ctx, name))
+		errs = append(errs, h.inTime(h.loader.Unload(ctx, name)))
 		delete(h.running, name)
 	}
 	for _, m := range ch.staged {
 		if m.done {
-			keep(m.ready.Retire(ctx))
+			errs = append(errs, h.inTime(m.ready.Retire(ctx)))
 		}
 	}
 	return errs
+}
+
+// inTime passes over the error of a module that closes later, with its last
+// call.
+func (h *house) inTime(err error) error {
+	if e, ok := errors.AsType[*modules.StepError](err); ok && e.Step == modules.StepWait {
+		h.log.Info("a module that is not needed any more closes when its calls have ended", "module", e.Module)
+		return nil
+	}
+	return err
 }
 
 // news tells what a change does, for people.
@@ -257,7 +271,7 @@ func (ch *change) news() []string {
 		told = append(told, "module "+name+" is unloaded")
 	}
 	for _, e := range ch.failed {
-		told = append(told, "as it was stays, or is missing: "+e.Error())
+		told = append(told, "a module does not come up, and stays as it was or is missing: "+e.Error())
 	}
 	return told
 }
@@ -297,7 +311,12 @@ func (h *house) groupFaults(ch *change) (faults []*config.Error) {
 	known, _ := h.known(ch)
 	check := func(field string, g config.Groups) {
 		for i, id := range g.IDs {
-			if !slices.Contains(known, id) {
+			module, _, _ := strings.Cut(id, "/")
+			switch {
+			case slices.Contains(known, id):
+			case slices.Contains(ch.down, module):
+				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" does not come up", ""))
+			default:
 				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, config.Suggest(id, known)))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,7 +39,8 @@ func (h *house) follow(ctx context.Context, c *common) (stop func()) {
 }
 
 func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
-	f.house.wake(ctx)
+	defer f.waking.Wait()
+	f.wake(ctx)
 	tick := time.NewTicker(cmp.Or(f.house.look, time.Second))
 	defer tick.Stop()
 	for {
@@ -63,6 +65,8 @@ type follower struct {
 	also  []string // files that documents name
 	seen  string   // how the files looked last
 	moved bool     // they looked otherwise before: somebody may be writing
+
+	waking sync.WaitGroup // modules that acquire what they need
 }
 
 func (h *house) newFollower(c *common) *follower {
@@ -164,7 +168,7 @@ func (f *follower) load(ctx context.Context, asked bool) {
 		return
 	}
 	told, err := f.house.reconfigure(ctx, cfg)
-	f.house.wake(ctx)
+	f.wake(ctx)
 	switch {
 	case err == nil:
 		f.say(strings.Join(append([]string{"the new configuration is in force"}, told...), "; "))
@@ -177,13 +181,13 @@ func (f *follower) load(ctx context.Context, asked bool) {
 
 // wake has the modules that were loaded by what they knew acquire what they
 // need, so that what a server changed meanwhile is noticed before a call.
-func (h *house) wake(ctx context.Context) {
-	for _, m := range h.loader.Modules() {
-		go func() {
-			if err := h.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
-				h.log.Warn("a module sleeps on", "module", m.Name, "error", err)
+func (f *follower) wake(ctx context.Context) {
+	for _, m := range f.house.loader.Modules() {
+		f.waking.Go(func() {
+			if err := f.house.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
+				f.house.log.Warn("a module sleeps on", "module", m.Name, "error", err)
 			}
-		}()
+		})
 	}
 }
 

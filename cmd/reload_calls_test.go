@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,5 +91,49 @@ func TestACallThatGoesOnHindersNoRevocation(t *testing.T) {
 				t.Error("the call that had begun:", err)
 			}
 		})
+	}
+}
+
+// A module that does not come up gives nobody the old one in its stead: a role
+// that would get its groups by the new configuration gets neither.
+func TestAModuleThatDoesNotComeUpGivesNobodyTheOldOne(t *testing.T) {
+	broken := "{kind: module, name: a, type: lamp, settings: {fail: true, tool: a2}}"
+	for why, c := range map[string]struct{ role, may string }{
+		"a role that gets the group":  {"{kind: role, name: reader, toolGroups: [a, b]}", "console_print"},
+		"a role that gets everything": {"{kind: role, name: reader, toolGroups: ['*']}", "console_print"},
+		"a role that may grant it":    {"{kind: role, name: reader, toolGroups: [console], grant: [a]}", "console_print"},
+		"a role that is new":          {"{kind: role, name: reader, toolGroups: [b]}\n---\n{kind: role, name: second, toolGroups: [a]}", "console_print"},
+		"nobody gets it":              {"{kind: role, name: reader, toolGroups: [b]}", "b"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			w := openWorkshop(t)
+			if err := w.configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [console]}", lampA, lampB), nil); err != nil {
+				t.Fatal(err)
+			}
+			told, err := w.reconfigure(t.Context(), w.read(c.role, broken, lampB))
+			if got := w.may("a", "a2", "b", "console_print", "list_roles"); got != c.may {
+				t.Errorf("the reader may call %q, want %q; told %q, %v", got, c.may, told, err)
+			}
+		})
+	}
+}
+
+// The same of a module that comes up and whose tool another has: what it would
+// replace is unloaded.
+func TestAModuleThatCannotBeSwappedGivesNobodyTheOldOne(t *testing.T) {
+	w := openWorkshop(t)
+	if err := w.configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [console]}", lampA, lampB), nil); err != nil {
+		t.Fatal(err)
+	}
+	taken := "{kind: module, name: b, type: lamp, settings: {tool: a}}"
+	told, err := w.reconfigure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [b]}", lampA, taken))
+	if err == nil || told == nil || !strings.Contains(err.Error(), "is unloaded") {
+		t.Errorf("told %q, %v", told, err)
+	}
+	if got := w.may("a", "b", "console_print"); got != "" {
+		t.Errorf("the reader may call %q", got)
+	}
+	if _, err := w.reconfigure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [b, console]}", lampA, lampB)); err != nil || w.may("a", "b") != "b" {
+		t.Errorf("mended: %v, the reader may call %q", err, w.may("a", "b"))
 	}
 }

@@ -143,7 +143,7 @@ func digest(to *string) func(value) {
 func CheckAudience(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(u.Path, "/.") {
-		return errors.New("must be an URL of scheme, host and path")
+		return errors.New("must be a URL of scheme, host and path")
 	}
 	return nil
 }

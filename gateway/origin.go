@@ -107,7 +107,7 @@ func sameOrigin(text, host string) bool {
 	return ok && known && o.authority == asked
 }
 
-// local gives the address a request came in at; nil when no server says so.
+// localAddr gives the address a request came in at; nil when no server says so.
 func localAddr(r *http.Request) net.Addr {
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return addr

@@ -24,7 +24,7 @@ type Token struct {
 	Digest   [sha256.Size]byte // SHA-256 of the token's bytes
 	Role     string            // id or exact name, looked up with each request
 	Operator bool
-	Audience string    // an URL: the token is for it and what is below it; "" is every resource
+	Audience string    // a URL: the token is for it and what is below it; "" is every resource
 	Expires  time.Time // the token is good before it; zero is for ever
 }
 

@@ -44,7 +44,7 @@ func isBearer(token string) bool {
 	})
 }
 
-// audience is the resource a token is for (RFC 8707): an URL and what is below
+// audience is the resource a token is for (RFC 8707): a URL and what is below
 // it. The zero audience is every resource.
 type audience struct {
 	host string // lower case, without the port that the scheme implies

@@ -78,16 +78,13 @@ func (rt *Runtime) enter(ctx context.Context) (_ context.Context, leave func(), 
 	return inner, func() { stop(); cancel(nil); rt.work.Done() }, nil
 }
 
-// maxToolName is the most bytes that a tool's name has.
-const maxToolName = 128
-
 // callable gives a name as it is decided about and recorded: one that is no
 // tool's for its length or bytes is cut to what is no tool's either.
 func callable(name string) string {
-	if len(name) <= maxToolName && utf8.ValidString(name) {
+	if len(name) <= tool.MaxName && utf8.ValidString(name) {
 		return name
 	}
-	return strings.ToValidUTF8(name[:min(len(name), maxToolName)], "\uFFFD") + "…"
+	return strings.ToValidUTF8(name[:min(len(name), tool.MaxName)], "\uFFFD") + "…"
 }
 
 // visit is one call of a caller from outside, and its gate.Recorder.

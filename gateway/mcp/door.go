@@ -17,9 +17,24 @@ type door struct {
 	at     *endpoint
 	json   bool // answers are single documents, never streams
 	piped  bool // it came by lines, and has no session id
+
+	still  func() bool // says whether the sender is let in still; nil is for ever
+	hangUp func()      // ends the connection of one that is piped
 }
 
 type doorKey struct{}
+
+type stillKey struct{}
+
+// Lasting gives the context for a request whose connection may outlast what
+// lets its sender in: still is asked again for each message that comes on it,
+// concurrently, and false ends the connection.
+func Lasting(ctx context.Context, still func() bool) context.Context {
+	return context.WithValue(ctx, stillKey{}, still)
+}
+
+// stays says whether the sender is let in still.
+func (d *door) stays() bool { return d.still == nil || d.still() }
 
 func (d *door) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, doorKey{}, d)
@@ -40,14 +55,22 @@ func (s *Server) door(sender identity.Principal, role, toolset string) (*door, e
 	}
 	group := toolgroups.GroupID(toolset)
 	if toolset != "" && !s.holds(found, group) {
-		return nil, errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
+		return nil, noGroup(toolset)
 	}
 	d := &door{sender: sender, by: sender}
 	if sender.Kind == identity.Operator {
 		d.by = identity.ByCaller(sender.User, found.ID)
 	}
 	d.at = s.endpoint(key{found.ID, group})
+	if toolset != "" && found.Use.IsAll() && len(s.offered(d).tools) == 0 { // what bounds the role may hide the group
+		d.at.leave()
+		return nil, noGroup(toolset)
+	}
 	return d, nil
+}
+
+func noGroup(toolset string) error {
+	return errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
 }
 
 // role finds the role that a sender acts in.

@@ -35,7 +35,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Versions are the versions of the protocol that are spoken, newest first.
+// versions are the versions of the protocol that are spoken, newest first.
 var versions = [...]string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}
 
 // stateless is the first version without sessions.

@@ -50,6 +50,10 @@ func (s *Server) newServer(e *endpoint) *sdk.Server {
 			if d == nil || d.at != e {
 				return nil, protocolError(jsonrpc.CodeInternalError, "nobody is behind this request")
 			}
+			if !d.stays() {
+				d.hangUp()
+				return nil, protocolError(codeNoSession, "who asks is not let in any more")
+			}
 			return s.received(ctx, d, method, req, next)
 		}
 	})

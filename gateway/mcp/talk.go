@@ -34,9 +34,9 @@ func (s *Server) Talk(ctx context.Context, in io.Reader, out io.Writer, sender i
 
 // talk serves a client on lines; hangUp is called when its session ends.
 func (s *Server) talk(ctx context.Context, d *door, in io.Reader, out io.Writer, hangUp func()) error {
-	d.piped = true
 	l := newLines(in, out, s.config.Calls, hangUp)
 	defer l.Close()
+	d.piped, d.hangUp = true, func() { l.Close() }
 	session, err := d.at.server.Connect(d.with(ctx), l, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP on lines: %w", err)
@@ -71,6 +71,7 @@ func (s *Server) pipe(w http.ResponseWriter, r *http.Request, d *door) error {
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
 		return nil // the peer has gone
 	}
+	d.still, _ = r.Context().Value(stillKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err := s.talk(ctx, d, rw, hurried{conn}, func() { conn.Close() }); err != nil {
