@@ -255,6 +255,24 @@ func (h *house) wait(t *testing.T, id identity.TaskID) org.Task {
 	return task
 }
 
+// reach waits until what a task does says so; a task that ends before has
+// failed the test.
+func (h *house) reach(t *testing.T, id identity.TaskID, reached <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Wait(ctx, id)
+		ended <- err
+	}()
+	select {
+	case <-reached:
+	case err := <-ended:
+		t.Fatalf("task %s ended too early: %v\n%s", id, err, h.story(t))
+	}
+}
+
 func (h *house) run(t *testing.T, spec org.TaskSpec) org.Task {
 	t.Helper()
 	return h.wait(t, h.start(t, spec))

@@ -254,7 +254,7 @@ func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {
 		return model.Answer{Finish: model.End, Read: min(answers(r), len(messages(r)))}, nil
 	})}.open(t)
 	id := h.start(t, org.TaskSpec{})
-	<-reached
+	h.reach(t, id, reached)
 	if _, err := h.Send(t.Context(), called(operator), string(h.top(t, id)), json.RawMessage(`"more"`), 0); err != nil {
 		t.Fatal(err)
 	}

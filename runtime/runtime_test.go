@@ -78,7 +78,7 @@ func TestARestartedProcessGoesOnWhereItWas(t *testing.T) {
 		return team(r), ctx.Err()
 	}))
 	id := h.start(t, org.TaskSpec{Text: "go"})
-	<-reached
+	h.reach(t, id, reached)
 	h.leave(t)
 
 	h = open(t, dir, brain(team))

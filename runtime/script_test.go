@@ -32,7 +32,13 @@ role("root", function* (task) {
 
 func scripted(t *testing.T, source string) *script.Model {
 	t.Helper()
-	m, err := script.Config{Step: 200 * time.Millisecond}.New("brain.js", []byte(source))
+	return limited(t, source, time.Minute)
+}
+
+// limited is scripted with a time for each step.
+func limited(t *testing.T, source string, step time.Duration) *script.Model {
+	t.Helper()
+	m, err := script.Config{Step: step}.New("brain.js", []byte(source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +57,11 @@ func TestABrainThatFailsFailsItsTurn(t *testing.T) {
 		{"is missing", ``, `no brain for role "worker"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := open(t, "", scripted(t, hires+c.worker))
+			step := time.Minute
+			if c.name == "loops for ever" {
+				step = 200 * time.Millisecond
+			}
+			h := open(t, "", limited(t, hires+c.worker, step))
 			got := decode(h.run(t, org.TaskSpec{}).Result)
 			if got["errorType"] != "llm_call_failed" || !strings.Contains(fmt.Sprint(got["message"]), c.says) {
 				t.Errorf("root hears %v; want llm_call_failed with %q\n%s", got, c.says, h.story(t))
@@ -71,7 +81,7 @@ func TestABrainThatChangedSinceTheRecordDiverges(t *testing.T) {
 	const works = `role("worker", function* () { yield call("stuck", {}); return "done"; });`
 	h := plan{dir: dir, tools: []tool.Tool{stuck}, model: scripted(t, hires+works)}.open(t)
 	id := h.start(t, org.TaskSpec{})
-	<-reached
+	h.reach(t, id, reached)
 	h.leave(t)
 
 	// The worker still does what it did; root asks for another role first.
@@ -127,8 +137,8 @@ func TestABrainGoesOnAfterARestartAsIfNothingHappened(t *testing.T) {
 		c, ok := e.Body.(journal.ToolCall)
 		return ok && strings.Contains(string(c.Args), "slow")
 	})
-	<-reached             // it is in the tool, and
-	reached <- struct{}{} // the next one does not wait there
+	h.reach(t, id, reached) // it is in the tool, and
+	reached <- struct{}{}   // the next one does not wait there
 	h.leave(t)
 	h = plan{dir: dir, tools: []tool.Tool{look}, model: scripted(t, hires+works)}.open(t)
 	h.resume(t, id)

@@ -123,7 +123,7 @@ func TestAStateIsEnteredBySuccessAndSeenByTheNextCall(t *testing.T) {
 		return model.Answer{}, ctx.Err()
 	})}.open(t)
 	id := h.start(t, h.bound(t, "shut"))
-	<-reached
+	h.reach(t, id, reached)
 	h.leave(t)
 
 	h = plan{dir: dir, tools: tools, model: brain(func(r model.Request) model.Answer {

@@ -275,6 +275,13 @@ func (s *Slot) View() *View {
 // Publish puts v in force.
 func (s *Slot) Publish(v *View) { s.view.Store(v) }
 
+// Holds says whether a binding names a group that is there and that it meant
+// when it was written; All means every group.
+func (s *Snapshot) Holds(b Binding, id GroupID) bool {
+	owner := s.Owner(id)
+	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)
+}
+
 // Reaches says whether a binding lets a tool through, in any state.
 func (s *Snapshot) Reaches(b Binding, h *Handle) bool {
 	if !b.admits(h) {

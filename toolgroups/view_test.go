@@ -212,10 +212,19 @@ func TestAnotherOwnerNeverInheritsABinding(t *testing.T) {
 	if got := s.Compile(bound).Names(); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
+	if s.Holds(bound, "g") || s.Holds(bound, "later") || s.Holds(toolgroups.Binding{}, "g") {
+		t.Error("it holds a group of another owner")
+	}
+	if all := s.Bind(toolgroups.All()); !s.Holds(all, "g") || s.Holds(all, "gone") {
+		t.Error("all holds what is not there, or not all that is")
+	}
 	if err := m.Unregister("p", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
+	if s := m.Snapshot(); !s.Holds(bound, "g") || s.Holds(bound, "gone") {
+		t.Error("it does not hold its group, or one that is not there")
+	}
 	if diff := cmp.Diff(m.Snapshot().Compile(bound).Names(), []string{"a"}); diff != "" {
 		t.Errorf("back with its owner, got before want:\n%s", diff)
 	}

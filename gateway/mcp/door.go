@@ -94,9 +94,5 @@ func (s *Server) role(sender identity.Principal, name string) (org.Role, error) 
 // holds says whether a group is one of a role's, and the one that was meant
 // when the role was written.
 func (s *Server) holds(role org.Role, id toolgroups.GroupID) bool {
-	owner := s.rt.Groups().Snapshot().Owner(id)
-	if owner == "" {
-		return false
-	}
-	return role.Use.IsAll() || role.Use.Has(id) && role.GroupOwners[id] == owner
+	return s.rt.Groups().Snapshot().Holds(toolgroups.Binding{Set: role.Use, Owners: role.GroupOwners}, id)
 }
