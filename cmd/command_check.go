@@ -39,8 +39,17 @@ func checkFunc(ctx context.Context, c *common) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "ok: %d files, %d roles, %d models\n", len(cfg.Files), len(cfg.Roles), len(cfg.Models))
+	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s\n", some(len(cfg.Files), "file"), some(len(cfg.Roles), "role"),
+		some(len(cfg.Models), "model"), some(len(modulesOf(cfg)), "module"))
 	return err
+}
+
+// some says how many there are of what is counted.
+func some(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // tryOut puts the configuration together on a data directory of its own,
@@ -73,7 +82,7 @@ func printCheck(c *common, cfg *config.Config, notes []string, err error) error 
 	if list == nil {
 		list = config.Errors{}
 	}
-	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models)}
+	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(modulesOf(cfg))}
 	if err := printLine(c.out, out); err != nil {
 		return err
 	}

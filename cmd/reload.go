@@ -67,6 +67,8 @@ type follower struct {
 	moved bool     // they looked otherwise before: somebody may be writing
 
 	waking sync.WaitGroup // modules that acquire what they need
+	mu     sync.Mutex     // guards waits
+	waits  int            // definitions in quarantine that were told of
 }
 
 func (h *house) newFollower(c *common) *follower {
@@ -180,14 +182,30 @@ func (f *follower) load(ctx context.Context, asked bool) {
 }
 
 // wake has the modules that were loaded by what they knew acquire what they
-// need, so that what a server changed meanwhile is noticed before a call.
+// need, so that what a server changed meanwhile is noticed, and told, before a
+// call.
 func (f *follower) wake(ctx context.Context) {
 	for _, m := range f.house.loader.Modules() {
 		f.waking.Go(func() {
 			if err := f.house.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
 				f.house.log.Warn("a module sleeps on", "module", m.Name, "error", err)
 			}
+			f.tellQuarantine(ctx)
 		})
+	}
+}
+
+// tellQuarantine says how many definitions wait, when it is another number than
+// before: their tools are missing until somebody looks.
+func (f *follower) tellQuarantine(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list, err := f.house.pins.Quarantine(ctx)
+	if err != nil || len(list) == f.waits {
+		return // a store that fails is told by whoever needs it
+	}
+	if f.waits = len(list); f.waits > 0 {
+		f.say(fmt.Sprintf("tools of MCP servers in quarantine: %d; see \"rolecall tool list --quarantined\"", f.waits))
 	}
 }
 

@@ -137,3 +137,49 @@ func TestAModuleThatCannotBeSwappedGivesNobodyTheOldOne(t *testing.T) {
 		t.Errorf("mended: %v, the reader may call %q", err, w.may("a", "b"))
 	}
 }
+
+// slow is a module whose groups, asked for again, take their time.
+type slow struct {
+	name    string
+	changed func()
+	asked   int
+	begun   chan struct{}
+	free    chan struct{}
+}
+
+// Name implements modules.Module.
+func (s *slow) Name() string { return s.name }
+
+// Groups implements modules.Module.
+func (s *slow) Groups() []toolgroups.Group {
+	if s.asked++; s.asked == 2 {
+		close(s.begun)
+		<-s.free
+	}
+	t, err := tool.New(s.name, "", func(context.Context, struct{}) (string, error) { return "", nil }, nil)
+	if err != nil {
+		panic(err)
+	}
+	return []toolgroups.Group{{ID: toolgroups.GroupID(s.name), Tools: []tool.Tool{t}}}
+}
+
+// A module that is asked for its groups while the configuration drops it is
+// unloaded all the same: a role of all groups loses its tools.
+func TestAModuleThatIsRefreshedIsUnloaded(t *testing.T) {
+	made := &slow{begun: make(chan struct{}), free: make(chan struct{})}
+	w := openWorkshop(t, modules.Kind{Name: "slow", New: func(c modules.Config) (modules.Module, error) {
+		made.name, made.changed = c.Name, c.Host.Changed
+		return made, nil
+	}})
+	all := "{kind: role, name: reader, toolGroups: ['*']}"
+	if err := w.configure(t.Context(), w.read(all, "{kind: module, name: s, type: slow}"), nil); err != nil {
+		t.Fatal(err)
+	}
+	made.changed()
+	<-made.begun
+	time.AfterFunc(2*farewell, func() { close(made.free) })
+	told, err := w.reconfigure(t.Context(), w.read(all))
+	if got := w.may("s"); got != "" || err != nil {
+		t.Errorf("the reader may call %q; told %q, %v", got, told, err)
+	}
+}

@@ -81,5 +81,5 @@ func (h *house) withhold(ctx context.Context, ch *change, m staged) (told string
 		return "", nil
 	}
 	delete(h.running, m.Name)
-	return "; the one before is unloaded, for these would get its groups: " + strings.Join(roles, ", "), h.loader.Unload(ctx, m.Name)
+	return "; the one before is unloaded, for these would get its groups: " + strings.Join(roles, ", "), h.unload(ctx, m.Name)
 }

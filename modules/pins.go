@@ -129,8 +129,8 @@ func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest 
 	return list[at], nil
 }
 
-// Quarantine lists all that waits, of all owners, sorted by Name. Records that
-// cannot be read are passed over; who offers under them writes them anew.
+// Quarantine lists all that waits, of all owners, sorted by Name. Damaged
+// records are passed over; who offers under them writes them anew.
 func (p *Pins) Quarantine(ctx context.Context) ([]Waiting, error) {
 	owners, ok := p.shelf.(Owners)
 	if !ok {

@@ -97,8 +97,8 @@ func TestCompileIsBounded(t *testing.T) {
 	} {
 		start := time.Now()
 		_, err := tool.Compile(json.RawMessage(input))
-		if took := time.Since(start); took > 20*time.Second {
-			t.Errorf("got %v after %v, want an answer within seconds", err, took)
+		if took := time.Since(start); took > 3*time.Minute {
+			t.Errorf("got %v after %v, want an answer soon, also on a busy machine", err, took)
 		}
 	}
 }
@@ -277,8 +277,8 @@ func TestValidateIsBounded(t *testing.T) {
 			s, args := compile(t, tt.input), json.RawMessage(tt.args)
 			start := time.Now()
 			err := s.Validate(args)
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %v, want an answer within seconds", took)
+			if took := time.Since(start); took > 3*time.Minute {
+				t.Errorf("took %v, want an answer soon, also on a busy machine", took)
 			}
 			if tt.want != "" {
 				wantInvalid(t, err, tt.want)

@@ -19,7 +19,7 @@ func TestABuildOfOnesOwnHasItsModule(t *testing.T) {
 		args string
 		want string
 	}{
-		{"check", "ok: 1 files, 1 roles"},
+		{"check", "ok: 1 file, 1 role"},
 		{"tool list --group greeter", "greet "},
 		{"tool show greet", "module:greeter"},
 		{"can --role host greet", "allowed"},

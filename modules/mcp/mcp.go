@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -37,6 +38,7 @@ type Module struct {
 	mu      sync.Mutex // guards what follows
 	offers  []modules.Pin
 	digests map[string]string  // of offers in force, by their tool
+	own     map[string]string  // of all that this server offered, by their tool; nil before it did
 	tools   map[string]*remote // by digest: a definition that stays is the same tool
 	listed  bool
 }
@@ -90,11 +92,23 @@ func (m *Module) Groups() []toolgroups.Group {
 	m.record.Lock()
 	defer m.record.Unlock()
 	p, err := m.config.Pins.Look(context.Background(), m.owner)
-	m.inForce(p.InForce)
+	force := m.offered(p.InForce)
+	m.inForce(force)
 	if err != nil {
 		m.log.Error("what is accepted of an MCP server cannot be read", "error", err)
 	}
-	return m.groups(p.InForce)
+	return m.groups(force)
+}
+
+// offered gives those of pins that this server offered, if it did: the record
+// may be of an offer that another module of the same name had, beside this one.
+func (m *Module) offered(pins []modules.Pin) []modules.Pin {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.own == nil {
+		return pins
+	}
+	return slices.DeleteFunc(slices.Clone(pins), func(p modules.Pin) bool { return m.own[p.Tool] != p.Digest() })
 }
 
 // Close implements io.Closer.
@@ -108,6 +122,7 @@ func (m *Module) Close() error {
 func (m *Module) learn(ctx context.Context, offered []modules.Pin) error {
 	m.record.Lock()
 	defer m.record.Unlock()
+	m.noteOwn(offered)
 	force := offered
 	if !m.config.Unpinned {
 		p, err := m.config.Pins.Offer(ctx, m.owner, *m.config.Prefix, offered)
@@ -125,13 +140,26 @@ func (m *Module) learn(ctx context.Context, offered []modules.Pin) error {
 	return nil
 }
 
-// inForce notes what is in force and says whether that is something else than
-// before.
-func (m *Module) inForce(pins []modules.Pin) (changed bool) {
+// noteOwn notes what the server offers.
+func (m *Module) noteOwn(offered []modules.Pin) {
+	own := digestsOf(offered)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.own = own
+}
+
+func digestsOf(pins []modules.Pin) map[string]string {
 	digests := make(map[string]string, len(pins))
 	for _, p := range pins {
 		digests[p.Tool] = p.Digest()
 	}
+	return digests
+}
+
+// inForce notes what is in force and says whether that is something else than
+// before.
+func (m *Module) inForce(pins []modules.Pin) (changed bool) {
+	digests := digestsOf(pins)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	changed = !m.listed || len(digests) != len(m.digests)

@@ -18,7 +18,10 @@ func (k *kit) sender(description string) string {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: description}}}, nil, nil
 	})
 	s := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
-	k.Cleanup(s.Close)
+	k.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
 	return s.URL
 }
 
