@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -23,13 +24,13 @@ type canOptions struct {
 func newCanCommand(c *common) *cobra.Command {
 	o := &canOptions{}
 	cmd := &cobra.Command{
-		Use:   "can (--role R | --agent A | --who) TOOL",
+		Use:   "can [--role R | --agent A | --who] TOOL",
 		Short: "Ask what the gate would say, and why",
 		Long: `Ask what the gate would say if an agent of a role, or an agent, called a tool
 now, and which rule decides. A role is judged as if its agents stood directly
 below root; --state and --group ask in a workflow state and under the
 narrowing of a task. With --who it lists every role and agent that may call
-the tool.
+the tool. The holder of a role's token (ROLECALL_TOKEN) need not name its role.
 
 It prints "allowed", or "denied: CODE: reason", and exits 0 or 1. A role, an
 agent or a tool that nobody knows is a denial.`,
@@ -40,7 +41,7 @@ agent or a tool that nobody knows is a denial.`,
 		Args: exactly(1, "one tool name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.json = c.json
-			q, err := o.question(args[0])
+			q, err := o.question(args[0], c.variable(tokenVariable) != "")
 			if err != nil {
 				return err
 			}
@@ -61,7 +62,12 @@ agent or a tool that nobody knows is a denial.`,
 	return cmd
 }
 
-func (o *canOptions) question(tool string) (gateway.Question, error) {
+// errWhose is a question about nobody.
+var errWhose = usageError{errors.New("can needs one of --role ROLE, --agent AGENT and --who; only the holder of a role's token asks without, for that role")}
+
+// question makes of the flags what the gateway is asked; token says that
+// somebody asks who may have a role.
+func (o *canOptions) question(tool string, token bool) (gateway.Question, error) {
 	q := gateway.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
 	n := 0
 	for _, given := range []bool{o.role != "", o.agent != "", o.who} {
@@ -69,8 +75,8 @@ func (o *canOptions) question(tool string) (gateway.Question, error) {
 			n++
 		}
 	}
-	if n != 1 {
-		return q, usageError{errors.New("can needs one of --role ROLE, --agent AGENT and --who")}
+	if n > 1 || n == 0 && !token {
+		return q, errWhose
 	}
 	if tool == "" {
 		return q, usageError{errors.New("can needs the name of a tool")}
@@ -87,6 +93,9 @@ func (o *canOptions) question(tool string) (gateway.Question, error) {
 
 func canFunc(ctx context.Context, out io.Writer, client *gateway.Client, q gateway.Question, asJSON bool) error {
 	v, err := client.Can(ctx, q)
+	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
+		return errWhose // the token is an operator's
+	}
 	if err != nil {
 		return err
 	}

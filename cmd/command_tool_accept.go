@@ -3,9 +3,12 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,42 +22,59 @@ import (
 
 func newToolAcceptCommand(c *common) *cobra.Command {
 	var dryRun bool
+	var digest string
 	cmd := &cobra.Command{
 		Use:   "accept TOOL|SERVER",
 		Short: "Put a definition that is in quarantine in force",
 		Long: `Show what a tool in quarantine would change, and put it in force: the
 definition that is shown and no other. The name of an MCP server means all of
 its tools in quarantine. What a definition says is the server's, and a model will
-read it: read it first.`,
-		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file",
+read it: read it first.
+
+With --dry-run it only shows, with the digest of each definition. --digest then
+means the definition that was read, and is refused when another waits by now.`,
+		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file --digest $DIGEST",
 		Args:    exactly(1, "the name of one tool or server"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("digest") && !isDigest(digest) {
+			return usageError{fmt.Errorf("--digest needs the 64 hexadecimal digits that --dry-run shows, not %.80q", digest)}
+		}
 		p := changes
 		if dryRun {
 			p = looks
 		}
 		return connected(c, p, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return toolAcceptFunc(ctx, c, client, args[0], dryRun)
+			return toolAcceptFunc(ctx, c, client, args[0], digest, dryRun)
 		})(cmd, args)
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
+	cmd.Flags().StringVar(&digest, "digest", "", "only the definition of this `digest`")
 	return cmd
 }
 
-func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name string, dryRun bool) error {
-	list, err := waitingFor(ctx, client, name)
+// isDigest says whether text could be the digest of a definition.
+func isDigest(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == sha256.Size
+}
+
+func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name, digest string, dryRun bool) error {
+	list, err := waitingFor(ctx, client, name, digest)
 	if err != nil {
 		return err
 	}
 	for i, s := range list {
 		if !c.json {
-			fmt.Fprintf(c.out, "%s of %s\n%s", clean(s.Name), clean(string(s.Owner)), differenceOf(s.Quarantined))
+			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", clean(s.Name), clean(string(s.Owner)), clean(s.Digest), differenceOf(s.Quarantined))
 		}
 		if dryRun {
 			continue
 		}
-		if list[i], err = client.Accept(ctx, s.Name, s.Digest); err != nil {
+		if list[i], err = client.Accept(ctx, s.Name, s.Digest); errcode.Of(err) == errcode.Conflict {
+			return another(s.Name)
+		}
+		if err != nil {
 			return err
 		}
 		if !c.json {
@@ -67,8 +87,14 @@ func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name
 	return nil
 }
 
-// waitingFor lists what is in quarantine under the name of a tool or a server.
-func waitingFor(ctx context.Context, client *gateway.Client, name string) (list []gateway.Suspect, err error) {
+// another says that the definition that waits is not the one that was meant.
+func another(name string) error {
+	return errcode.New(errcode.Conflict, "accept %s: another definition is in quarantine by now; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
+}
+
+// waitingFor lists what is in quarantine under the name of a tool or a server:
+// with a digest, the one definition that has it.
+func waitingFor(ctx context.Context, client *gateway.Client, name, digest string) (list []gateway.Suspect, err error) {
 	for s, err := range client.Quarantine(ctx) {
 		if err != nil {
 			return nil, err
@@ -80,7 +106,14 @@ func waitingFor(ctx context.Context, client *gateway.Client, name string) (list 
 	if len(list) == 0 {
 		return nil, errcode.New(errcode.UnknownTool, "nothing of the name %s is in quarantine; \"rolecall tool list --quarantined\" lists what is", name)
 	}
-	return list, nil
+	if digest == "" {
+		return list, nil
+	}
+	at := slices.IndexFunc(list, func(s gateway.Suspect) bool { return s.Digest == digest })
+	if at < 0 {
+		return nil, another(name)
+	}
+	return list[at : at+1], nil
 }
 
 func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {

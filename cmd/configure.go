@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/mcp"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -154,12 +155,23 @@ func (h *house) makeModules(ch *change) (made []staged, news []modules.Module) {
 	return made, news
 }
 
-// reasonOf says why a module does not come up: to the operator, who may know.
+// reasonOf says why a module does not come up, in one line: to the operator, who
+// may know.
 func reasonOf(err error) string {
-	if errcode.Of(err) != errcode.Internal {
-		return errcode.Message(err)
+	said, coded := errors.AsType[*errcode.Error](err)
+	of, served := errors.AsType[*mcp.ServerError](err)
+	text := err.Error()
+	switch {
+	case coded && served:
+		text = said.Message + ": " + of.Err.Error()
+	case coded && said.Err != nil:
+		text = said.Message + ": " + said.Err.Error()
+	case coded:
+		text = said.Message
+	case served:
+		text = of.Err.Error()
 	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
+	first, _, _ := strings.Cut(text, "\n")
 	return first
 }
 

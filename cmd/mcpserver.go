@@ -107,10 +107,21 @@ func (h *house) takenFrom(module string) func(string) bool {
 	}
 }
 
-// stderrOf gives what the program of a server wrote last, for the operator.
+// How much the operator is shown of what the program of a server wrote.
+const (
+	maxStderrLines = 10
+	maxStderrBytes = 2 << 10
+)
+
+// stderrOf gives the last lines that the program of a server wrote, for the
+// operator; "" when it wrote none.
 func stderrOf(err error) string {
-	if e, ok := errors.AsType[*mcp.ServerError](err); ok {
-		return e.Error()
+	e, ok := errors.AsType[*mcp.ServerError](err)
+	if !ok || e.Stderr == "" {
+		return ""
 	}
-	return ""
+	text := strings.ToValidUTF8(e.Stderr[max(0, len(e.Stderr)-maxStderrBytes):], "")
+	lines := strings.Split(text, "\n")
+	lines = lines[max(0, len(lines)-maxStderrLines):]
+	return "its stderr ends:\n    " + strings.Join(lines, "\n    ")
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,6 +41,7 @@ func (h *house) follow(ctx context.Context, c *common) (stop func()) {
 
 func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
 	defer f.waking.Wait()
+	defer f.house.pins.WatchQuarantine(func() { f.offered.Store(true) })()
 	f.wake(ctx)
 	tick := time.NewTicker(cmp.Or(f.house.look, time.Second))
 	defer tick.Stop()
@@ -53,6 +55,9 @@ func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
 			if f.settled() {
 				f.load(ctx, false)
 			}
+			if f.offered.Swap(false) {
+				f.tellQuarantine(ctx)
+			}
 		}
 	}
 }
@@ -65,6 +70,8 @@ type follower struct {
 	also  []string // files that documents name
 	seen  string   // how the files looked last
 	moved bool     // they looked otherwise before: somebody may be writing
+
+	offered atomic.Bool // what waits in quarantine may be another
 
 	waking sync.WaitGroup // modules that acquire what they need
 	mu     sync.Mutex     // guards waits
@@ -117,7 +124,7 @@ func appearance(paths []string) string {
 		}
 		entries, _ := os.ReadDir(path) // what is unreadable has no documents, and Load says so
 		for _, e := range entries {
-			if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".yml" {
+			if config.IsDocument(e.Name()) {
 				name := filepath.Join(path, e.Name())
 				info, err := os.Stat(name)
 				describe(&b, name, info, err)

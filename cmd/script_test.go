@@ -45,9 +45,20 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
 			"serving": serving, "ended": ended, "until": until, "get": get, "token": tokenOf,
-			"says": says, "hangup": hangup,
+			"says": says, "hangup": hangup, "digest": digestOf,
 		},
 	})
+}
+
+// digestOf: digest FILE VAR puts the first digest that FILE, the output of tool
+// accept, shows into VAR.
+func digestOf(ts *testscript.TestScript, neg bool, args []string) {
+	_, rest, ok := strings.Cut(ts.ReadFile(args[0]), "\ndigest: ")
+	if !ok {
+		ts.Fatalf("%s shows no digest", args[0])
+	}
+	digest, _, _ := strings.Cut(rest, "\n")
+	ts.Setenv(args[1], digest)
 }
 
 // condition knows [sandbox]: the system gives one.

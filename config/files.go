@@ -65,7 +65,7 @@ func expand(path string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if name := filepath.Join(path, e.Name()); isDocument(e.Name()) && !isDir(name) {
+		if name := filepath.Join(path, e.Name()); IsDocument(e.Name()) && !isDir(name) {
 			names = append(names, name)
 		}
 	}
@@ -75,8 +75,9 @@ func expand(path string) ([]string, error) {
 	return names, nil
 }
 
-// isDocument tells a directory's documents from editors' lock and swap files.
-func isDocument(name string) bool {
+// IsDocument tells, by their names, a directory's documents from other files and
+// from editors' lock and swap files.
+func IsDocument(name string) bool {
 	ext := filepath.Ext(name)
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(name, ".")
 }

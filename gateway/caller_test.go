@@ -79,6 +79,8 @@ func TestACallerAsksAboutItselfAlone(t *testing.T) {
 		want errcode.Code // "" is allowed
 	}{
 		{"its tool", gateway.Question{Role: "mine", Tool: "own_tool"}, ""},
+		{"its tool, of no role in words", gateway.Question{Tool: "own_tool"}, ""},
+		{"another's tool, of no role in words", gateway.Question{Tool: "secret_tool"}, errcode.UnknownTool},
 		{"its tool, by its id", gateway.Question{Role: string(mine.ID), Tool: "own_tool"}, ""},
 		{"its tool in its state", gateway.Question{Role: "mine", Tool: "stated_tool", State: "ready"}, ""},
 		{"its tool in another state", gateway.Question{Role: "mine", Tool: "stated_tool"}, errcode.ToolNotAvailable},
@@ -102,6 +104,17 @@ func TestACallerAsksAboutItselfAlone(t *testing.T) {
 	}
 	if who, err = c.Who(t.Context(), gateway.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
 		t.Errorf("who may secret_tool: %+v, %v", who, err)
+	}
+	for name, q := range map[string]gateway.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
+		if _, err := c.Can(t.Context(), q); errcode.Of(err) != errcode.InvalidArguments {
+			t.Errorf("a question about %s: %v", name, err)
+		}
+	}
+	if _, err := h.client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.Can(t.Context(), gateway.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
+		t.Errorf("in a deleted role: %+v, %v", v, err)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // this Tool? Or it asks Who may call a tool. A role is judged as the runtime
 // would judge its agents directly below a root, in State; an agent where it
 // stands, in its own state unless State is set. Groups narrows to those
-// groups, as a task does; absent is no narrowing, and [] is nothing.
+// groups, as a task does; absent is no narrowing, and [] is nothing. Of a caller
+// neither Role nor Agent asks for its own role.
 type Question struct {
 	Role   string          `json:"role,omitempty"`  // id or exact name
 	Agent  string          `json:"agent,omitempty"` // id or role name
@@ -65,10 +66,11 @@ func (a *api) can(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.check(); err != nil {
+	sight := a.sight(r)
+	if err := q.check(!sight.all); err != nil {
 		return nil, err
 	}
-	if sight := a.sight(r); !sight.all {
+	if !sight.all {
 		return a.canCaller(sight, q), nil
 	}
 	if q.Who != "" {
@@ -84,8 +86,9 @@ func (a *api) can(r *http.Request) (any, error) {
 	return j.verdict(q.Tool), nil
 }
 
-// check refuses a question that is none.
-func (q Question) check() error {
+// check refuses a question that is none. own says that who asks has a role, for
+// when none is named.
+func (q Question) check(own bool) error {
 	var given []string
 	for _, f := range []struct{ name, value string }{{"role", q.Role}, {"agent", q.Agent}, {"who", q.Who}} {
 		if f.value != "" {
@@ -93,10 +96,10 @@ func (q Question) check() error {
 		}
 	}
 	switch {
-	case len(given) != 1:
+	case len(given) != 1 && (len(given) > 0 || !own):
 		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent and who; it has %s", orNone(given))
 	case (q.Who != "") == (q.Tool != ""):
-		return errcode.New(errcode.InvalidArguments, "the body needs tool with role or agent, and only then")
+		return errcode.New(errcode.InvalidArguments, "the body needs either tool or who")
 	}
 	return nil
 }

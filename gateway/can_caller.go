@@ -5,18 +5,21 @@ import (
 	"github.com/rolecall/rolecall/gate"
 )
 
-// canCaller answers a question of a caller, who may ask about its own role. To
-// it nobody else exists, nor a tool or a group that its role has not.
+// canCaller answers a question of a caller, who may ask about its own role, and
+// need not name it. To it nobody else exists, nor a tool or a group that its role has not.
 func (a *api) canCaller(s sight, q Question) any {
 	q.Groups = s.within(q.Groups)
 	if q.Who != "" {
 		return a.whoCaller(s, q)
 	}
-	id, err := a.roleID(q.Role)
-	switch {
-	case q.Agent != "":
+	if q.Agent != "" {
 		return a.unknown(q.Tool, errcode.New(errcode.AgentNotFound, "there is no agent %q", q.Agent))
-	case err != nil || id != s.role.ID:
+	}
+	if q.Role == "" {
+		q.Role = string(s.role.ID)
+	}
+	id, err := a.roleID(q.Role)
+	if err != nil || id != s.role.ID {
 		return a.unknown(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
 	}
 	h, ok := s.tool(q.Tool)

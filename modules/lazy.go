@@ -122,7 +122,7 @@ func (i *instance) wake(t *try) {
 	err := i.begin(ctx)
 	i.sleep.tried(t, err)
 	if err != nil {
-		i.loader.log().Warn("module could not be provisioned", "module", i.name, "error", err)
+		i.loader.log().Error("module could not be provisioned", "module", i.name, "error", err)
 		return
 	}
 	i.loader.Changed(i.name)

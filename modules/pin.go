@@ -12,7 +12,8 @@ import (
 type Pin struct {
 	Tool string `json:"tool"` // the outside's own name for it
 	// Kind is "" for a tool of the outside. Else the module makes the tool
-	// itself, and all that the outside says is that there is one.
+	// itself, and all that the outside says is that there is one: Description
+	// is the module's, for those who read.
 	Kind        string          `json:"kind,omitempty"`
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"inputSchema,omitempty"`
@@ -21,8 +22,11 @@ type Pin struct {
 
 // Digest is the SHA-256 of all of the definition, as 64 hex digits. The order
 // of keys and the white space of its JSON do not count; JSON that is none
-// counts as its bytes.
+// counts as its bytes. A description that is the module's does not count.
 func (p Pin) Digest() string {
+	if p.Kind != "" {
+		p.Description = ""
+	}
 	text, _ := json.Marshal([]any{"pin 1", p.Tool, p.Kind, p.Description, canonical(p.Input), canonical(p.Annotations)}) // strings always marshal
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

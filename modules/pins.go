@@ -28,6 +28,7 @@ type Pins struct {
 
 	mu       sync.Mutex // one change of records at a time; guards what follows
 	watchers map[toolgroups.Owner][]*func()
+	records  []*func() // called when a record changed
 }
 
 // Owners is a Shelf that can say whose values it keeps.
@@ -70,6 +71,20 @@ func (p *Pins) Watch(owner toolgroups.Owner, fn func()) (stop func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.watchers[owner] = slices.DeleteFunc(p.watchers[owner], func(other *func()) bool { return other == mine })
+	}
+}
+
+// WatchQuarantine has fn called whenever what waits may be another, of any
+// owner. It must not block or call Pins. The function it gives ends that.
+func (p *Pins) WatchQuarantine(fn func()) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mine := &fn
+	p.records = append(p.records, mine)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.records = slices.DeleteFunc(p.records, func(other *func()) bool { return other == mine })
 	}
 }
 
@@ -164,6 +179,7 @@ func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, err
 	return parsePins(value), nil
 }
 
+// write wants mu held.
 func (p *Pins) write(ctx context.Context, owner toolgroups.Owner, r pinRecord) error {
 	value, err := json.Marshal(r)
 	if err == nil {
@@ -171,6 +187,9 @@ func (p *Pins) write(ctx context.Context, owner toolgroups.Owner, r pinRecord) e
 	}
 	if err != nil {
 		return fmt.Errorf("keep the pins of %s: %w", owner, err)
+	}
+	for _, fn := range p.records {
+		(*fn)()
 	}
 	return nil
 }

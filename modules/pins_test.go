@@ -140,6 +140,12 @@ func TestDigest(t *testing.T) {
 		}
 		seen[other.Digest()] = i
 	}
+	kind := modules.Pin{Tool: "a", Kind: "k"}
+	told := kind
+	told.Description = "the module's words"
+	if told.Digest() != kind.Digest() {
+		t.Error("what a module says itself counts")
+	}
 }
 
 // Who watches an owner hears of what is accepted of it, and of nothing else.
@@ -170,6 +176,43 @@ func TestWatch(t *testing.T) {
 	if diff := cmp.Diff(map[toolgroups.Owner]int{"a": 1, "b": 2}, heard); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// Who watches the quarantine hears of each record that changed, of any owner.
+func TestWatchQuarantine(t *testing.T) {
+	pins := modules.NewPins(shelf{})
+	heard := 0
+	stop := pins.WatchQuarantine(func() { heard++ })
+	offer := func(owner toolgroups.Owner, texts map[string]string) {
+		t.Helper()
+		if _, err := pins.Offer(t.Context(), owner, "", pinsOf(texts)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(when string, n int) {
+		t.Helper()
+		if heard != n {
+			t.Errorf("%s: heard %d times, want %d", when, heard, n)
+		}
+	}
+	offer("a", map[string]string{"x": "one"})
+	want("at the first contact", 1)
+	offer("a", map[string]string{"x": "one"})
+	want("at the same offer", 1)
+	offer("b", nil)
+	offer("a", map[string]string{"x": "two"})
+	want("at another offer", 3)
+	list, err := pins.Quarantine(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if _, err := pins.Accept(t.Context(), "a", "x", list[0].Digest); err != nil {
+		t.Fatal(err)
+	}
+	want("at an acceptance", 4)
+	stop()
+	offer("a", map[string]string{"x": "three"})
+	want("after it stopped", 4)
 }
 
 // Without a shelf nothing is in force, and nothing can be.

@@ -70,7 +70,7 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 	if c.Command.Path != "" {
 		p, err := start(c.Command)
 		if err != nil {
-			return nil, err
+			return nil, &ServerError{Err: err}
 		}
 		n.kill = func() { p.kill(); _ = p.pipe.Close() }
 		n.fault, n.stderr = p.fault, p.stderr.String
@@ -78,7 +78,7 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 	}
 	address, err := url.Parse(c.URL)
 	if err != nil {
-		return nil, err
+		return nil, &ServerError{Err: err}
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	w := newWeb(life, address, c.Headers)

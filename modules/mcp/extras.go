@@ -55,7 +55,7 @@ func withExtras(pins []modules.Pin, prefix string, has *sdk.ServerCapabilities) 
 	for _, e := range extras() {
 		taken := slices.ContainsFunc(pins, func(p modules.Pin) bool { return p.Tool == e.name })
 		if e.offered(has) && !taken && tool.CheckName(prefix+e.name) == nil {
-			pins = append(pins, modules.Pin{Tool: e.name, Kind: kindExtra})
+			pins = append(pins, modules.Pin{Tool: e.name, Kind: kindExtra, Description: e.description})
 		}
 	}
 	return pins

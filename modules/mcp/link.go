@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -132,20 +133,32 @@ func (l *link) drop() {
 }
 
 // failed wants the turn. A try that its caller gave up says nothing about the
-// server.
+// server but what it wrote meanwhile. Of the first connection the caller tells.
 func (l *link) failed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if gaveUp := ctx.Err(); gaveUp != nil {
+		if e, ok := errors.AsType[*ServerError](err); ok {
+			return &ServerError{Err: fmt.Errorf("%w (%w)", gaveUp, e.Err), Stderr: e.Stderr}
+		}
+		return gaveUp
 	}
 	pause := min(firstPause<<min(l.failures, 10), lastPause)
 	pause = pause/2 + rand.N(pause/2)
 	l.failures++
 	l.until, l.last = time.Now().Add(pause), err
-	l.log.Error("an MCP server cannot be used", "tries", l.failures, "error", err)
+	level := slog.LevelError
+	if l.seen.Load() == nil {
+		level = slog.LevelDebug
+	}
+	l.log.Log(ctx, level, "an MCP server cannot be used", "tries", l.failures, "error", err)
 	return l.unavailable(err, pause)
 }
 
+// unavailable tells calls of the pause. Whoever waits for the first connection
+// has pauses of its own, or gives up.
 func (l *link) unavailable(cause error, rest time.Duration) error {
+	if l.seen.Load() == nil {
+		return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q does not come up", l.config.Name)
+	}
 	return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q cannot be used now; the next try is in %v", l.config.Name, rest.Round(100*time.Millisecond))
 }
 

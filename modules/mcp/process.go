@@ -41,10 +41,22 @@ func start(c Command) (*process, error) {
 	p.cmd.Stderr = p.stderr
 	p.cmd.SysProcAttr = ownGroup()
 	if err := p.launch(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), os.RemoveAll(home))
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, pathless(err)), os.RemoveAll(home))
 	}
 	p.pipe = newPipe(p.stdout, p.stdin, p.stop)
 	return p, nil
+}
+
+// pathless gives what is wrong with a program that does not start, without its
+// path.
+func pathless(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok && e.Op == "fork/exec" {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // environment is all that a server sees of ours: where programs are, and which
