@@ -1,0 +1,164 @@
+package authn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// issuer is what discovery found, with the keys for a while.
+type issuer struct {
+	metadata
+	keys  oidc.KeySet
+	since time.Time // of keys
+}
+
+// metadata is what the discovery document says.
+type metadata struct {
+	Issuer        string   `json:"issuer"`
+	Keys          string   `json:"jwks_uri"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+	Introspection string   `json:"introspection_endpoint"`
+}
+
+// algorithms are those that the issuer signs with, of those with a key that it
+// alone has.
+func (m metadata) algorithms() []string {
+	ours := []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+	return slices.DeleteFunc(ours, func(name string) bool { return len(m.Algorithms) > 0 && !slices.Contains(m.Algorithms, name) })
+}
+
+// keysAge is how long keys are kept: one that the issuer withdrew verifies no
+// longer than that. A token with a key that is not among them has them fetched
+// at once.
+const keysAge = 5 * time.Minute
+
+// discover gives the issuer: as it was found, or by a new try unless the last
+// one failed a moment ago. Who comes meanwhile waits for it.
+func (s *Service) discover(ctx context.Context) (issuer, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return issuer{}, context.Cause(ctx)
+	}
+	if s.found == nil {
+		if err := s.find(ctx); err != nil {
+			return issuer{}, err
+		}
+	}
+	if now := s.config.Now(); s.found.keys == nil || now.Sub(s.found.since) >= keysAge {
+		s.found.keys, s.found.since = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), s.client), s.found.Keys), now
+	}
+	return *s.found, nil
+}
+
+// find asks for the discovery document; no caller's end ends that for others.
+func (s *Service) find(ctx context.Context) error {
+	if s.failed != nil && s.config.Now().Before(s.again) {
+		return s.failed
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), s.client), patience)
+	defer cancel()
+	provider, err := oidc.NewProvider(ctx, s.config.Issuer)
+	found := new(issuer)
+	if err == nil {
+		err = provider.Claims(&found.metadata)
+	}
+	if err != nil {
+		s.wait = min(max(2*s.wait, firstWait), lastWait)
+		s.again = s.config.Now().Add(s.wait)
+		s.failed = errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer cannot be asked now; try again later", s.config.Name)
+		return s.failed
+	}
+	s.found, s.failed, s.wait = found, nil, 0
+	return nil
+}
+
+// maxAnswer is the most bytes of one answer of an issuer.
+const maxAnswer = 1 << 20
+
+// calm is how long an issuer's document is taken for fresh: tokens with keys
+// that nobody knows, of which anybody can send many, ask for it once in that time.
+const calm = time.Second
+
+// bounded gives a client with limits on what it reads, and on how often it
+// reads the same document.
+func bounded(c *http.Client, now func() time.Time) *http.Client {
+	next := c.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	own := *c
+	own.Transport = &calmed{next: next, now: now, read: map[string]document{}}
+	return &own
+}
+
+// calmed is an http.RoundTripper that bounds answers and, of documents that are
+// only got, gives the last one again for a moment.
+type calmed struct {
+	next http.RoundTripper
+	now  func() time.Time
+
+	mu   sync.Mutex // guards read
+	read map[string]document
+}
+
+// document is an answer that was read whole.
+type document struct {
+	status int
+	header http.Header
+	body   []byte
+	at     time.Time
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *calmed) RoundTrip(r *http.Request) (*http.Response, error) {
+	url := r.URL.String()
+	fresh := r.Method == http.MethodGet && r.Header.Get("Authorization") == "" && r.URL.RawQuery == ""
+	if d, ok := c.recent(url); fresh && ok {
+		return d.response(r), nil
+	}
+	answer, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	d := document{answer.StatusCode, answer.Header, body, c.now()}
+	if fresh && answer.StatusCode == http.StatusOK {
+		c.keep(url, d)
+	}
+	return d.response(r), nil
+}
+
+func (c *calmed) recent(url string) (document, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, ok := c.read[url]
+	return d, ok && c.now().Sub(d.at) < calm
+}
+
+// keep remembers a document; an issuer has two.
+func (c *calmed) keep(url string, d document) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.read) >= 8 {
+		clear(c.read)
+	}
+	c.read[url] = d
+}

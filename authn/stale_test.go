@@ -1,0 +1,48 @@
+package authn_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// A key that the issuer withdrew vouches for nobody, though no token with
+// another key ever came.
+func TestAWithdrawnKeyVouchesForNobody(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s := service(t, i, c, nil)
+	stolen := i.token(c, map[string]any{"exp": c.now.Load() + 86400})
+	if _, err := s.Verify(t.Context(), stolen); err != nil {
+		t.Fatal(err)
+	}
+	i.rotate(t, "two")
+	c.advance(10 * time.Minute)
+	if _, err := s.Verify(t.Context(), stolen); errcode.Of(err) != errcode.Unauthenticated {
+		t.Errorf("a token of a withdrawn key: got %v", err)
+	}
+}
+
+// Keys that cannot be had say nothing about a token: a new one would not help.
+func TestKeysThatCannotBeHadAreNotTheTokensFault(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s := service(t, i, c, nil)
+	token := i.token(c, nil)
+	if _, err := s.Verify(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	i.down.Store(true)
+	c.advance(time.Minute)
+	if _, err := s.Verify(t.Context(), token); err != nil {
+		t.Errorf("with the keys it has: %v", err)
+	}
+	c.advance(5 * time.Minute)
+	if _, err := s.Verify(t.Context(), token); errcode.Of(err) != errcode.ToolUnavailable {
+		t.Errorf("got %v, want tool_unavailable", err)
+	}
+	i.down.Store(false)
+	c.advance(time.Second)
+	if _, err := s.Verify(t.Context(), token); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
+}

@@ -1,0 +1,238 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// mysqlDB is a MySQL or MariaDB server.
+type mysqlDB struct {
+	pool     *sql.DB
+	killer   *sql.DB // keeps no connection
+	readOnly bool
+}
+
+func openMySQL(c Config) (engine, error) {
+	config, err := mysqlConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(c.MaxConns)
+	pool.SetMaxIdleConns(c.MaxConns)
+	killer := sql.OpenDB(connector)
+	killer.SetMaxOpenConns(c.MaxConns)
+	killer.SetMaxIdleConns(-1)
+	return &mysqlDB{pool, killer, c.ReadOnly}, nil
+}
+
+func mysqlConfig(c Config) (*mysql.Config, error) {
+	config := mysql.NewConfig()
+	if err := checkParams(c.Params); err != nil {
+		return nil, err
+	}
+	if len(c.Params) > 0 { // as in a connection string
+		var pairs []string
+		for name, value := range c.Params {
+			pairs = append(pairs, name+"="+value)
+		}
+		parsed, err := mysql.ParseDSN("/?" + strings.Join(pairs, "&"))
+		if err != nil {
+			return nil, errors.New("the queryParams are none of the driver's")
+		}
+		config = parsed
+	}
+	if c.Port == 0 {
+		c.Port = 3306
+	}
+	config.Net, config.Addr = "tcp", net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
+	config.User, config.Passwd, config.DBName = c.User, c.Password, c.Database
+	config.MultiStatements, config.AllowAllFiles, config.InterpolateParams, config.ParseTime = false, false, false, false
+	config.Logger = silent{}
+	if config.Timeout == 0 {
+		config.Timeout = patience
+	}
+	if c.Dial != nil {
+		config.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) }
+	}
+	return config, nil
+}
+
+// checkParams refuses what begins another parameter, and characters of which a byte may be a backslash: quotes would
+// end elsewhere than they seem to.
+func checkParams(params map[string]string) error {
+	for name, value := range params {
+		if strings.ContainsAny(name, "&=") || strings.Contains(value, "&") {
+			return errors.New("queryParams: a name or a value has &, which begins another; write %26")
+		}
+		name = strings.ToLower(name)
+		if !strings.Contains(name, "charset") && !strings.Contains(name, "character_set") && !strings.Contains(name, "collation") {
+			continue
+		}
+		for one := range strings.SplitSeq(value, ",") {
+			if !strings.HasPrefix(strings.ToLower(strings.Trim(one, `'" `)), "utf8") {
+				return errors.New("queryParams: texts are UTF-8: " + name + " has to be one of utf8mb4")
+			}
+		}
+	}
+	return nil
+}
+
+// silent is a mysql.Logger: what the driver would log names hosts.
+type silent struct{}
+
+func (silent) Print(...any) {}
+
+func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
+	args, err := jsonTexts(q.Args)
+	if err != nil {
+		return err
+	}
+	reads := q.ReadOnly || d.readOnly
+	if reads {
+		if err := reading(MySQL, q.SQL); err != nil {
+			return err
+		}
+	}
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		return unreachable{err}
+	}
+	defer conn.Close()
+	if q.Foreign {
+		defer forget(conn)
+	}
+	var id int64
+	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		return unreachable{err}
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			d.kill(conn, id)
+		}
+	}()
+	if reads {
+		return readOnly(ctx, conn, func(tx *sql.Tx) error { return runMySQL(ctx, tx, q.SQL, args, t) })
+	}
+	return runMySQL(ctx, conn, q.SQL, args, t)
+}
+
+// killTime is how long the end of a statement may take.
+const killTime = 2 * time.Second
+
+// kill ends what a connection that is still held is at: the server goes on with
+// it when nobody listens any more.
+func (d *mysqlDB) kill(conn *sql.Conn, id int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	defer cancel()
+	_, _ = d.killer.ExecContext(ctx, "KILL "+strconv.FormatInt(id, 10)) // it may have ended by itself
+	forget(conn)
+}
+
+// readOnly runs fn in a transaction in which the database refuses changes.
+func readOnly(ctx context.Context, conn *sql.Conn, fn func(*sql.Tx) error) error {
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return unreachable{err}
+	}
+	defer tx.Rollback()
+	return fn(tx)
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
+}
+
+func runMySQL(ctx context.Context, on querier, statement string, args []any, t *table) error {
+	rows, err := on.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return mysqlError(err)
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return err
+	}
+	if len(types) == 0 {
+		return mysqlError(errors.Join(rows.Err(), rows.Close()))
+	}
+	return mysqlError(collectMySQL(rows, types, t))
+}
+
+// mysqlError tells a lost connection from the server's words.
+func mysqlError(err error) error {
+	if errors.Is(err, driver.ErrBadConn) { // nothing was sent
+		return unreachable{err}
+	}
+	if errors.Is(err, mysql.ErrInvalidConn) || isBroken(err) {
+		return lost{err}
+	}
+	return err
+}
+
+// isBroken says whether an error is of the connection.
+func isBroken(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func collectMySQL(rows *sql.Rows, types []*sql.ColumnType, t *table) error {
+	names, kinds := make([]string, len(types)), make([]string, len(types))
+	values, targets := make([]any, len(types)), make([]any, len(types))
+	for i, c := range types {
+		names[i], kinds[i], targets[i] = c.Name(), strings.TrimPrefix(c.DatabaseTypeName(), "UNSIGNED "), &values[i]
+	}
+	t.begin(names)
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		err := t.row(func(buf []byte, i int) ([]byte, error) { return appendMySQL(buf, values[i], kinds[i]), nil })
+		if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// appendMySQL appends a value by its column's type: the text protocol gives
+// everything as bytes, the binary one numbers as such.
+func appendMySQL(buf []byte, v any, kind string) []byte {
+	text, ok := v.([]byte)
+	if !ok {
+		return appendValue(buf, v)
+	}
+	switch kind {
+	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "DECIMAL", "FLOAT", "DOUBLE":
+		if isNumber(text) {
+			return append(buf, text...)
+		}
+		return appendText(buf, string(text))
+	case "JSON":
+		return appendDocument(buf, string(text))
+	case "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY":
+		return appendValue(buf, text)
+	case "TIMESTAMP", "DATETIME":
+		return appendText(buf, isoTime(string(text)))
+	}
+	return appendText(buf, string(text))
+}
+
+// isoTime puts the T of RFC 3339 into a time that the server wrote; it has no
+// zone, so none is added.
+func isoTime(text string) string { return strings.Replace(text, " ", "T", 1) }
+
+func (d *mysqlDB) close() error { return errors.Join(d.pool.Close(), d.killer.Close()) }

@@ -1,0 +1,142 @@
+package database
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// pgTypes knows which types are arrays of which.
+var pgTypes = pgtype.NewMap()
+
+// appendPostgres appends a value that the server wrote as text; nil is NULL.
+func appendPostgres(buf, text []byte, oid uint32) []byte {
+	if text == nil {
+		return append(buf, "null"...)
+	}
+	switch oid {
+	case pgtype.BoolOID:
+		return append(buf, map[bool]string{true: "true", false: "false"}[string(text) == "t"]...)
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID:
+		if isNumber(text) {
+			return append(buf, text...)
+		}
+		return appendText(buf, string(text)) // NaN, Infinity
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		return appendDocument(buf, string(text))
+	case pgtype.ByteaOID:
+		if data, err := hex.DecodeString(strings.TrimPrefix(string(text), `\x`)); err == nil {
+			return appendValue(buf, data)
+		}
+	case pgtype.TimestamptzOID, pgtype.TimestampOID:
+		return appendText(buf, pgTime(string(text)))
+	}
+	if element, ok := elementOf(oid); ok {
+		if list, rest, ok := readArray(string(text), element); ok && rest == "" {
+			return append(buf, list...)
+		}
+	}
+	return appendText(buf, string(text))
+}
+
+// isNumber says whether text is a number in JSON as it stands.
+func isNumber(text []byte) bool {
+	return len(text) > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid(text)
+}
+
+// pgTime gives a time in RFC 3339; one that is not in the calendar (infinity,
+// BC) stays as it is. A time without a zone gets none.
+func pgTime(text string) string {
+	for _, layout := range []string{"2006-01-02 15:04:05.999999-07", "2006-01-02 15:04:05.999999-07:00", "2006-01-02 15:04:05.999999-07:00:00"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.Format(time.RFC3339Nano)
+		}
+	}
+	if _, err := time.Parse("2006-01-02 15:04:05.999999", text); err == nil {
+		return isoTime(text)
+	}
+	return text
+}
+
+// elementOf gives the type of an array's elements.
+func elementOf(oid uint32) (uint32, bool) {
+	t, ok := pgTypes.TypeForOID(oid)
+	if !ok {
+		return 0, false
+	}
+	array, ok := t.Codec.(*pgtype.ArrayCodec)
+	if !ok {
+		return 0, false
+	}
+	return array.ElementType.OID, true
+}
+
+// readArray reads an array as the server writes it, {1,NULL,"a b",{…}}, perhaps
+// behind its bounds, and gives it as JSON with what follows it.
+func readArray(text string, element uint32) (list []byte, rest string, ok bool) {
+	if strings.HasPrefix(text, "[") { // [0:2]={…}
+		if _, text, ok = strings.Cut(text, "="); !ok {
+			return nil, "", false
+		}
+	}
+	if text, ok = strings.CutPrefix(text, "{"); !ok {
+		return nil, "", false
+	}
+	list = []byte{'['}
+	if rest, ok = strings.CutPrefix(text, "}"); ok {
+		return append(list, ']'), rest, true
+	}
+	for {
+		if list, text, ok = readElement(list, text, element); !ok || text == "" {
+			return nil, "", false
+		}
+		switch text[0] {
+		case '}':
+			return append(list, ']'), text[1:], true
+		case ',':
+			list, text = append(list, ','), text[1:]
+		default:
+			return nil, "", false
+		}
+	}
+}
+
+func readElement(list []byte, text string, element uint32) ([]byte, string, bool) {
+	if strings.HasPrefix(text, "{") {
+		inner, rest, ok := readArray(text, element)
+		return append(list, inner...), rest, ok
+	}
+	if strings.HasPrefix(text, `"`) {
+		value, rest, ok := readQuoted(text[1:])
+		return appendPostgres(list, []byte(value), element), rest, ok
+	}
+	end := strings.IndexAny(text, ",}")
+	if end < 0 {
+		return nil, "", false
+	}
+	if text[:end] == "NULL" {
+		return append(list, "null"...), text[end:], true
+	}
+	return appendPostgres(list, []byte(text[:end]), element), text[end:], true
+}
+
+// readQuoted reads up to the closing quote; a backslash takes what follows as
+// it is.
+func readQuoted(text string) (value, rest string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return b.String(), text[i+1:], true
+		case '\\':
+			if i++; i == len(text) {
+				return "", "", false
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return "", "", false
+}

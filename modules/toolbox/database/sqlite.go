@@ -1,0 +1,228 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// sqliteDB is a file with several connections that read and one that writes,
+// so that a slow query holds up nobody but writers do wait for each other. A
+// database in memory is one connection.
+type sqliteDB struct {
+	readers *sql.DB // opened mode=ro
+	writer  *sql.DB // nil for a database that is only read
+
+	mu     sync.Mutex
+	writes map[string]bool // statements that readers refused
+}
+
+// maxWrites bounds how many statements are known to write.
+const maxWrites = 4096
+
+func openSQLite(c Config) (engine, error) {
+	if c.Database == "" {
+		return nil, errors.New("sqlite needs a database: the name of a file")
+	}
+	if isMemory(c.Database) {
+		db, err := sqlitePool("file::memory:?", 1)
+		if err != nil {
+			return nil, err
+		}
+		db.SetConnMaxIdleTime(0)
+		return &sqliteDB{readers: db, writer: db, writes: map[string]bool{}}, nil
+	}
+	path, err := filepath.Abs(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	at := "file://" + (&url.URL{Path: path}).EscapedPath() + "?_busy_timeout=5000&"
+	readers, err := sqlitePool(at+"mode=ro&", c.MaxConns)
+	if err != nil || c.ReadOnly {
+		return &sqliteDB{readers: readers}, err
+	}
+	writer, err := sqlitePool(at+"mode=rwc&_journal_mode=WAL&_txlock=immediate&", 1)
+	return &sqliteDB{readers: readers, writer: writer, writes: map[string]bool{}}, err
+}
+
+func isMemory(name string) bool { return name == ":memory:" }
+
+func sqlitePool(dsn string, conns int) (*sql.DB, error) {
+	connector, err := sqlite.NewConnector(strings.TrimSuffix(dsn, "&"))
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+// query runs a statement on a reader; one that turns out to write runs on the
+// writer, unless it may not. A reader changes nothing before it refuses.
+func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
+	args, err := jsonTexts(q.Args)
+	if err != nil {
+		return err
+	}
+	if d.readers == d.writer { // in memory
+		return d.run(ctx, d.writer, q, args, t)
+	}
+	if q.ReadOnly || d.writer == nil {
+		err := d.run(ctx, d.readers, q, args, t)
+		if d.writer != nil && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN { // nothing was ever written: there is no file
+			if err := d.writer.PingContext(ctx); err != nil {
+				return unreachable{err}
+			}
+			return d.run(ctx, d.readers, q, args, t)
+		}
+		return err
+	}
+	if !d.isWrite(q.SQL) {
+		err := d.run(ctx, d.readers, q, args, t)
+		if code := sqliteCode(err); code != sqlite3.SQLITE_READONLY && code != sqlite3.SQLITE_CANTOPEN {
+			return err
+		}
+		d.noteWrite(q.SQL)
+	}
+	return d.run(ctx, d.writer, q, args, t)
+}
+
+func (d *sqliteDB) isWrite(statement string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.writes[statement]
+}
+
+func (d *sqliteDB) noteWrite(statement string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.writes) >= maxWrites {
+		clear(d.writes)
+	}
+	d.writes[statement] = true
+}
+
+// run runs a statement on a connection that reaches no file but its own.
+func (d *sqliteDB) run(ctx context.Context, pool *sql.DB, q Query, args []any, t *table) error {
+	conn, err := pool.Conn(ctx)
+	if err != nil && (pool == d.writer || d.writer == nil) { // nobody else could
+		return unreachable{err}
+	}
+	if err != nil {
+		return notReached(err)
+	}
+	defer conn.Close()
+	memory := d.readers == d.writer
+	if q.Foreign && !memory {
+		defer forget(conn)
+	}
+	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_ATTACHED, 0); err != nil {
+		return err
+	}
+	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, max(maxLength, q.MaxBytes)); err != nil {
+		return err
+	}
+	if memory {
+		if q.ReadOnly && undoesReading(q.SQL) {
+			return errors.New("query_only is not let through here")
+		}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly)); err != nil {
+			return err
+		}
+	}
+	rows, err := conn.QueryContext(ctx, q.SQL, args...)
+	if err != nil {
+		return err
+	}
+	return collect(rows, t)
+}
+
+// maxLength is the most bytes of a value or a row, or the Query's own limit.
+const maxLength = 64 << 20
+
+// notReached keeps a database's own words apart from a file that cannot be
+// opened.
+func notReached(err error) error {
+	if code := sqliteCode(err); code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY {
+		return err
+	}
+	return unreachable{err}
+}
+
+// sqliteCode gives the primary code of an error of SQLite, 0 of others.
+func sqliteCode(err error) int {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return 0
+	}
+	return e.Code() & 0xFF
+}
+
+func (d *sqliteDB) close() error {
+	if d.writer == nil || d.writer == d.readers {
+		return d.readers.Close()
+	}
+	return errors.Join(d.readers.Close(), d.writer.Close())
+}
+
+// collect adds rows to t and closes them.
+func collect(rows *sql.Rows, t *table) error {
+	defer rows.Close()
+	for more := true; more; more = rows.NextResultSet() {
+		types, err := rows.ColumnTypes()
+		if err != nil {
+			return err
+		}
+		if len(types) == 0 { // a statement that gives no rows
+			continue
+		}
+		if err := collectSet(rows, types, t); err != nil {
+			return err
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+func collectSet(rows *sql.Rows, types []*sql.ColumnType, t *table) error {
+	names := make([]string, len(types))
+	values, targets := make([]any, len(types)), make([]any, len(types))
+	for i, c := range types {
+		names[i], targets[i] = c.Name(), &values[i]
+	}
+	t.begin(names)
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		err := t.row(func(buf []byte, i int) ([]byte, error) {
+			return appendSQLite(buf, values[i], types[i].DatabaseTypeName()), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// appendSQLite appends a value by its column's declared type, "" for an
+// expression. Text is text; that of a column declared JSON is a document, and
+// null as an expression's text is null, as MCP Toolbox has it.
+func appendSQLite(buf []byte, v any, declared string) []byte {
+	text, ok := v.(string)
+	switch {
+	case ok && strings.EqualFold(declared, "JSON"):
+		return appendDocument(buf, text)
+	case ok && declared == "" && text == "null":
+		return append(buf, "null"...)
+	}
+	return appendValue(buf, v)
+}

@@ -1,0 +1,36 @@
+package parameter_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/rolecall/rolecall/parameter"
+)
+
+// The parameters of a tool with the statement
+//
+//	SELECT * FROM {{.table}} WHERE airline = $1 LIMIT $2
+func Example() {
+	ordinary := []parameter.Spec{
+		{Name: "airline", Type: parameter.TypeString, Description: "Two letters", Allowed: []parameter.Literal{{Text: "/[A-Z]{2}/"}}},
+		{Name: "limit", Type: parameter.TypeInteger, Description: "How many rows", Default: &parameter.Literal{Text: "10", Kind: parameter.Number}},
+	}
+	template := []parameter.Spec{{Name: "table", Type: parameter.TypeString, Description: "Where to look", Escape: parameter.DoubleQuotes}}
+	set, problems := parameter.Compile(parameter.Options{}, ordinary, template)
+	for _, problem := range problems {
+		fmt.Println(problem)
+	}
+	statement, err := set.Template(`SELECT * FROM {{.table}} WHERE airline = $1 LIMIT $2`)
+	if err != nil {
+		fmt.Println(err)
+	}
+
+	values, _ := set.Given(json.RawMessage(`{"airline":"CY","table":"flights"}`), nil, nil)
+	text, _ := statement.Text(values)
+	fmt.Println(text, values.Bind())
+	_, err = set.Given(json.RawMessage(`{"airline":"CYX","table":"flights"}`), nil, nil)
+	fmt.Println(err)
+	// Output:
+	// SELECT * FROM "flights" WHERE airline = $1 LIMIT $2 [CY 10]
+	// invalid_arguments: unable to parse value for "airline": "CYX" is not an allowed value: want text that matches [A-Z]{2}
+}

@@ -1,0 +1,187 @@
+package parameter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// form says which values there may be at one place: that of a parameter, of
+// the elements of an array, of the values in a map.
+type form struct {
+	kind        string
+	description string
+	name        string // of an element's form, for listings
+
+	allowed, excluded choice
+	low, high         string // JSON numbers; "" for no limit
+	quote             quote
+	statement         bool  // values become part of a statement's text
+	items             *form // of array, and of map if its values have one type
+}
+
+// read gives the value that r stands for, as a statement gets it. What is
+// wrong with it is an error whose text says so, unless hidden is set.
+func (f *form) read(r gjson.Result, hidden bool) (any, error) {
+	v, err := f.convert(r)
+	if err != nil {
+		return nil, word(r, hidden, err)
+	}
+	if err := f.within(r, v); err != nil {
+		return nil, word(r, hidden, err)
+	}
+	switch {
+	case f.kind == TypeString:
+		return f.quote.quote(v.(string)), nil
+	case f.kind == TypeArray:
+		return f.readArray(r, hidden)
+	case f.kind == TypeMap && f.items != nil:
+		return f.readMap(r, hidden)
+	}
+	return v, nil
+}
+
+// word puts the value before what is wrong with it.
+func word(r gjson.Result, hidden bool, err error) error {
+	if hidden {
+		return fmt.Errorf("it %w", err)
+	}
+	return fmt.Errorf("%s %w", brief(r.Raw), err)
+}
+
+// within says what of its constraints the value, which r stands for, breaks.
+func (f *form) within(r gjson.Result, v any) error {
+	if !f.allowed.empty() && !f.allowed.has(r, identical) {
+		return fmt.Errorf("is not an allowed value: want %s", f.allowed.words())
+	}
+	if !f.excluded.empty() && f.excluded.has(r, f.alike) {
+		return errors.New("is an excluded value")
+	}
+	if f.low != "" && compareNumbers(r.Raw, f.low) < 0 {
+		return fmt.Errorf("is under the minimum value %s", f.low)
+	}
+	if f.high != "" && compareNumbers(r.Raw, f.high) > 0 {
+		return fmt.Errorf("is above the maximum value %s", f.high)
+	}
+	if text, ok := v.(string); ok && f.statement && strings.ContainsRune(text, 0) {
+		return errNUL
+	}
+	return nil
+}
+
+var errNUL = errors.New("has the character U+0000, which no statement can hold")
+
+// convert gives the value of f's type that r stands for. Of an array, and of a
+// map with a type for its values, only the type itself is looked at.
+func (f *form) convert(r gjson.Result) (v any, err error) {
+	ok := false
+	switch f.kind {
+	case TypeString:
+		v, ok = r.Str, r.Type == gjson.String
+	case TypeBoolean:
+		v, ok = r.Bool(), r.IsBool()
+	case TypeInteger:
+		return f.convertInteger(r)
+	case TypeFloat:
+		return f.convertFloat(r)
+	case TypeArray:
+		ok = r.IsArray()
+	case TypeMap:
+		if ok = r.IsObject(); ok && f.items == nil {
+			return anything(r)
+		}
+	}
+	if !ok {
+		return nil, f.otherType()
+	}
+	return v, nil
+}
+
+func (f *form) otherType() error { return fmt.Errorf("is not type %q", f.kind) }
+
+func (f *form) convertInteger(r gjson.Result) (any, error) {
+	if r.Type != gjson.Number {
+		return nil, f.otherType()
+	}
+	n, ok := integer(r.Raw)
+	if !ok {
+		return nil, fmt.Errorf("is not type %q: want a whole number of at most 64 bits", f.kind)
+	}
+	return n, nil
+}
+
+func (f *form) convertFloat(r gjson.Result) (any, error) {
+	if r.Type != gjson.Number {
+		return nil, f.otherType()
+	}
+	n, ok := float(r.Raw)
+	if !ok {
+		return nil, errors.New("is beyond float64")
+	}
+	return n, nil
+}
+
+func (f *form) readArray(r gjson.Result, hidden bool) (list []any, err error) {
+	list = []any{}
+	r.ForEach(func(_, element gjson.Result) bool {
+		var v any
+		if v, err = f.items.read(element, hidden); err != nil {
+			err = fmt.Errorf("unable to parse element #%d: %w", len(list), err)
+			return false
+		}
+		list = append(list, v)
+		return true
+	})
+	return list, err
+}
+
+func (f *form) readMap(r gjson.Result, hidden bool) (o object, err error) {
+	r.ForEach(func(key, value gjson.Result) bool {
+		var v any
+		if v, err = f.items.read(value, hidden); err != nil {
+			err = fmt.Errorf("unable to parse value for %s: %w", keyWord(key, hidden), err)
+			return false
+		}
+		o = append(o, member{key.Str, v})
+		return true
+	})
+	return o, err
+}
+
+func keyWord(key gjson.Result, hidden bool) string {
+	if hidden {
+		return "a key"
+	}
+	return "key " + brief(key.Raw)
+}
+
+// anything gives a value of no stated type; its numbers keep every digit.
+func anything(r gjson.Result) (v any, err error) {
+	switch {
+	case r.IsObject():
+		o := object(nil)
+		r.ForEach(func(key, value gjson.Result) bool {
+			v, err = anything(value)
+			o = append(o, member{key.Str, v})
+			return err == nil
+		})
+		return o, err
+	case r.IsArray():
+		list := []any{}
+		r.ForEach(func(_, element gjson.Result) bool {
+			v, err = anything(element)
+			list = append(list, v)
+			return err == nil
+		})
+		return list, err
+	case r.Type == gjson.Number:
+		if _, ok := float(r.Raw); !ok {
+			return nil, fmt.Errorf("holds %s, which is beyond float64", brief(r.Raw))
+		}
+		return json.Number(r.Raw), nil
+	}
+	return r.Value(), nil
+}

@@ -1,0 +1,48 @@
+package parameter
+
+import "encoding/json"
+
+// Manifest gives the parameters as Toolbox's HTTP API lists them, a JSON array
+// of those that callers or claims give:
+//
+//	{"name","type","required","description","authServices":[],"default"?,"items"?,"additionalProperties"?}
+//
+// The type of a map is "object", of a float "float".
+func (s *Set) Manifest() json.RawMessage {
+	list := []any{}
+	for _, p := range s.list {
+		if !p.offered() && len(p.auth) == 0 {
+			continue
+		}
+		o := p.form.manifest(p.name, !p.optional(), p.auth)
+		if p.standard {
+			o = append(o, member{"default", verbatim(p.raw.Raw)})
+		}
+		list = append(list, o)
+	}
+	return appendJSON(nil, list)
+}
+
+func (f *form) manifest(name string, required bool, auth []Claim) object {
+	services := []any{}
+	for _, c := range auth {
+		services = append(services, c.Service)
+	}
+	o := object{{"name", name}, {"type", manifestType(f.kind)}, {"required", required}, {"description", f.description}, {"authServices", services}}
+	switch {
+	case f.kind == TypeArray:
+		o = append(o, member{"items", f.items.manifest(f.items.name, true, nil)})
+	case f.kind == TypeMap && f.items != nil:
+		o = append(o, member{"additionalProperties", object{{"type", f.items.kind}}})
+	case f.kind == TypeMap:
+		o = append(o, member{"additionalProperties", true})
+	}
+	return o
+}
+
+func manifestType(kind string) string {
+	if kind == TypeMap {
+		return "object"
+	}
+	return kind
+}

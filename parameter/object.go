@@ -1,0 +1,64 @@
+package parameter
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// object is the value of a map, in the order in which it came.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// verbatim is JSON already.
+type verbatim string
+
+// appendJSON appends a value of a parameter as compact JSON, with texts as
+// they are but for what JSON itself wants escaped.
+func appendJSON(out []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(out, "null"...)
+	case int64:
+		return strconv.AppendInt(out, v, 10)
+	case json.Number:
+		return append(out, v...)
+	case verbatim:
+		return append(out, v...)
+	case []any:
+		out = append(out, '[')
+		for i, element := range v {
+			out = appendJSON(separate(out, i), element)
+		}
+		return append(out, ']')
+	case object:
+		out = append(out, '{')
+		for i, m := range v {
+			out = append(appendJSON(separate(out, i), m.key), ':')
+			out = appendJSON(out, m.value)
+		}
+		return append(out, '}')
+	}
+	return appendScalar(out, v)
+}
+
+func separate(out []byte, i int) []byte {
+	if i > 0 {
+		out = append(out, ',')
+	}
+	return out
+}
+
+// appendScalar appends a string, a boolean or a finite float, which always
+// encode.
+func appendScalar(out []byte, v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+	return append(out, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+}

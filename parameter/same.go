@@ -1,0 +1,79 @@
+package parameter
+
+import "github.com/tidwall/gjson"
+
+// identical says whether two JSON values are equal, with numbers to the last
+// digit: 1 is 1.0, and 0.1 is not 0.10000000000000001.
+func identical(a, b gjson.Result) bool {
+	return equal(a, b, func(a, b gjson.Result) bool { return compareNumbers(a.Raw, b.Raw) == 0 })
+}
+
+// alike says whether two JSON values are, or become, one value of f's type. So
+// to exclude 0.1 excludes what rounds to it.
+func (f *form) alike(a, b gjson.Result) bool {
+	if f.kind == TypeInteger {
+		return identical(a, b)
+	}
+	if f.items != nil {
+		return members(a, b, f.items.alike)
+	}
+	return equal(a, b, rounded)
+}
+
+// rounded says whether two numbers are equal to a reader that makes float64 of
+// them.
+func rounded(a, b gjson.Result) bool {
+	x, ok := float(a.Raw)
+	y, okay := float(b.Raw)
+	return ok && okay && x == y
+}
+
+// equal compares values, and what is in them, of no stated type.
+func equal(a, b gjson.Result, numbers func(a, b gjson.Result) bool) bool {
+	switch {
+	case a.Type != b.Type:
+		return false
+	case a.Type == gjson.Number:
+		return numbers(a, b)
+	case a.Type == gjson.String:
+		return a.Str == b.Str
+	case a.Type != gjson.JSON:
+		return true
+	}
+	return members(a, b, func(a, b gjson.Result) bool { return equal(a, b, numbers) })
+}
+
+// members compares what is in two arrays or objects.
+func members(a, b gjson.Result, same func(a, b gjson.Result) bool) bool {
+	switch {
+	case a.IsArray() && b.IsArray():
+		return elements(a.Array(), b.Array(), same)
+	case a.IsObject() && b.IsObject():
+		return values(a.Map(), b.Map(), same)
+	}
+	return false
+}
+
+func elements(a, b []gjson.Result, same func(a, b gjson.Result) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !same(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func values(a, b map[string]gjson.Result, same func(a, b gjson.Result) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		if other, ok := b[key]; !ok || !same(v, other) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,213 @@
+package parameter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/parameter"
+)
+
+// all are template parameters of every type, all optional but the first.
+const all = `[{"name":"s","type":"string"},{"name":"w","type":"string","required":false},{"name":"n","type":"integer","required":false},
+ {"name":"f","type":"float","required":false},{"name":"b","type":"boolean","required":false},{"name":"l","type":"array","required":false,"items":{"type":"string"}},
+ {"name":"q","type":"array","required":false,"items":{"type":"string","escape":"double-quotes"}},{"name":"m","type":"map","required":false},{"name":"x-y","type":"string","required":false}]`
+
+func textOf(t testing.TB, set *parameter.Set, text, args string) (string, error) {
+	t.Helper()
+	template, err := set.Template(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return template.Text(given(t, set, args))
+}
+
+// What templates make of values.
+func TestTemplateText(t *testing.T) {
+	set := compile(t, `[]`, all)
+	for _, c := range []struct{ text, args, want string }{
+		{`SELECT {{.s}}`, `{"s":"a"}`, `SELECT a`},
+		{`{{.s}}{{"}}"}}`, `{"s":"it's {{.n}}"}`, `it's {{.n}}}}`},
+		{`{{.s}}`, `{"s":""}`, ``},
+		{`{{.n}}`, `{"s":"","n":-9007199254740993}`, `-9007199254740993`},
+		{`{{.f}} {{.b}}`, `{"s":"","f":1.5,"b":true}`, `1.5 true`},
+		{`{{.f}}`, `{"s":"","f":1e21}`, `1e+21`},
+		{`{{array .l}}`, `{"s":"","l":["a","b"]}`, `a, b`},
+		{`{{array .l}}`, `{"s":"","l":[]}`, ``},
+		{`{{array .q}}`, `{"s":"","q":["a","b\"c"]}`, `"a", "b""c"`},
+		{`{{.l}}`, `{"s":"","l":["a","b"]}`, `[a b]`},
+		{`{{if .w}}'{{.w}}'{{else}}none{{end}}`, `{"s":""}`, `none`},
+		{`{{if .w}}'{{.w}}'{{else}}none{{end}}`, `{"s":"","w":"q"}`, `'q'`},
+		{`{{with .w}}{{.}}{{else with .s}}{{.}}{{end}}`, `{"s":"x"}`, `x`},
+		{`{{with .w}}{{.}}{{else}}{{.s}}{{end}}`, `{"s":"x"}`, `x`},
+		{`{{or .w .s}}`, `{"s":"x"}`, `x`},
+		{`{{range .l}}{{.}}{{else}}none{{end}}`, `{"s":""}`, `none`},
+		{`{{range $i, $e := .l}}{{if $i}}, {{end}}{{$e}}{{$.s}}{{end}}`, `{"s":"!","l":["a","b"]}`, `a!, b!`},
+		{`{{range .l}}{{if eq . "b"}}{{break}}{{end}}{{.}}{{end}}`, `{"s":"","l":["a","b","c"]}`, `a`},
+		{`{{range .n}}{{.}}{{end}}`, `{"s":"","n":3}`, `012`},
+		{`{{range $k, $v := .m}}{{$k}}={{$v}};{{end}}`, `{"s":"","m":{"b":1.5,"a":[true]}}`, `a=[true];b=1.5;`},
+		{`{{if eq .m.k 9007199254740993}}{{.m.k}}{{end}}`, `{"s":"","m":{"k":9007199254740993}}`, `9007199254740993`},
+		{`{{index . "x-y"}}`, `{"s":"","x-y":"z"}`, `z`},
+		{`{{(index .l 1)}}{{len .l}}`, `{"s":"","l":["a","b"]}`, `b2`},
+		{`{{$x := .w}}{{$x = .s}}{{$x}}`, `{"s":"v"}`, `v`},
+		{`a {{- /* none */ -}} b`, `{"s":""}`, `ab`},
+		{`{{json .m}} {{json .w}} {{json .s}}`, `{"s":"<\"","m":{"k":[1,null]}}`, `{"k":[1,null]} null "<\""`},
+		{`{{printf "%05d %q" .n .s}} {{.s | printf "%s-%s" "x"}}`, `{"s":"a","n":7}`, `00007 "a" x-a`},
+		{`{{print .s 1}}{{println .s}}{{html .s}}{{js .s}}{{urlquery .s}}`, `{"s":"<"}`, "<1<\n&lt;\\u003C%3C"},
+		{`{{slice .s 1}}{{not .b}}{{and .s .s}}`, `{"s":"ab"}`, `btrueab`},
+		{`no places`, `{"s":""}`, `no places`},
+		{``, `{"s":""}`, ``},
+	} {
+		if got, err := textOf(t, set, c.text, c.args); got != c.want || err != nil {
+			t.Errorf("%s of %s: got %q, %v; want %q", c.text, c.args, got, err, c.want)
+		}
+	}
+}
+
+// What has no value is never printed, in whichever way.
+func TestTemplateMissing(t *testing.T) {
+	set := compile(t, `[]`, all)
+	for _, text := range []string{`{{.w}}`, `'{{.w}}'`, `{{.l}}`, `{{array .l}}`, `{{.n}}`, `{{$x := .w}}{{$x}}`, `{{print .w}}`, `{{println "x" .w}}`, `{{printf "%v" .w}}`, `{{.w | printf "%s"}}`,
+		`{{html .w}}`, `{{.w | js}}`, `{{urlquery .w}}`, `{{index . "zzz"}}`, `{{.m.k}}`, `{{.f | print | print}}`, `{{or .w .n}}`, `{{with .s}}{{$.w}}{{end}}`, `{{if true}}{{(.w)}}{{end}}`, `{{range .n}}{{else}}{{.n}}{{end}}`, `{{(.).zzz}}`} {
+		got, err := textOf(t, set, text, `{"s":"x"}`)
+		if got != "" {
+			t.Errorf("%s: got %q", text, got)
+		}
+		wantRefusal(t, err, errcode.InvalidArguments, "no value", "{{if}}")
+	}
+	_, err := textOf(t, set, `{{.w}}`, `{"s":"x"}`)
+	wantRefusal(t, err, errcode.InvalidArguments, "{{.w}}")
+	_, err = textOf(t, set, `{{.l}}{{.m.k}}`, `{"s":"x","l":[],"m":{"k":[1,null]}}`)
+	wantRefusal(t, err, errcode.InvalidArguments, "{{.m.k}}", "no value")
+}
+
+// Faults that depend on values end the call.
+func TestTemplateFails(t *testing.T) {
+	set := compile(t, `[]`, all)
+	for text, words := range map[string]string{
+		`{{array .s}}`:              "no array",
+		`{{array .m.k}}`:            "element #0 is no string",
+		`{{.m}}`:                    "no text",
+		`{{.}}`:                     "no text",
+		`{{print .m}}`:              "no text",
+		`{{index .l 5}}`:            "out of range",
+		`{{range .l}}{{.x}}{{end}}`: "can't evaluate field x",
+		`{{call .s}}`:               "non-function",
+		`{{range .n}}{{range $.n}}{{end}}{{end}}`:              "steps",
+		`{{range .n}}` + strings.Repeat("x", 64) + `{{end}}`:   "1048576 bytes",
+		`{{$x := "x"}}{{range .n}}{{$x = print $x $x}}{{end}}`: "bytes",
+		`{{range .n}}{{$y := json $.m}}{{end}}`:                "steps",
+	} {
+		got, err := textOf(t, set, text, `{"s":"x","l":["a"],"n":9223372036854775807,"m":{"k":[5]}}`)
+		if got != "" {
+			t.Errorf("%s: got %q", text, got)
+		}
+		wantRefusal(t, err, errcode.InvalidArguments, words)
+	}
+}
+
+// Nothing ends a statement early, wherever it is printed from.
+func TestTemplateRefusesNUL(t *testing.T) {
+	set := compile(t, `[]`, all)
+	for _, text := range []string{`{{.m.k}}`, `{{range $k, $v := .m}}{{$v}}{{end}}`, `{{index .m.l 0}}`, `{{print .m.k}}`} {
+		got, err := textOf(t, set, text, `{"s":"x","m":{"k":"a\u0000","l":["\u0000"]}}`)
+		if got != "" {
+			t.Errorf("%s: got %q", text, got)
+		}
+		wantRefusal(t, err, errcode.InvalidArguments, "U+0000")
+	}
+}
+
+// A value may be as long as a statement, no longer.
+func TestTemplateTextIsBounded(t *testing.T) {
+	set := compile(t, `[]`, `[{"type":"string"}]`)
+	for _, size := range []int{parameter.MaxText, parameter.MaxText + 1} {
+		got, err := textOf(t, set, `{{.a}}`, `{"a":"`+strings.Repeat("x", size)+`"}`)
+		if ok := size == parameter.MaxText; (err == nil) != ok || ok && len(got) != size {
+			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
+		}
+	}
+}
+
+// Templates that can never be right are refused when they are read.
+func TestTemplateRefusesText(t *testing.T) {
+	set := compile(t, `[{"name":"o","type":"string"}]`, all)
+	for text, words := range map[string]string{
+		`SELECT {{.s`:                         "unclosed",
+		`{{.zzz}}`:                            `"zzz"`,
+		`{{.o}}`:                              `"o"`,
+		`{{.S}}`:                              `"S"`,
+		`{{if .zzz}}{{end}}`:                  `"zzz"`,
+		`{{if .s}}{{else}}{{.zzz}}{{end}}`:    `"zzz"`,
+		`{{with .s}}{{$.zzz}}{{else}}{{end}}`: `"zzz"`,
+		`{{range .l}}{{else}}{{.zzz}}{{end}}`: `"zzz"`,
+		`{{array (or .w .zzz)}}`:              `"zzz"`,
+		`{{(.zzz).x}}`:                        `"zzz"`,
+		`{{$x := .zzz}}`:                      `"zzz"`,
+		`{{nofunc .s}}`:                       "nofunc",
+		`{{define "x"}}{{end}}`:               "define",
+		`{{define "x"}}{{template "x"}}{{end}}{{.s}}`: "define",
+		`{{block "x" .}}{{end}}`:                      "define",
+		`{{template "x"}}`:                            "templates in templates",
+		`{{template "statement" .}}`:                  "templates in templates",
+		`{{$ := .l}}`:                                 "$",
+		`{{$ = .l}}`:                                  "$",
+		`{{range $ := .l}}{{end}}`:                    "$",
+		`{{printf .s .l}}`:                            "written out",
+		`{{.s | printf}}`:                             "written out",
+		`{{_emit "x" .s}}`:                            "_emit",
+		`{{if (_step)}}{{end}}`:                       "_step",
+		`{{.x-y}}`:                                    "bad character",
+	} {
+		if template, err := set.Template(text); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: got %v, %v; want an error with %q", text, template, err, words)
+		}
+	}
+}
+
+// Without template parameters a text is no template.
+func TestTemplateWithoutParameters(t *testing.T) {
+	got, err := textOf(t, compile(t, `[{"type":"string"}]`, `[]`), `SELECT '{{.a}}', '{{'`, `{"a":"x"}`)
+	if want := `SELECT '{{.a}}', '{{'`; got != want || err != nil {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+// A template may see other parameters, if it is told which.
+func TestTemplateOfNames(t *testing.T) {
+	set := compile(t, `[{"name":"a","type":"string"},{"name":"b","type":"integer","required":false}]`, `[{"name":"t","type":"string"}]`)
+	template, err := set.Template(`{"a":{{json .a}},"b":{{json .b}}}`, "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := template.Text(given(t, set, `{"a":"\"","t":"x"}`))
+	if want := `{"a":"\"","b":null}`; got != want || err != nil {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+	for text, names := range map[string][]string{`{{.t}}`: {"a"}, `x`: {"a", "zzz"}} {
+		if _, err := set.Template(text, names...); err == nil {
+			t.Errorf("%s of %q: no error", text, names)
+		}
+	}
+	if _, err := template.Text(given(t, compile(t, `[{"name":"a","type":"string"}]`, `[]`), `{"a":"x"}`)); errcode.Of(err) != errcode.Internal {
+		t.Errorf("values of another set: got %v", err)
+	}
+}
+
+// In MySQL a backslash would take a closing quote's meaning away.
+func TestBackslash(t *testing.T) {
+	for style, want := range map[string]string{
+		parameter.SingleQuotes: `'\\'' OR 1=1 -- '`, parameter.DoubleQuotes: `"\\' OR 1=1 -- "`, parameter.Backticks: "`\\' OR 1=1 -- `", parameter.SquareBrackets: `[\' OR 1=1 -- ]`,
+	} {
+		set, problems := parameter.Compile(parameter.Options{Backslash: true}, nil, specsOf(fmt.Sprintf(`[{"type":"string","escape":%q}]`, style)))
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		args, _ := json.Marshal(map[string]string{"a": `\' OR 1=1 -- `})
+		if got, err := textOf(t, set, `{{.a}}`, string(args)); got != want || err != nil {
+			t.Errorf("%s: got %s, %v; want %s", style, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package parameter
+
+import (
+	"log/slog"
+	"reflect"
+)
+
+// Values are the checked values of one call. What they print as, in logs too,
+// does not have those that are not the caller's own: secure ones, claims, and
+// copies of either. The zero Values are of no parameters.
+type Values struct {
+	set  *Set
+	list []any // by place: nil, string, int64, float64, bool, []any, object
+}
+
+// Bind gives the ordinary values, in order, for a driver: nil, string, int64,
+// float64, bool, and of an array the slice of its elements' type, as in
+// []int64. A map is its JSON, a string.
+func (v Values) Bind() []any {
+	return v.ordinary(func(p *parameter, value any) any { return bindable(p.form, value) })
+}
+
+// BindText is Bind for databases without arrays: they are JSON too.
+func (v Values) BindText() []any {
+	return v.ordinary(func(_ *parameter, value any) any { return plain(value) })
+}
+
+func (v Values) ordinary(give func(p *parameter, value any) any) []any {
+	list := make([]any, 0, len(v.list))
+	for i, value := range v.list {
+		if p := v.set.list[i]; !p.template {
+			list = append(list, give(p, value))
+		}
+	}
+	return list
+}
+
+// plain gives a container as JSON.
+func plain(value any) any {
+	switch value.(type) {
+	case []any, object:
+		return string(appendJSON(nil, value))
+	}
+	return value
+}
+
+// bindable gives an array as a slice of its elements' type.
+func bindable(f *form, value any) any {
+	list, ok := value.([]any)
+	if !ok || f.kind != TypeArray {
+		return plain(value)
+	}
+	slice := reflect.MakeSlice(f.goType(), len(list), len(list))
+	for i, element := range list {
+		slice.Index(i).Set(reflect.ValueOf(bindable(f.items, element)))
+	}
+	return slice.Interface()
+}
+
+// goType gives the type of what bindable makes.
+func (f *form) goType() reflect.Type {
+	switch f.kind {
+	case TypeInteger:
+		return reflect.TypeFor[int64]()
+	case TypeFloat:
+		return reflect.TypeFor[float64]()
+	case TypeBoolean:
+		return reflect.TypeFor[bool]()
+	case TypeArray:
+		return reflect.SliceOf(f.items.goType())
+	}
+	return reflect.TypeFor[string]()
+}
+
+// Value gives the value of any parameter, as BindText does. It is not ok if
+// there is no such parameter; of one that is missing the value is nil.
+func (v Values) Value(name string) (value any, ok bool) {
+	if v.set == nil {
+		return nil, false
+	}
+	i, ok := v.set.places[name]
+	if !ok {
+		return nil, false
+	}
+	return plain(v.list[i]), true
+}
+
+// JSON gives the values of the named parameters, of all if none is named, as
+// one JSON object, also those that must not be shown. Missing ones are left
+// out, and so are names of no parameter.
+func (v Values) JSON(names ...string) []byte {
+	out, wanted := []byte{'{'}, map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	for i, value := range v.list {
+		name := v.set.list[i].name
+		if value == nil || len(names) > 0 && !wanted[name] {
+			continue
+		}
+		out = append(appendJSON(separate(out, len(out)-1), name), ':')
+		out = appendJSON(out, value)
+	}
+	return append(out, '}')
+}
+
+const redacted = "[redacted]"
+
+// MarshalJSON implements json.Marshaler, for logs and records: see Values.
+func (v Values) MarshalJSON() ([]byte, error) {
+	o := make(object, 0, len(v.list))
+	for i, value := range v.list {
+		if p := v.set.list[i]; p.hidden && value != nil {
+			o = append(o, member{p.name, redacted})
+		} else {
+			o = append(o, member{p.name, value})
+		}
+	}
+	return appendJSON([]byte{}, o), nil
+}
+
+// String implements fmt.Stringer.
+func (v Values) String() string {
+	text, _ := v.MarshalJSON()
+	return string(text)
+}
+
+// GoString implements fmt.GoStringer, so that %#v redacts too.
+func (v Values) GoString() string { return "parameter.Values" + v.String() }
+
+// LogValue implements slog.LogValuer.
+func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }
