@@ -10,6 +10,7 @@ SOAK ?= 10m
 # Everything that CI runs.
 test: lint e2e-deps
 	@modules/chrome/deps.sh
+	@internal/dbtest/deps.sh
 	go test -race -shuffle=on -count=1 ./...
 	go test -count=1 ./sandbox
 	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test

@@ -9,11 +9,12 @@
 // What waits for a disk or another process is measured on the wall (append,
 // restart, durable, durabletask, sandbox, script), what is about memory once
 // (idle, start). What an organization bears (load), whether anything grows
-// with time (soak) and million take long and run only when they are named.
+// with time (soak), million, and declared tools beside their peer (toolbox) take
+// long and run only when they are named.
 // append and durabletask build the peers in the folder peers, a module of its
 // own again. Goals that are printed as verdicts are kept by internal/verdict.
 //
-//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak|toolbox] …
 package main
 
 import (

@@ -31,6 +31,7 @@ var sizes = []struct {
 	{"restart", reopened, true},
 	{"load", load, true},
 	{"soak", soak, true},
+	{"toolbox", toolboxes, true},
 }
 
 // population is how many agents were asked for.

@@ -21,6 +21,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/textstats"
+	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
@@ -47,6 +48,10 @@ type house struct {
 	loader *modules.Loader
 	pins   *modules.Pins // what is accepted of servers
 	looks  bool          // no server is started or asked
+
+	pools    toolbox.Pools // of sources
+	services services      // that vouch for callers
+	toolsets toolsets      // as registered; guarded by changing
 
 	mcp    *mcp.Server     // for clients of the Model Context Protocol, on all doors
 	tokens *gateway.Tokens // whose bearers may ask; none until a configuration lists some
@@ -76,7 +81,7 @@ func assemble(c *common, a assembly) (*house, error) {
 	h := &house{
 		data: c.data, log: c.logger(c.err), in: c.in, screen: a.screen, store: store,
 		groups: toolgroups.NewManager(toolgroups.Reserved()...), figures: prometheus.NewRegistry(),
-		running: map[string]config.Module{}, recordings: &recordings{dir: filepath.Join(c.data, "recordings")},
+		running: map[string]config.Module{}, toolsets: toolsets{}, recordings: &recordings{dir: filepath.Join(c.data, "recordings")},
 	}
 	h.models.Store(&roster{})
 	if h.screen == nil {
@@ -93,7 +98,7 @@ func assemble(c *common, a assembly) (*house, error) {
 		Store: store, Groups: h.groups, Model: h.model,
 		Workspaces: filepath.Join(c.data, "workspaces"), Data: c.data,
 		Console: h.screen, Log: h.log, Fatal: a.fatal,
-		Observe: h.counted.Observe,
+		Observe: h.counted.Observe, Authn: &h.services,
 	})
 	if err == nil {
 		h.tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: h.rt.Org().FindRole})

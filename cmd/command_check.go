@@ -30,6 +30,7 @@ func checkFunc(ctx context.Context, c *common) error {
 	}
 	cfg, err := config.Load(c.files, c.env)
 	notes, err := tryOut(ctx, c, cfg, err)
+	notes = append(notes, cfg.Notes()...)
 	if c.json {
 		return printCheck(c, cfg, notes, err)
 	}
@@ -39,8 +40,8 @@ func checkFunc(ctx context.Context, c *common) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s\n", some(len(cfg.Files), "file"), some(len(cfg.Roles), "role"),
-		some(len(cfg.Models), "model"), some(len(modulesOf(cfg)), "module"))
+	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", some(len(cfg.Files), "file"), some(len(cfg.Roles), "role"),
+		some(len(cfg.Models), "model"), some(len(modulesOf(cfg)), "module"), some(len(cfg.Tools), "declared tool"))
 	return err
 }
 
@@ -82,7 +83,7 @@ func printCheck(c *common, cfg *config.Config, notes []string, err error) error 
 	if list == nil {
 		list = config.Errors{}
 	}
-	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(modulesOf(cfg))}
+	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(modulesOf(cfg)), "tools": len(cfg.Tools)}
 	if err := printLine(c.out, out); err != nil {
 		return err
 	}

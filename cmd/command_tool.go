@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/tool"
 )
 
 func newToolCommand(c *common) *cobra.Command {
@@ -88,11 +92,30 @@ func toolShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, na
 		}
 		shown = fields{
 			{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
-			{"states", statesOf(t)}, {"moves to", t.State}, {"description", t.Description}, {"input", schema.String()},
+			{"states", statesOf(t)}, {"moves to", t.State}, {"vouch", vouchers(t.Auth)}, {"description", t.Description}, {"input", schema.String()},
 		}
 	}
 	if t.Quarantined != nil {
 		shown = append(shown, [2]string{"quarantine", differenceOf(*t.Quarantined)}, [2]string{"digest", t.Digest})
 	}
 	return printOne(out, asJSON, t, shown)
+}
+
+// vouchers says which auth services have to vouch for the caller of a tool, and
+// for what.
+func vouchers(a *tool.Auth) string {
+	if a == nil {
+		return ""
+	}
+	var list []string
+	if len(a.AnyOf) > 0 {
+		list = append(list, strings.Join(a.AnyOf, " or ")+" for the call")
+	}
+	if len(a.Scopes) > 0 {
+		list = append(list, a.ScopesOf+" for the scopes "+strings.Join(a.Scopes, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Parameters)) {
+		list = append(list, strings.Join(a.Parameters[name], " or ")+" for "+name)
+	}
+	return strings.Join(list, "; ")
 }

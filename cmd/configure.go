@@ -16,7 +16,6 @@ import (
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcp"
 	"github.com/rolecall/rolecall/runtime"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // change is a configuration on its way: what it needs is ready beside what is in
@@ -29,6 +28,9 @@ type change struct {
 	staged []staged // in the order of the configuration
 	gone   []string // modules that it no longer has
 	kept   []string // modules that run and whose successors do not come up
+
+	toolsets toolsets
+	services map[string]service
 
 	faults []*config.Error // what is wrong with the files
 	failed []*config.Error // modules that are right and do not come up
@@ -93,6 +95,7 @@ func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.Setup
 	h.stage(ctx, ch)
 	var faults []*config.Error
 	ch.models, faults = h.makeModels(cfg)
+	ch.faults = append(ch.faults, h.declareFaults(ch)...)
 	ch.faults = append(ch.faults, h.groupFaults(ch)...)
 	ch.faults = append(ch.faults, h.serverFaults(ch)...)
 	ch.faults = append(ch.faults, faults...)
@@ -177,8 +180,11 @@ func reasonOf(err error) string {
 
 // makeModule constructs a module; nothing of it works yet.
 func (h *house) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
-	if m.Type == kindServer {
+	switch m.Type {
+	case kindServer:
 		return h.makeServer(cfg, m)
+	case kindSource:
+		return h.makeSource(cfg, m)
 	}
 	if !slices.Contains(h.kinds.Kinds(), m.Type) {
 		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(h.kinds.Kinds(), ", "))
@@ -206,12 +212,12 @@ func (h *house) discard(ctx context.Context, ch *change) error {
 func (h *house) install(ctx context.Context, ch *change) error {
 	old := h.models.Load()
 	h.models.Store(ch.models.with(old))
-	errs := h.swap(ctx, ch)
+	errs := append([]error{h.narrow(ch)}, h.swap(ctx, ch)...)
 	if err := h.bounds.set(ch.cfg, func() error { return h.rt.Configure(ch.setup) }); err != nil {
 		errs = append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))
 		return errors.Join(append(errs, h.retire(ctx, ch, nil)...)...)
 	}
-	errs = append(errs, h.tokens.Replace(ch.tokens))
+	errs = append(errs, h.widen(ch), h.tokens.Replace(ch.tokens))
 	h.models.Store(ch.models)
 	h.recordings.hide(secretsOf(ch.cfg))
 	h.current = ch.cfg
@@ -241,14 +247,11 @@ func (ch *change) news() []string {
 	return told
 }
 
-// known lists the groups, and the servers that bring some, as they will be.
+// known lists the groups, and the servers that bring some, as they will be;
+// toolsets apart.
 func (h *house) known(ch *change) (groups, servers []string) {
-	leaves := map[toolgroups.Owner]bool{}
-	for _, name := range ch.gone {
-		leaves[modules.Owner(name)] = true
-	}
+	leaves := ch.leaves()
 	for _, m := range ch.staged {
-		leaves[modules.Owner(m.Name)] = true
 		for _, id := range m.ready.Groups() {
 			groups = append(groups, string(id))
 		}
@@ -274,6 +277,9 @@ func (h *house) known(ch *change) (groups, servers []string) {
 // are mistakes.
 func (h *house) groupFaults(ch *change) (faults []*config.Error) {
 	known, _ := h.known(ch)
+	for id := range ch.toolsets {
+		known = append(known, string(id))
+	}
 	check := func(field string, g config.Groups) {
 		for i, id := range g.IDs {
 			module, _, _ := strings.Cut(id, "/")

@@ -112,7 +112,7 @@ func newRootCommand(c *common) *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")
 	root.AddCommand(
-		newDemoCommand(c), newRunCommand(c), newCheckCommand(c), newVersionCommand(c),
+		newDemoCommand(c), newRunCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
 		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),

@@ -20,13 +20,14 @@ import (
 const kindServer = "mcpServer"
 
 // modulesOf lists what a configuration brings as modules: those it calls so,
-// and its MCP servers. The settings of a server are there to be compared alone.
+// its MCP servers, and its sources. The settings of a server are there to be
+// compared alone.
 func modulesOf(cfg *config.Config) []config.Module {
 	list := slices.Clone(cfg.Modules)
 	for _, s := range cfg.MCPServers {
 		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: printServer(s), Pos: s.Pos, TypePos: s.Pos})
 	}
-	return list
+	return append(list, sourcesOf(cfg)...)
 }
 
 // printServer writes all that a document says of a server but where it says it.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -167,7 +168,8 @@ func (f *follower) load(ctx context.Context, asked bool) {
 		f.say("there is no configuration to load: no -f was given")
 		return
 	}
-	cfg, err := config.Load(f.c.files, f.c.env)
+	defer debug.FreeOSMemory() // what many documents were read with
+	cfg, err := f.house.load(f.c)
 	before := f.tried
 	if f.know(cfg, err); f.tried == before && !asked {
 		return
@@ -186,6 +188,17 @@ func (f *follower) load(ctx context.Context, asked bool) {
 	default:
 		f.say(strings.Join(append(told, "the new configuration is in force but for this: "+err.Error()), "; "))
 	}
+}
+
+// load reads the files of -f; tools that stand as they stood are not read again.
+func (h *house) load(c *common) (*config.Config, error) {
+	h.changing.Lock()
+	now := h.current
+	h.changing.Unlock()
+	if now == nil {
+		return config.Load(c.files, c.env)
+	}
+	return now.Reload(c.files, c.env)
 }
 
 // wake has the modules that were loaded by what they knew acquire what they

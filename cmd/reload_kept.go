@@ -74,12 +74,16 @@ func has(role org.Role, set toolgroups.Set, id toolgroups.GroupID, module string
 }
 
 // withhold unloads a module that could not be replaced when roles are about to
-// get what it has: they get nothing in its stead. It gives what there is to tell.
+// get what it has: they get nothing in its stead. A source is always, since
+// toolsets hold what it has. It gives what there is to tell.
 func (h *house) withhold(ctx context.Context, ch *change, m staged) (told string, err error) {
 	roles := h.gainers(ch, m.Name)
-	if !m.reload || len(roles) == 0 {
+	switch {
+	case !m.reload || len(roles) == 0 && m.Type != kindSource:
 		return "", nil
+	case len(roles) > 0:
+		told = ", for these would get its groups: " + strings.Join(roles, ", ")
 	}
 	delete(h.running, m.Name)
-	return "; the one before is unloaded, for these would get its groups: " + strings.Join(roles, ", "), h.unload(ctx, m.Name)
+	return "; the one before is unloaded" + told, h.unload(ctx, m.Name)
 }

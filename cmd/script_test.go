@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/internal/dbtest"
 	"github.com/rolecall/rolecall/sandbox"
 )
 
@@ -24,8 +25,14 @@ var launcher *sandbox.Launcher
 // home of its own.
 func TestMain(m *testing.M) {
 	launcher = sandbox.Enter(builtin.Programs())
-	testscript.Main(m, map[string]func(){"rolecall": func() { Main() }, "mcp-server": mcpServer})
+	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { Main() }, "mcp-server": mcpServer})
 }
+
+// withServers runs the tests and stops the databases that they started.
+type withServers struct{ tests *testing.M }
+
+// Run implements testscript.TestingM.
+func (s withServers) Run() int { return dbtest.Main(s.tests) }
 
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../examples")

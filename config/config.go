@@ -10,6 +10,10 @@
 // tool groups exist, whether a script compiles) adds to that list with
 // Config.Fault and Join.
 //
+// What MCP Toolbox declares (sources, tools, toolsets, auth services) is read in
+// its three spellings, mixed as one likes; Migrate writes the first two in the
+// third. Reload reads again only what has changed of thousands of tools.
+//
 // A document has no effect here: the package builds no role, no model and no
 // group, it only says what the files ask for. A new kind is one entry in kinds,
 // a new type of model one in modelTypes. A key is read from a variable and is a
@@ -42,7 +46,11 @@ type Config struct {
 	Models       []Model
 	Modules      []Module
 	MCPServers   []MCPServer
-	Files        []File // everything read: documents first, then what they name
+	Sources      []Source       `json:",omitempty"`
+	Tools        []DeclaredTool `json:",omitempty"`
+	Toolsets     []Toolset      `json:",omitempty"`
+	AuthServices []AuthService  `json:",omitempty"`
+	Files        []File         // everything read: documents first, then what they name
 }
 
 // Load reads configuration from disk. Each path is a file or a directory; of a
@@ -53,6 +61,10 @@ type Config struct {
 // holds what could be read, for further checks, not for use.
 func Load(paths []string, env Env) (*Config, error) {
 	files, faults := gather(paths)
+	return loaded(files, faults, env)
+}
+
+func loaded(files []File, faults Errors, env Env) (*Config, error) {
 	r := newReader(env, readNamed)
 	r.errs = append(r.errs, faults...)
 	r.partial = len(faults) > 0

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,7 +42,7 @@ func TestAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := config.Read(cfg.Files, testEnv)
-		if diff := cmp.Diff(cfg, again, cmp.AllowUnexported(config.Groups{}), cmpopts.EquateComparable(netip.Prefix{})); err != nil || diff != "" {
+		if diff := cmp.Diff(cfg, again, sameConfig()); err != nil || diff != "" {
 			t.Errorf("Read(cfg.Files) differs, error %v (-first +again):\n%s", err, diff)
 		}
 		cfg.Files = nil

@@ -13,6 +13,9 @@ type document struct {
 	*reader
 	src   *source
 	texts map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
+	sums  map[*yaml.Node]string    // digests of long scalars
+
+	verbatim bool // prints are of the document as it is written
 }
 
 // sound checks what concerns the document as YAML, whatever its kind: aliases
@@ -60,65 +63,70 @@ func (d *document) read(root value) {
 		root.fail("a document must be a mapping with kind and name, not "+root.describe(), "")
 		return
 	}
-	at, name, ok := d.kindName(root)
+	at, ok := root.child("kind")
+	if !ok {
+		d.readWithoutKind(root)
+		return
+	}
+	name, ok := at.filled()
 	if !ok {
 		return
 	}
-	known := kinds()
-	all, now := kindNames()
-	i := slices.Index(all, name)
+	if k, ok := d.kind(at, name); ok {
+		k.read(d.item(k, root))
+	}
+}
+
+// kind gives the kind of a name, if it can be read.
+func (d *document) kind(at value, name string) (kind, bool) {
+	k, known := d.kinds[name]
 	switch {
-	case i < 0:
-		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("this version reads ", now)))
-	case known[i].read == nil:
-		at.fail("kind "+name+" is not available in this version", listing("it reads ", now))
+	case known && k.read != nil:
+		return k, true
+	case known:
+		_, now := kindNames()
+		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listing("it reads ", now)))
 	default:
-		known[i].read(d.item(name, root))
+		all, now := kindNames()
+		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("this version reads ", now)))
 	}
+	return kind{}, false
 }
 
-func (d *document) kindName(root value) (at value, name string, ok bool) {
-	at, ok = root.child("kind")
-	if ok {
-		name, ok = at.filled()
-		return at, name, ok
-	}
-	for key := range root.pairs() {
-		if slices.Contains(toolboxKeys(), key.node.Value) {
-			key.fail("Toolbox's v1 form is not available in this version", "a document has kind and name")
-			return at, "", false
-		}
-	}
-	_, now := kindNames()
-	root.at("kind").fail("is missing", listing("this version reads ", now))
-	return at, "", false
-}
-
-// item is a document of a known kind.
+// item is a document of a known kind, or an entry of Toolbox's v1 form.
 type item struct {
 	value
 	kind   string
 	name   string // "" when it is missing or cannot be read, which is reported
 	nameAt value
+	entry  bool // of the v1 form: its name is the key above it, its kind the section, its type may be called kind
 }
 
 // item reads the document's name. When that fails the rest is read all the
-// same, for its own errors.
-func (d *document) item(kind string, root value) item {
-	it := item{value: root, kind: kind}
+// same, for its own errors. Only a group may have none.
+func (d *document) item(k kind, root value) item {
+	it := item{value: root, kind: cmp.Or(k.as, k.name)}
 	var ok bool
 	if it.nameAt, ok = root.child("name"); !ok {
 		it.nameAt = root.at("name")
-		it.nameAt.fail("is missing", "every document has a name")
+		if k.name != "group" {
+			it.nameAt.fail("is missing", "every document has a name")
+		}
 		return it
 	}
+	it.named()
+	return it
+}
+
+// named reads the name at nameAt.
+func (it *item) named() {
+	var ok bool
 	if it.name, ok = it.nameAt.filled(); !ok {
-		return it
+		return
 	}
 	if problem := nameProblem(it.name); problem != "" {
 		it.nameAt.fail(problem, "")
 	}
-	return it
 }
 
 // declare takes the name and refuses it when it is taken.
@@ -137,5 +145,9 @@ func (it item) declare() {
 // fields reads the document's fields but kind and name.
 func (it item) fields(known ...field) {
 	done := func(value) {}
+	if it.entry {
+		it.value.fields(append([]field{{"kind", done}}, known...))
+		return
+	}
 	it.value.fields(append([]field{{"kind", done}, {"name", done}}, known...))
 }

@@ -32,3 +32,25 @@ func ExampleErrors() {
 	//   toolGruops: []
 	//   ^
 }
+
+func ExampleMigrate() {
+	out, err := config.Migrate([]byte(`sources:
+  db: # of the flight desk
+    kind: sqlite
+    database: ${DB}
+toolsets:
+  empty: []
+`))
+	fmt.Printf("%s%v\n", out, err)
+	// Output:
+	// # of the flight desk
+	// kind: source
+	// name: db
+	// type: sqlite
+	// database: ${DB}
+	// ---
+	// kind: toolset
+	// name: empty
+	// tools: []
+	// <nil>
+}

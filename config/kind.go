@@ -1,51 +1,78 @@
 package config
 
 // kind is a kind of document. One without read is in the contract and comes
-// with a later version.
+// with a later version, or, with a hint, is Toolbox's and not served.
 type kind struct {
 	name string
 	read func(item)
+	as   string // the kind it is another spelling of
+	hint string
 }
 
 // kinds is the one place that lists what a document can be.
 func kinds() []kind {
 	return []kind{
-		{"organization", readOrganization},
-		{"role", readRole},
-		{"model", readModel},
-		{"module", readModule},
-		{"mcpServer", readMCPServer},
-		{"command", readCommand},
-		{"network", readNetwork},
-		{"gateway", readGateway},
+		{name: "organization", read: readOrganization},
+		{name: "role", read: readRole},
+		{name: "model", read: readModel},
+		{name: "module", read: readModule},
+		{name: "mcpServer", read: readMCPServer},
+		{name: "command", read: readCommand},
+		{name: "network", read: readNetwork},
+		{name: "gateway", read: readGateway},
 
-		{name: "source"},
-		{name: "authService"},
-		{name: "tool"},
-		{name: "toolset"},
-		{name: "group"},
+		{name: "source", read: readSource},
+		{name: "authService", read: readAuthService},
+		{name: "tool", read: readTool},
+		{name: "toolset", read: readToolset},
+		{name: "group", read: readGroup, as: "toolset"},
+
 		{name: "toolService"},
 		{name: "broker"},
 		{name: "telemetry"},
 
 		// Toolbox's plural spelling.
-		{name: "sources"},
-		{name: "authServices"},
-		{name: "tools"},
-		{name: "toolsets"},
+		{name: "sources", read: readSource, as: "source"},
+		{name: "authServices", read: readAuthService, as: "authService"},
+		{name: "tools", read: readTool, as: "tool"},
+		{name: "toolsets", read: readToolset, as: "toolset"},
+
+		// What Toolbox has beside tools.
+		{name: "prompt", hint: promptHint},
+		{name: "prompts", hint: promptHint},
+		{name: "resource", hint: resourceHint},
+		{name: "resourceTemplate", hint: resourceHint},
+		{name: "embeddingModel", hint: embeddingHint},
+		{name: "embeddingModels", hint: embeddingHint},
 	}
 }
 
-// toolboxKeys are the top keys of Toolbox's v1 form, which has no kind.
-func toolboxKeys() []string {
-	return []string{"sources", "authServices", "authSources", "tools", "toolsets"}
+const (
+	promptHint    = "prompts of Toolbox are not served; leave the document out, and say to a role what it has to know in its prompt"
+	resourceHint  = "resources of Toolbox are not served; leave the document out"
+	embeddingHint = "embedding models of Toolbox are not served; leave the document out, and embeddedBy of the parameters that name it"
+)
+
+// sections are the top keys of Toolbox's v1 form, which has no kind, with the
+// kind of what is below them.
+func sections() map[string]string {
+	return map[string]string{
+		"sources":         "source",
+		"authServices":    "authService",
+		"authSources":     "authService", // its older name
+		"tools":           "tool",
+		"toolsets":        "toolset",
+		"prompts":         "prompt",
+		"embeddingModels": "embeddingModel",
+	}
 }
 
-// kindNames gives the names of all kinds, and of those that can be read.
+// kindNames gives the names of all kinds, and of those that can be read, each
+// in one spelling.
 func kindNames() (all, now []string) {
 	for _, k := range kinds() {
 		all = append(all, k.name)
-		if k.read != nil {
+		if k.read != nil && k.as == "" {
 			now = append(now, k.name)
 		}
 	}

@@ -8,19 +8,27 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/parameter"
 )
 
 // reader carries one Load or Read.
 type reader struct {
-	config  *Config
-	env     Env
-	open    func(path string) ([]byte, error) // a file that a document names
-	named   map[string][]byte                 // those opened
-	names   map[declared]Pos
-	refs    []reference
-	doubts  []func(used models) // of what only the whole configuration shows
-	partial bool                // something could not be read, so a missing name proves nothing
-	errs    Errors
+	config    *Config
+	env       Env
+	open      func(path string) ([]byte, error) // a file that a document names
+	named     map[string][]byte                 // those opened
+	kinds     map[string]kind
+	toolTypes []toolType
+	names     map[declared]Pos
+	refs      []reference
+	tools     []*pending                // declared ones, until all that they name is read
+	kept      []int                     // tools of an earlier configuration, among config.Tools
+	doubts    []func(used models)       // of what only the whole configuration shows
+	sets      map[string]*parameter.Set // of parameters that are written alike
+	scratch   []byte                    // of prints
+	partial   bool                      // something could not be read, so a missing name proves nothing
+	errs      Errors
 }
 
 // declared is what a name is unique within.
@@ -37,11 +45,14 @@ func newReader(env Env, open func(string) ([]byte, error)) *reader {
 		env = func(string) (string, bool) { return "", false }
 	}
 	return &reader{
-		config: new(Config),
-		env:    env,
-		open:   open,
-		named:  make(map[string][]byte),
-		names:  make(map[declared]Pos),
+		config:    new(Config),
+		env:       env,
+		open:      open,
+		named:     make(map[string][]byte),
+		kinds:     byName(kinds()),
+		toolTypes: toolTypes(),
+		sets:      make(map[string]*parameter.Set),
+		names:     make(map[declared]Pos),
 	}
 }
 
@@ -56,6 +67,7 @@ func (r *reader) read(files []File) (*Config, error) {
 	if !r.partial {
 		r.resolve()
 		r.settle()
+		r.finish()
 	}
 	return r.config, Join(nil, r.errs...)
 }
@@ -68,11 +80,23 @@ func (r *reader) file(src *source) {
 			r.partial = true
 			return
 		}
-		d := &document{reader: r, src: src, texts: make(map[*yaml.Node]expansion)}
+		d := newDocument(r, src)
 		if d.sound(root) {
 			d.read(d.value(root, ""))
 		}
 	}
+}
+
+func byName(list []kind) map[string]kind {
+	all := make(map[string]kind, len(list))
+	for _, k := range list {
+		all[k.name] = k
+	}
+	return all
+}
+
+func newDocument(r *reader, src *source) *document {
+	return &document{reader: r, src: src, texts: make(map[*yaml.Node]expansion), sums: make(map[*yaml.Node]string)}
 }
 
 // maxErrors is the most errors that are listed; past it somebody loaded

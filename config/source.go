@@ -45,7 +45,7 @@ func (s *source) excerpt(at Pos) string {
 // What no error may show is a key that is written out, also where its field
 // has not the right name. A variable is none.
 var (
-	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|passw|credential|bearer|authorization)\w*|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
+	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
 	secretURL   = regexp.MustCompile(`(://)[^\s"']*[@?]`)
 	variableOf  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
 )
@@ -146,12 +146,17 @@ func (s *source) posAt(offset int) Pos {
 const lineBreaks = "\r\n\u0085\u2028\u2029"
 
 func lineStarts(text string) []int {
-	starts := []int{0}
-	for i, r := range text {
-		if !strings.ContainsRune(lineBreaks, r) || strings.HasPrefix(text[i:], "\r\n") {
+	starts := append(make([]int, 0, 1+strings.Count(text, "\n")), 0)
+	for i := 0; i < len(text); {
+		if c := text[i]; c != '\n' && c != '\r' && c < utf8.RuneSelf {
+			i++
 			continue
 		}
-		starts = append(starts, i+utf8.RuneLen(r))
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if strings.ContainsRune(lineBreaks, r) && !strings.HasPrefix(text[i:], "\r\n") {
+			starts = append(starts, i+size)
+		}
+		i += size
 	}
 	return starts
 }

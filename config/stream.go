@@ -59,6 +59,9 @@ func (s *source) refuse() *Error {
 		return s.fault(file, "", fmt.Sprintf("may hold %d values; at most %d are read", values, maxValues), "split the file")
 	}
 	for i, r := range s.text {
+		if r == '\n' || ' ' <= r && r <= '~' { // most are
+			continue
+		}
 		if problem := unreadable(s.text[i:], r); problem != "" {
 			return s.fault(s.posAt(i), "", problem, "a document is UTF-8 text")
 		}

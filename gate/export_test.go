@@ -1,6 +1,9 @@
 package gate
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // StepNames lists the steps, in order.
 func StepNames() []string {
@@ -18,9 +21,9 @@ func AtSteps(t testing.TB, fn func(step string, after bool)) {
 	t.Cleanup(func() { steps = real })
 	steps = nil
 	for _, s := range real {
-		steps = append(steps, step{s.name, func(g *Gate, a *Admission) error {
+		steps = append(steps, step{s.name, func(g *Gate, ctx context.Context, a *Admission) error {
 			fn(s.name, false)
-			err := s.run(g, a)
+			err := s.run(g, ctx, a)
 			fn(s.name, true)
 			return err
 		}})

@@ -45,6 +45,7 @@ type Config struct {
 	Groups    *toolgroups.Manager
 	Directory Directory
 	Log       *slog.Logger
+	Authn     Authn         // nil vouches for nobody
 	Timeout   time.Duration // of one call; 5 minutes
 	MaxArgs   int           // bytes; 8 MiB, which is also the most
 	MaxResult int           // bytes; 4 MiB

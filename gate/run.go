@@ -51,7 +51,7 @@ func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Reque
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		run := g.decideRun(p, requests)
+		run := g.decideRun(ctx, p, requests)
 		if try >= maxDecisions {
 			denyAll(run)
 		}
@@ -79,11 +79,11 @@ func denyAll(run []*Admission) {
 // decideRun admits the next run of calls: neighbours that are ReadOnly, or one
 // other call alone, so that none waits behind another when its intent is on
 // record. Refused calls stand in between.
-func (g *Gate) decideRun(p identity.Principal, requests []Request) []*Admission {
+func (g *Gate) decideRun(ctx context.Context, p identity.Principal, requests []Request) []*Admission {
 	var run []*Admission
 	reading := false
 	for _, r := range requests {
-		a := g.admit(p, r)
+		a := g.admit(ctx, p, r)
 		alone := a.Allowed() && !a.reads()
 		if alone && reading {
 			break
@@ -150,8 +150,8 @@ func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, e
 		return result, err
 	}
 	call := a.Request.Call
-	call.By = a.Seat.Principal
-	return a.tool().Call(ctx, call)
+	call.By, call.Claims, call.Secure = a.Seat.Principal, a.claims, a.secure
+	return a.tool().Call(tool.WithoutCredentials(ctx), call)
 }
 
 func (g *Gate) capResult(name string, r tool.Result) error {

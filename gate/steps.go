@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
@@ -32,8 +33,10 @@ type Admission struct {
 	Cut      bool        // the caller's context ended before the tool answered
 
 	handle  *toolgroups.Handle
-	entered tool.Entered // from enter to leave, of a tool that is entered
-	fits    bool         // parse saw that the arguments keep the schema
+	entered tool.Entered               // from enter to leave, of a tool that is entered
+	fits    bool                       // parse saw that the arguments keep the schema
+	claims  map[string]json.RawMessage // what authenticate verified, by auth service
+	secure  json.RawMessage            // secure arguments, of a tool that takes them
 }
 
 // Allowed says whether the call passed every step so far.
@@ -57,7 +60,7 @@ func (a *Admission) Superseded() bool { return a.Allowed() && !a.Seat.inForce(a.
 // step is one check; its error, with a code, refuses the call.
 type step struct {
 	name string
-	run  func(*Gate, *Admission) error
+	run  func(*Gate, context.Context, *Admission) error
 }
 
 // steps is the way to a tool, in order, before anything has an effect. Then
@@ -67,14 +70,15 @@ var steps = []step{
 	{"parse", (*Gate).parse},
 	{"authorize", (*Gate).authorize},
 	{"check arguments", (*Gate).check},
+	{"authenticate", (*Gate).authenticate},
 	{"repeat", (*Gate).repeat},
 }
 
 // admit takes a request through the steps, from the beginning.
-func (g *Gate) admit(p identity.Principal, r Request) *Admission {
+func (g *Gate) admit(ctx context.Context, p identity.Principal, r Request) *Admission {
 	a := &Admission{Request: r, Seat: &Seat{Principal: p}}
 	for _, s := range steps {
-		if err := s.run(g, a); err != nil {
+		if err := s.run(g, ctx, a); err != nil {
 			a.refuse(err)
 			break
 		}
@@ -88,7 +92,7 @@ func (a *Admission) refuse(err error) {
 }
 
 // resolve finds where the principal stands now, and the tool it names.
-func (g *Gate) resolve(a *Admission) error {
+func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	a.Seat = g.Bind(a.Seat.Principal)
 	a.Decision = a.Seat.Authorize(a.Request.Name)
 	if a.unsettled() {
@@ -106,7 +110,7 @@ func (g *Gate) resolve(a *Admission) error {
 // Arguments left out are {}. Of a tool that is not the caller's the schema
 // is not looked at, so that the answer tells nothing about it. Of one that is,
 // the same walk holds them against the schema; check has the verdict.
-func (g *Gate) parse(a *Admission) (err error) {
+func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 	if len(a.Request.Args) == 0 {
 		a.Request.Args = json.RawMessage(`{}`)
 	}
@@ -140,7 +144,7 @@ func quoted(name string, args []byte) error {
 }
 
 // authorize refuses what the View does not let through.
-func (g *Gate) authorize(a *Admission) error {
+func (g *Gate) authorize(_ context.Context, a *Admission) error {
 	if !a.Decision.Allowed() {
 		return errcode.New(a.Decision.Code(), "%s", a.Decision.Reason())
 	}
@@ -149,7 +153,7 @@ func (g *Gate) authorize(a *Admission) error {
 
 // check refuses arguments that the tool's schema does not allow. The full
 // validator is asked, and words why, where parse did not see that they fit.
-func (g *Gate) check(a *Admission) error {
+func (g *Gate) check(_ context.Context, a *Admission) error {
 	if a.fits {
 		return nil
 	}
@@ -158,7 +162,7 @@ func (g *Gate) check(a *Admission) error {
 
 // repeat refuses to run a call again whose outcome is unknown, unless the tool
 // was and is one that may be repeated.
-func (g *Gate) repeat(a *Admission) error {
+func (g *Gate) repeat(_ context.Context, a *Admission) error {
 	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
 		return interrupted(a.Request.Name)
 	}

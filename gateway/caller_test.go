@@ -124,6 +124,8 @@ func TestWhatIsAnothersDoesNotExist(t *testing.T) {
 	caller := h.as(t, mine.ID)
 	clerk := collect(t, h.client().Agents(t.Context(), "", ""))[1]
 	for _, form := range []string{
+		"GET /api/tool/%s", "GET /api/toolset/%s", "POST /api/tool/%s/invoke {}", "GET /roles/%s/api/toolset", "GET /roles/%s/api/tool/own_tool",
+		"POST /roles/%s/api/tool/own_tool/invoke {}", "GET /roles/mine/api/toolset/%s", "POST /roles/mine/api/tool/%s/invoke {}",
 		"GET /api/v1/tools/%s", "GET /api/v1/tool-groups/%s", "GET /api/v1/tools?group=%s",
 		`POST /api/v1/can {"role":"mine","tool":"%s"}`, `POST /api/v1/can {"role":"%s","tool":"own_tool"}`, `POST /api/v1/can {"role":"%s","tool":"console_print"}`,
 		`POST /api/v1/can {"agent":"%s","tool":"own_tool"}`, `POST /api/v1/can {"who":"%s"}`,
@@ -186,12 +188,12 @@ func TestNoRouteTellsACallerOfAnother(t *testing.T) {
 			continue // its own package's tests
 		}
 		for _, name := range []string{"mine", "own_tool", "desk%2Fmine", "workspace", "root", "x"} {
-			filled := strings.NewReplacer("{id}", name, "{name}", name).Replace(path)
+			filled := strings.NewReplacer("{id}", name, "{name}", name, "{name...}", name, "{role}", "mine").Replace(path)
 			for _, body := range []string{"", "{}", `{"name":"x"}`, `{"role":"mine","tool":"own_tool"}`, `{"who":"own_tool"}`, `{"text":"x"}`} {
 				if body != "" && method == http.MethodGet {
 					continue
 				}
-				if method == http.MethodGet || strings.HasSuffix(path, "/can") {
+				if method == http.MethodGet || strings.HasSuffix(path, "/can") || strings.HasSuffix(path, "/invoke") {
 					try(method+" "+filled, body)
 				} else if status, answer := caller.ask(t, method+" "+filled, body); status != http.StatusForbidden {
 					t.Errorf("%s %s: %d %s, want 403", method, filled, status, answer)

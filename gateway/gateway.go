@@ -145,7 +145,7 @@ func (a *api) routes() []route {
 
 		{"GET", "/api/v1/backup", "", operators, a.backup},
 	}
-	return append(list, a.mcpRoutes()...)
+	return append(append(list, a.toolboxRoutes()...), a.mcpRoutes()...)
 }
 
 // mux routes requests. A path that exists answers other methods with 405.

@@ -190,6 +190,7 @@ func (h *house) send(t testing.TB, path, body string, header http.Header) *httpt
 		method, target = http.MethodGet, path
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
 	for name, values := range header {
 		r.Header[name] = values
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -19,6 +20,7 @@ type Tool struct {
 	Input       json.RawMessage    `json:"inputSchema,omitzero"`       // absent while the tool is only in quarantine
 	State       string             `json:"state,omitempty"`            // a success moves to it
 	States      []string           `json:"availableInStates,omitzero"` // absent: every state
+	Auth        *tool.Auth         `json:"auth,omitempty"`             // who has to vouch for the caller; absent: nobody
 
 	*Quarantined // what waits under this name; nil when nothing does. For the operator
 }
@@ -77,6 +79,6 @@ func toolOf(h *toolgroups.Handle) Tool {
 	d := h.Definition
 	return Tool{
 		Name: d.Name, Group: h.Group, Owner: h.Owner, Effect: d.Effect.String(), Description: d.Description,
-		Input: d.Input, State: d.State, States: d.States,
+		Input: d.Input, State: d.State, States: d.States, Auth: d.Auth,
 	}
 }

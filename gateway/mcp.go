@@ -14,10 +14,11 @@ import (
 )
 
 // mcpRoutes are where clients of the Model Context Protocol connect: at the
-// caller's role, at one group of it, and at a role that the operator names.
+// caller's role, at one group of it, and at a role that the operator names, or a
+// group of that.
 func (a *api) mcpRoutes() []route {
 	var list []route
-	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp"} {
+	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp", "/roles/{role}/mcp/{toolset...}"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 			list = append(list, route{method, path, "", callers, a.serveMCP})
 		}

@@ -48,6 +48,10 @@ type Config struct {
 	Storage    Storage
 	Budget     Budget // of the models of each task
 
+	// Authn asks auth services about tokens that callers show; nil vouches for
+	// nobody.
+	Authn gate.Authn
+
 	Console io.Writer        // where console_print writes; nil discards
 	Log     *slog.Logger     // nil discards
 	Now     func() time.Time // the seam for time; nil is time.Now
@@ -124,7 +128,7 @@ func New(config Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the organization: %w", err)
 	}
-	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log})
+	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn})
 	return rt, err
 }
 

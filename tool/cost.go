@@ -16,7 +16,7 @@ const endless = maxSteps + 1
 
 // affordable says whether doc, which is size bytes long, can be validated in
 // maxSteps. It counts only where a bound by size does not settle it.
-func (s *Schema) affordable(doc any, size int) bool {
+func (s *compiled) affordable(doc any, size int) bool {
 	return s.expansion < endless && s.expansion*size <= maxSteps || meter{}.steps(s.rules, doc) <= maxSteps
 }
 

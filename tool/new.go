@@ -111,12 +111,16 @@ type function[In, Out any] struct {
 func (f *function[In, Out]) Definition() Definition { return f.definition }
 
 // SchemaOf gives the compiled schema of a tool with this definition. That of a
-// tool made by New is compiled already, any other is compiled now.
+// tool made by New is compiled already, that of a declared tool (Declared) with
+// its first call, any other now.
 func SchemaOf(t Tool, d Definition) (*Schema, error) {
 	if f, ok := t.(interface{ schemaOf(input []byte) *Schema }); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {
 			return schema, nil
 		}
+	}
+	if d.Declared != nil && len(d.Input) <= MaxSchema {
+		return deferred(d.Input), nil
 	}
 	return Compile(d.Input)
 }

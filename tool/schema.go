@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -19,6 +20,12 @@ const MaxSchema = 256 << 10
 // Schema is a tool's compiled input schema. It never changes; all methods are
 // safe for concurrent use.
 type Schema struct {
+	later func() (*compiled, error) // at the first use; nil for one that is compiled
+	compiled
+}
+
+// compiled is what a schema is used by.
+type compiled struct {
 	shape     *strictjson.Shape
 	rules     *jsonschema.Schema
 	most      int // steps that one value takes, if shape has all that rules say; else 0
@@ -43,7 +50,27 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	return &Schema{shape, rules, most, expansion(rules, map[*jsonschema.Schema]int{})}, nil
+	return &Schema{compiled: compiled{shape, rules, most, expansion(rules, map[*jsonschema.Schema]int{})}}, nil
+}
+
+// deferred gives the schema that Compile makes of input when it is used first: by
+// who made input and knows that it compiles. One that does not lets no
+// arguments through.
+func deferred(input json.RawMessage) *Schema {
+	return &Schema{later: sync.OnceValues(func() (*compiled, error) {
+		made, err := Compile(input)
+		if err != nil {
+			return nil, errcode.New(errcode.InvalidArguments, "no arguments can be checked: %v", err)
+		}
+		return &made.compiled, nil
+	})}
+}
+
+func (s *Schema) ready() (*compiled, error) {
+	if s.later == nil {
+		return &s.compiled, nil
+	}
+	return s.later()
 }
 
 // Parse checks that args is one strict JSON object in which no key is almost
@@ -58,11 +85,15 @@ func (s *Schema) Parse(args json.RawMessage) error {
 // schema. If they fit, Validate would accept them, and need not be asked; if
 // not, it has the verdict and the words for it.
 func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
-	r, err := strictjson.Read(args, s.shape)
+	c, err := s.ready()
+	if err != nil {
+		return false, err
+	}
+	r, err := strictjson.Read(args, c.shape)
 	if err != nil {
 		return false, errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
 	}
-	return s.most > 0 && r.Fits && r.Values <= maxSteps/s.most, nil
+	return c.most > 0 && r.Fits && r.Values <= maxSteps/c.most, nil
 }
 
 // Validate checks args, which must have passed Parse, against the schema. The
@@ -74,10 +105,14 @@ func (s *Schema) Validate(args json.RawMessage) error {
 	if err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments are no JSON: %v", err)
 	}
-	if !s.affordable(doc, len(args)) {
+	c, err := s.ready()
+	if err != nil {
+		return err
+	}
+	if !c.affordable(doc, len(args)) {
 		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: nest less deep, or send less")
 	}
-	if err := s.rules.Validate(doc); err != nil {
+	if err := c.rules.Validate(doc); err != nil {
 		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
 	}
 	return nil

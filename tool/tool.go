@@ -64,6 +64,8 @@ type Definition struct {
 	Effect      Effect          `json:"effect"`
 	State       string          `json:"state,omitempty"`            // workflow state a success moves to; "" moves nothing
 	States      []string        `json:"availableInStates,omitzero"` // states that offer the tool; nil is every state, empty is none
+	Auth        *Auth           `json:"auth,omitempty"`             // who has to vouch for the caller; nil is nobody
+	Declared    Declared        `json:"-"`                          // of a tool that a configuration made; nil of others
 }
 
 // Call is one request to run a tool.
@@ -72,6 +74,10 @@ type Call struct {
 	Name string
 	Args json.RawMessage // checked by the gate before a tool sees it
 	By   identity.Principal
+
+	// Of a tool with an Auth, what the gate found of the caller's Credentials.
+	Claims map[string]json.RawMessage `json:"-"` // verified ones, JSON objects, by auth service
+	Secure json.RawMessage            `json:"-"` // secure arguments, unchecked; nil is none
 }
 
 // Result is what a tool answers. The model reads Structured if there is one,

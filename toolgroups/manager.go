@@ -57,7 +57,7 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	if m.reserved[g.ID] && owner != Builtin {
 		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id belongs to the runtime; choose another", g.ID, owner)
 	}
-	handles, err := newHandles(owner, g)
+	handles, err := m.newHandles(owner, g)
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +108,7 @@ func (m *Manager) Unregister(owner Owner, id GroupID) error {
 // Update replaces the tools of a group, keeping its description and
 // references. Errors: GroupNotFound, InvalidGroupDef, DuplicateToolName.
 func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
-	handles, err := newHandles(owner, Group{ID: id, Tools: tools})
+	handles, err := m.newHandles(owner, Group{ID: id, Tools: tools})
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (m *Manager) index() uint32 {
 }
 
 // newHandles checks a group's definition and compiles its schemas.
-func newHandles(owner Owner, g Group) ([]*Handle, error) {
+func (m *Manager) newHandles(owner Owner, g Group) ([]*Handle, error) {
 	if owner == "" {
 		return nil, errcode.New(errcode.InvalidGroupDef, "register tool group %q: it needs an owner", g.ID)
 	}
@@ -172,9 +172,9 @@ func newHandles(owner Owner, g Group) ([]*Handle, error) {
 		return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "register tool group for %s: %s", owner, errcode.Message(err))
 	}
 	seen := make(map[string]bool, len(g.Tools))
-	handles := make([]*Handle, 0, len(g.Tools))
+	handles, known := make([]*Handle, 0, len(g.Tools)), m.Snapshot()
 	for i, t := range g.Tools {
-		h, err := newHandle(owner, g.ID, t)
+		h, err := known.newHandle(owner, g.ID, t)
 		if err != nil {
 			return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "register tool group %q: tool %d: %s", g.ID, i, errcode.Message(err))
 		}
@@ -187,7 +187,9 @@ func newHandles(owner Owner, g Group) ([]*Handle, error) {
 	return handles, nil
 }
 
-func newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
+// newHandle makes the handle of a tool. A schema that a tool of the same name has
+// already is not compiled again.
+func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
 	if t == nil {
 		return nil, errcode.New(errcode.InvalidGroupDef, "there is no tool")
 	}
@@ -198,9 +200,14 @@ func newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
 	if !d.Effect.Known() {
 		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is none of Mutating, Idempotent and ReadOnly", d.Effect, d.Name)
 	}
-	schema, err := tool.SchemaOf(t, d)
-	if err != nil {
-		return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "input schema of %q: %v", d.Name, err)
+	var schema *tool.Schema
+	if old, ok := s.tools.get(d.Name); ok && bytes.Equal(old.Definition.Input, d.Input) {
+		schema = old.Schema
+	} else {
+		var err error
+		if schema, err = tool.SchemaOf(t, d); err != nil {
+			return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "input schema of %q: %v", d.Name, err)
+		}
 	}
 	d.Input, d.States = bytes.Clone(d.Input), slices.Clone(d.States)
 	return &Handle{Tool: t, Definition: d, Schema: schema, Group: id, Owner: owner}, nil

@@ -401,3 +401,23 @@ func TestASnapshotNeverChanges(t *testing.T) {
 		t.Errorf("got before want:\n%s", diff)
 	}
 }
+
+// A tool that is registered again with the schema it had keeps what was
+// compiled; another schema is compiled.
+func TestSchemasAreCompiledOnce(t *testing.T) {
+	m := toolgroups.NewManager()
+	schemaOf := func(input string) *tool.Schema {
+		t.Helper()
+		register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{&stub{tool.Definition{Name: "a", Input: json.RawMessage(input)}}}})
+		h, _ := m.Snapshot().Lookup("a")
+		return h.Schema
+	}
+	first := schemaOf(`{"type":"object"}`)
+	if schemaOf(`{"type":"object"}`) != first {
+		t.Error("the same schema was compiled again")
+	}
+	other := schemaOf(`{"type":"object","required":["x"]}`)
+	if other == first || other.Validate(json.RawMessage(`{}`)) == nil {
+		t.Error("another schema was not compiled")
+	}
+}

@@ -163,9 +163,13 @@ func (s *Snapshot) members(g *group) []*Handle {
 	if len(g.refs) == 0 {
 		return g.own
 	}
-	list := slices.Clone(g.own)
+	list, seen := slices.Clone(g.own), newBits(s.width)
+	for _, h := range list {
+		seen.add(h.index)
+	}
 	for _, r := range g.refs {
-		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner && s.mayReference(g, h) && !slices.Contains(list, h) {
+		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner && s.mayReference(g, h) && !seen.has(h.index) {
+			seen.add(h.index)
 			list = append(list, h)
 		}
 	}

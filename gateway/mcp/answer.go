@@ -25,6 +25,7 @@ const (
 // tool.
 type outcome struct {
 	result *tool.Result // a success, or a failure for the model to read
+	rows   bool         // the tool is one whose result may be rows
 	fault  error        // of the machinery: nobody knows more than its code
 }
 
@@ -73,9 +74,9 @@ func object(r *tool.Result) json.RawMessage {
 }
 
 // asResult gives a result to the SDK.
-func asResult(r *tool.Result) *sdk.CallToolResult {
-	result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text(r)}}, IsError: r.IsError}
-	if structured := object(r); structured != nil {
+func asResult(o outcome) *sdk.CallToolResult {
+	result := &sdk.CallToolResult{Content: o.contents(), IsError: o.result.IsError}
+	if structured := object(o.result); structured != nil {
 		result.StructuredContent = structured
 	}
 	return result
@@ -99,13 +100,19 @@ func listAnswer(w http.ResponseWriter, id string, result []byte) {
 
 // callAnswer answers tools/call with a result; about, when there is one, is the
 // _meta and resultType of versions without sessions.
-func callAnswer(id string, r *tool.Result, about []byte) []byte {
-	said := text(r)
-	b := append(begun(id, 2*len(said)+len(r.Structured)+len(about)), `,"result":{`...)
+func callAnswer(id string, o outcome, about []byte) []byte {
+	r := o.result
+	b := append(begun(id, 2*len(r.Text)+3*len(r.Structured)+len(about)), `,"result":{`...)
 	b = append(b, about...)
-	b = append(b, `"content":[{"type":"text","text":`...)
-	b = gjson.AppendJSONString(b, said)
-	b = append(b, `}]`...)
+	b = append(b, `"content":[`...)
+	for i, part := range o.parts() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"type":"text","text":`...)
+		b = append(gjson.AppendJSONString(b, part), '}')
+	}
+	b = append(b, ']')
 	if structured := object(r); structured != nil {
 		b = append(append(b, `,"structuredContent":`...), structured...)
 	}

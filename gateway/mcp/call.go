@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -13,21 +12,29 @@ import (
 // call takes one call through the gate. To a client there are no tools but
 // those it is offered: a denial of any other is the zero outcome. A tool it is
 // offered that its workflow state does not allow now is a failure to read.
-func (s *Server) call(ctx context.Context, d *door, name string, args json.RawMessage) outcome {
-	if name == AskName {
-		return s.ask(ctx, d, args)
+func (s *Server) call(ctx context.Context, d *door, c asked) outcome {
+	if c.name == AskName {
+		return s.ask(ctx, d, c.args)
 	}
-	if d.at.toolset != "" && !s.rt.Groups().Snapshot().InGroups(name, d.at.toolset) {
+	snapshot := s.rt.Groups().Snapshot()
+	if d.at.toolset != "" && !snapshot.InGroups(c.name, d.at.toolset) {
 		return outcome{}
 	}
-	a, err := s.rt.Invoke(ctx, d.by, name, args)
+	var known tool.Definition
+	if h, ok := snapshot.Lookup(c.name); ok {
+		known = h.Definition
+	}
+	if !c.may(known) {
+		return outcome{}
+	}
+	a, err := s.rt.Invoke(c.shown(ctx, known.Auth), d.by, c.name, c.args)
 	switch {
 	case err != nil:
-		return failed(name, err)
-	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(d, name)):
+		return failed(c.name, err)
+	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(d, c.name)):
 		return outcome{}
 	}
-	return outcome{result: &a.Result}
+	return outcome{result: &a.Result, rows: known.Declared != nil}
 }
 
 // offers says whether a tool is offered to a caller in some state.

@@ -49,7 +49,7 @@ func doorOf(ctx context.Context) *door {
 // door finds what a sender may reach. What is another's is answered as what is
 // not there. The caller says when it has left (endpoint.leave).
 func (s *Server) door(sender identity.Principal, role, toolset string) (*door, error) {
-	found, err := s.role(sender, role)
+	by, found, err := Acting(s.rt.Org(), sender, role)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +57,9 @@ func (s *Server) door(sender identity.Principal, role, toolset string) (*door, e
 	if toolset != "" && !s.holds(found, group) {
 		return nil, noGroup(toolset)
 	}
-	d := &door{sender: sender, by: sender}
-	if sender.Kind == identity.Operator {
-		d.by = identity.ByCaller(sender.User, found.ID)
-	}
+	d := &door{sender: sender, by: by}
 	d.at = s.endpoint(key{found.ID, group})
-	if toolset != "" && found.Use.IsAll() && len(s.offered(d).tools) == 0 { // what bounds the role may hide the group
+	if toolset != "" && found.Use.IsAll() && len(s.offered(d).within) == 0 { // what bounds the role may hide the group
 		d.at.leave()
 		return nil, noGroup(toolset)
 	}
@@ -73,22 +70,27 @@ func noGroup(toolset string) error {
 	return errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
 }
 
-// role finds the role that a sender acts in.
-func (s *Server) role(sender identity.Principal, name string) (org.Role, error) {
+// Acting gives the caller that a sender acts as, and its role: the operator in
+// the role of this id or name, a caller in its own, which it need not name.
+//
+// Errors: RoleNotFound, also for another's role; InvalidArguments for an operator
+// who names none; Unauthenticated.
+func Acting(o *org.Org, sender identity.Principal, name string) (identity.Principal, org.Role, error) {
 	switch sender.Kind {
 	case identity.Operator:
 		if name == "" {
-			return org.Role{}, errcode.New(errcode.InvalidArguments, "the operator has no role of its own: connect to /roles/ROLE/mcp, where ROLE is the id or the name of the role whose tools are meant")
+			return identity.Principal{}, org.Role{}, errcode.New(errcode.InvalidArguments, "the operator has no role of its own: ask at /roles/ROLE/mcp or /roles/ROLE/api, where ROLE is the id or the name of the role whose tools are meant")
 		}
-		return s.rt.Org().FindRole(name)
+		role, err := o.FindRole(name)
+		return identity.ByCaller(sender.User, role.ID), role, err
 	case identity.Caller:
-		own, err := s.rt.Org().FindRole(string(sender.Role))
+		own, err := o.FindRole(string(sender.Role))
 		if err == nil && own.ID == sender.Role && (name == "" || name == own.Name || name == string(own.ID)) {
-			return own, nil
+			return sender, own, nil
 		}
-		return org.Role{}, errcode.New(errcode.RoleNotFound, "there is no role %q", name)
+		return identity.Principal{}, org.Role{}, errcode.New(errcode.RoleNotFound, "there is no role %q", name)
 	}
-	return org.Role{}, errcode.New(errcode.Unauthenticated, "serve MCP: who sends the request is not known")
+	return identity.Principal{}, org.Role{}, errcode.New(errcode.Unauthenticated, "who sends the request is not known")
 }
 
 // holds says whether a group is one of a role's, and the one that was meant

@@ -18,6 +18,7 @@ func FuzzReadRequest(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"},"_meta":{"progressToken":"p"}}}`,
 		`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}`, `{"jsonrpc":"2.0","id":"\u0061","method":"tools/list"}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":-7,"reason":"x"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s","arguments":null,"secureArguments":{"a":1},"_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.google.cloud/toolbox.v1":{}}}}}}`,
 		`{"jsonrpc":"2.0","id":1e2,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"Method":"tools/list"}`, `[{}]`, `7`, `{"params":[]}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"n","version":"1"}}}}`,
 	} {

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestGroupsThatGiveNothingAreNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.roles["confined"] = role.ID
-	for group, want := range map[string]int{"far": http.StatusOK, "probe": http.StatusNotFound, "workspace": http.StatusNotFound, "org_management": http.StatusNotFound, "nowhere": http.StatusNotFound} {
+	for group, want := range map[string]bool{"far": true, "probe": false, "workspace": false, "org_management": false, "nowhere": false} {
 		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/mcp/"+group, strings.NewReader(body))
 		if err != nil {
@@ -38,9 +39,10 @@ func TestGroupsThatGiveNothingAreNotThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		said, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("%s: %d, want %d", group, answer.StatusCode, want)
+		if gone := strings.Contains(string(said), "toolset does not exist"); err != nil || gone == want {
+			t.Errorf("%s: %d %s, want it to be there: %t", group, answer.StatusCode, said, want)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (p plan) open(t testing.TB) *house {
 	}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{
-		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(),
+		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: vouchers{},
 		Model: func(string) (model.Model, error) { return p.brain, nil },
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (h *house) serve(t testing.TB, config mcp.Config) {
 			http.Error(w, string(errcode.Of(err))+": "+errcode.Message(err), http.StatusNotFound)
 		}
 	}
-	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp"} {
+	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp", "/roles/{role}/mcp/{toolset...}"} {
 		mux.HandleFunc(path, answer)
 	}
 	server := httptest.NewServer(mux)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,6 +20,10 @@ type listing struct {
 	asks   bool              // ask_organization is one of them
 	old    []byte            // the result of tools/list with sessions
 	new    []byte            // the same without
+
+	within                 []tool.Definition // those of source that are at the endpoint, sorted by name
+	once                   sync.Once         // makes what follows
+	toolboxOld, toolboxNew []byte            // toolboxLists
 }
 
 // private keeps what a role sees out of caches that serve others.
@@ -44,13 +49,18 @@ func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definitio
 			l.asks = true
 		}
 		if within && d.Name != AskName {
-			l.tools = append(l.tools, described(d))
+			l.within = append(l.within, d)
 		}
 	}
 	if l.asks {
-		l.tools = append(l.tools, described(askDefinition()))
+		l.within = append(l.within, askDefinition())
 	}
-	slices.SortFunc(l.tools, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.within, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
+	for _, d := range l.within {
+		if !secure(d) {
+			l.tools = append(l.tools, described(d))
+		}
+	}
 	l.old, l.new = s.serialised(l.tools)
 	return l
 }
@@ -68,8 +78,12 @@ func (s *Server) serialised(tools []*sdk.Tool) (old, new []byte) {
 // destructive.
 func described(d tool.Definition) *sdk.Tool {
 	mutates := d.Effect == tool.Mutating || !d.Effect.Known()
+	schema := d.Input
+	if d.Declared != nil {
+		schema = d.Declared.ClientSchema()
+	}
 	return &sdk.Tool{
-		Name: d.Name, Description: d.Description, InputSchema: withoutHeaders(d.Input),
+		Name: d.Name, Description: d.Description, InputSchema: withoutHeaders(schema), Meta: authMeta(d.Auth),
 		Annotations: &sdk.ToolAnnotations{
 			ReadOnlyHint:    d.Effect == tool.ReadOnly,
 			IdempotentHint:  d.Effect == tool.ReadOnly || d.Effect == tool.Idempotent,

@@ -36,7 +36,7 @@ import (
 )
 
 // versions are the versions of the protocol that are spoken, newest first.
-var versions = [...]string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}
+var versions = [...]string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 // stateless is the first version without sessions.
 const stateless = "2026-07-28"
@@ -147,12 +147,17 @@ func (s *Server) Close() error {
 // Serve answers one HTTP request of sender: the operator, or a caller in its
 // role. The path values role and toolset say which tools are meant. The error,
 // with its code, says why the request was refused before anything was written:
-// RoleNotFound and GroupNotFound for what is not the sender's, too.
+// RoleNotFound and GroupNotFound for what is not the sender's, too. A message to
+// a group that is not there is answered, with an error of the protocol.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.Principal) error {
 	if s.life.Err() != nil {
 		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is closing")
 	}
 	d, err := s.door(sender, r.PathValue("role"), r.PathValue("toolset"))
+	if errcode.Of(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
+		s.noToolset(w, r, sender)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // versions of the protocol, each spoken to the end by the SDK's client.
-var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}
+var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 const testerTools = "advance count echo fail late say wait"
 
@@ -175,7 +175,7 @@ func TestAnotherRoleDoesNotExist(t *testing.T) {
 		t.Errorf("by id: %s", byID.body)
 	}
 	for _, group := range []string{"workspace", "no_such_group"} {
-		if got := h.post(t, "ann@tester", "/mcp/"+group, `{}`, nil); !strings.Contains(got.body, string(errcode.GroupNotFound)) {
+		if got := h.post(t, "ann@tester", "/mcp/"+group, `{}`, nil); !strings.Contains(got.body, "toolset does not exist") {
 			t.Errorf("group %s: %d %s", group, got.status, got.body)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -32,11 +32,20 @@ const (
 	maxBatch = 64 // messages
 )
 
-// post answers one POST: a message of the client.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
-	leave, ok := s.enter(d.sender)
+// admit counts a request of sender; false when it has too many under way, and
+// that is answered.
+func (s *Server) admit(w http.ResponseWriter, sender identity.Principal) (leave func(), ok bool) {
+	leave, ok = s.enter(sender)
 	if !ok {
 		refuse(w, http.StatusTooManyRequests, "", codeBusy, fmt.Sprintf("more than %d requests at once", s.config.Calls))
+	}
+	return leave, ok
+}
+
+// post answers one POST: a message of the client.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
+	leave, ok := s.admit(w, d.sender)
+	if !ok {
 		return nil
 	}
 	defer leave()
@@ -116,7 +125,7 @@ func sessionless(r *http.Request, q *request) bool {
 // postAlone answers a request of a version without sessions.
 func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *request) {
 	if q.plain && q.id != "" && labelled(r, q) {
-		s.answer(r.Context(), w, d, q, true)
+		s.answer(w, r, d, q, true)
 		return
 	}
 	ctx := r.Context()
@@ -139,13 +148,18 @@ func labelled(r *http.Request, q *request) bool {
 // postInSession answers a request of a version with sessions.
 func (s *Server) postInSession(w http.ResponseWriter, r *http.Request, d *door, q *request) {
 	id := r.Header.Get(sessionHeader)
+	if id == "" && s.withoutSession(w, r, d, q) {
+		return
+	}
 	if id == "" { // a new one begins
 		s.http.stateful[index(d.json)].ServeHTTP(hasty{w}, d.passOn(r.Context(), r, q))
 		return
 	}
 	session, leave := s.find(d, id)
 	if session == nil {
-		noSession(w, q.id)
+		if !s.beside(d, id, q) || !s.withoutSession(w, r, d, q) {
+			noSession(w, q.id)
+		}
 		return
 	}
 	defer leave()
@@ -165,11 +179,9 @@ func noSession(w http.ResponseWriter, id string) {
 
 // inSession answers a plain request of a session; false when it is the SDK's.
 func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *session, d *door, q *request) bool {
-	version := r.Header.Get(versionHeader)
-	if !q.plain || q.version != "" || version != "" && !slices.Contains(versions[1:], version) || r.Header["Last-Event-Id"] != nil {
+	if !q.plain || q.version != "" || !spoken(r.Header) || r.Header["Last-Event-Id"] != nil {
 		return false
 	}
-	ctx := r.Context()
 	switch q.method {
 	case cancelled:
 		if !s.cancel(session, q.target) {
@@ -178,33 +190,33 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *sess
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	case callTool:
-		within, done, ok := s.calling(ctx, session, q.id)
+		within, done, ok := s.calling(r.Context(), session, q.id)
 		if !ok {
 			refuse(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request of this id is under way")
 			return true
 		}
 		defer done()
-		ctx = within
+		r = r.WithContext(within)
 	}
-	s.answer(ctx, w, d, q, false)
+	s.answer(w, r, d, q, false)
 	return true
 }
 
 // answer answers a plain request: with one document or, when progress is asked
 // for and made, with a stream.
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, d *door, q *request, alone bool) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *door, q *request, alone bool) {
 	if q.method == listTools {
-		list := s.offered(d)
-		listAnswer(w, q.id, choose(alone, list.new, list.old))
+		listAnswer(w, q.id, s.listFor(d, q, alone))
 		return
 	}
-	run := func(ctx context.Context) outcome { return s.call(ctx, d, q.name, []byte(q.args)) }
+	call := asked{name: q.name, args: present([]byte(q.args)), secure: []byte(q.secure), knows: alone && q.knows, header: r.Header}
+	run := func(ctx context.Context) outcome { return s.call(ctx, d, call) }
 	out := events{w: hasty{w}}
 	var o outcome
 	if q.token == "" || d.json {
-		o = run(ctx)
+		o = run(r.Context())
 	} else {
-		o = s.reporting(ctx, func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
+		o = s.reporting(r.Context(), func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
 	}
 	status, body := s.worded(o, q, alone)
 	if out.opened {
@@ -222,7 +234,7 @@ func (s *Server) worded(o outcome, q *request, alone bool) (status int, body []b
 		}
 		return http.StatusOK, errorAnswer(q.id, e)
 	}
-	return http.StatusOK, callAnswer(q.id, o.result, choose(alone, s.signature, nil))
+	return http.StatusOK, callAnswer(q.id, o, choose(alone, s.signature, nil))
 }
 
 func choose[T any](yes bool, a, b T) T {

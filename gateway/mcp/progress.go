@@ -157,7 +157,7 @@ func accepted(values []string) (document, stream bool) {
 			case "text/event-stream", "text/*":
 				stream = true
 			case "*/*":
-				document, stream = true, true
+				document = true // who takes anything takes the simplest
 			}
 		}
 	}

@@ -32,6 +32,10 @@ type request struct {
 	token   string // of progress, JSON, "" for none
 	version string // of the protocol, as _meta says it; "" when it does not
 	target  string // the id of the request that is to be cancelled
+
+	secure string // secure arguments, JSON, "" when left out
+	knows  bool   // the client states secureExtension
+	bare   bool   // its version has sessions, and it is in none
 }
 
 // readRequest reads a body that is strict JSON.
@@ -105,6 +109,8 @@ func (q *request) readParams(params gjson.Result) {
 			q.name, named = value.Str, value.Type == gjson.String
 		case key.Str == "arguments" && q.method == callTool:
 			q.args = value.Raw
+		case key.Str == "secureArguments" && q.method == callTool:
+			q.secure = value.Raw
 		case key.Str == "requestId" && q.method == cancelled:
 			q.target = plainID(value)
 		case key.Str == "reason" && q.method == cancelled:
@@ -133,6 +139,7 @@ func (q *request) readMeta(meta gjson.Result) {
 		case sdk.MetaKeyClientCapabilities:
 			capabilities = true
 			q.plain = q.plain && value.IsObject()
+			q.knows = value.Get("extensions." + gjson.Escape(secureExtension)).IsObject()
 		case sdk.MetaKeyClientInfo:
 			q.plain = q.plain && isInfo(value)
 		}

@@ -95,7 +95,11 @@ func (s *Server) initialize(ctx context.Context, d *door, method string, req sdk
 
 // callFor takes a call that the SDK has read through the gate.
 func (s *Server) callFor(ctx context.Context, d *door, req *sdk.CallToolRequest) (sdk.Result, error) {
-	run := func(ctx context.Context) outcome { return s.call(ctx, d, req.Params.Name, req.Params.Arguments) }
+	call := asked{name: req.Params.Name, args: present(req.Params.Arguments)}
+	if req.Extra != nil {
+		call.header = req.Extra.Header
+	}
+	run := func(ctx context.Context) outcome { return s.call(ctx, d, call) }
 	token := req.Params.GetProgressToken()
 	var o outcome
 	if token == nil {
@@ -106,7 +110,7 @@ func (s *Server) callFor(ctx context.Context, d *door, req *sdk.CallToolRequest)
 	if e := o.refused(req.Params.Name); e != nil {
 		return nil, e
 	}
-	return asResult(o.result), nil
+	return asResult(o), nil
 }
 
 // notify tells a client how far its call is.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/pgroup"
 )
 
 // process is a browser that runs, and the folder that is all it may keep.
@@ -19,6 +21,7 @@ type process struct {
 	in     *os.File // what the browser says
 	out    *os.File // what it is told
 	cmd    *exec.Cmd
+	group  *pgroup.Group // that it leads; set when it was started
 	said   tail
 	done   chan struct{} // closed when it has ended
 }
@@ -95,9 +98,10 @@ func (p *process) run() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
+		p.group = pgroup.Of(p.cmd)
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is in said
+			_ = p.group.Wait() // how it ended is in said
 			close(p.done)
 		}
 	}()
@@ -106,9 +110,8 @@ func (p *process) run() error {
 
 // stop ends the browser and all it started, and removes its folder.
 func (p *process) stop() error {
-	kill(p.cmd)
+	p.kill()
 	<-p.done
-	kill(p.cmd) // whoever was being started meanwhile
 	p.in.Close()
 	p.out.Close()
 	var err error

@@ -10,5 +10,5 @@ func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// kill ends a program's process group.
-func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// kill ends the browser's process group.
+func (p *process) kill() { p.group.Signal(syscall.SIGKILL) }

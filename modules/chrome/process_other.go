@@ -7,5 +7,5 @@ import "os/exec"
 // apart does nothing here: the browser ends when its pipe is closed.
 func apart(*exec.Cmd) {}
 
-// kill ends a program.
-func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+// kill ends the browser.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }

@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/pgroup"
 )
 
 // grace is how long a server has to end by itself, after its input ended and
@@ -19,6 +22,7 @@ const grace = time.Second
 // process ends.
 type process struct {
 	cmd    *exec.Cmd
+	group  *pgroup.Group // that it leads; set when it was started
 	home   string
 	stderr *tail
 	pipe   *pipe
@@ -88,6 +92,7 @@ func (p *process) launch() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
+		p.group = pgroup.Of(p.cmd)
 		_, _ = childIn.Close(), childOut.Close()
 		started <- err
 		if err == nil {
@@ -101,8 +106,7 @@ func (p *process) launch() error {
 }
 
 func (p *process) await() {
-	_ = p.cmd.Wait() // ProcessState says how it ended
-	killGroup(p.cmd.Process.Pid)
+	_ = p.group.Wait() // ProcessState says how it ended
 	p.state = p.cmd.ProcessState.String()
 	close(p.exited)
 }
@@ -111,24 +115,18 @@ func (p *process) await() {
 // another one that it cannot refuse.
 func (p *process) stop() error {
 	err := p.stdin.Close()
-	for _, signal := range []func(int){askGroup, killGroup} {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if p.ended(grace) {
 			break
 		}
-		signal(p.cmd.Process.Pid)
+		p.group.Signal(signal)
 	}
 	<-p.exited
 	return errors.Join(err, p.stdout.Close(), os.RemoveAll(p.home))
 }
 
 // kill ends the program at once.
-func (p *process) kill() {
-	select {
-	case <-p.exited:
-	default:
-		killGroup(p.cmd.Process.Pid)
-	}
-}
+func (p *process) kill() { p.group.Signal(syscall.SIGKILL) }
 
 func (p *process) ended(within time.Duration) bool {
 	timer := time.NewTimer(within)

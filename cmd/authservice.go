@@ -1,0 +1,97 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/rolecall/rolecall/authn"
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+)
+
+// services are the auth services in force, by name. The zero services vouch
+// for nobody. Safe for concurrent use.
+type services struct {
+	now atomic.Pointer[map[string]service]
+}
+
+// service is an auth service, and what it was made of.
+type service struct {
+	*authn.Service
+	print string
+}
+
+// Verify implements gate.Authn.
+func (s *services) Verify(ctx context.Context, name, token string) (gate.Verified, error) {
+	found, ok := s.all()[name]
+	if !ok {
+		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
+	}
+	claims, err := found.Service.Verify(ctx, token)
+	if err != nil {
+		return gate.Verified{}, err
+	}
+	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes()}, nil
+}
+
+func (s *services) all() map[string]service {
+	if now := s.now.Load(); now != nil {
+		return *now
+	}
+	return nil
+}
+
+// prepare makes the services of a configuration. Those that are declared as
+// they are now stay the same, with their issuers' keys.
+func (s *services) prepare(cfg *config.Config) (next map[string]service, faults []*config.Error) {
+	next, now := map[string]service{}, s.all()
+	for _, a := range cfg.AuthServices {
+		if old, ok := now[a.Name]; ok && old.print == a.Print {
+			next[a.Name] = old
+			continue
+		}
+		made, err := authn.New(authn.Config{
+			Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes,
+			Introspection: introspection(a.Introspection),
+		})
+		if err != nil {
+			faults = append(faults, cfg.Fault(a.Pos, "authService", errcode.Message(err), ""))
+			continue
+		}
+		next[a.Name] = service{made, a.Print}
+	}
+	return next, faults
+}
+
+func introspection(i *config.Introspection) *authn.Introspection {
+	if i == nil {
+		return nil
+	}
+	return &authn.Introspection{Endpoint: i.Endpoint, Method: i.Method, Parameter: i.Parameter, Always: i.Always}
+}
+
+// narrow leaves those services in force that are next's too.
+func (s *services) narrow(next map[string]service) {
+	both := map[string]service{}
+	for name, one := range s.all() {
+		if next[name].Service == one.Service {
+			both[name] = one
+		}
+	}
+	s.now.Store(&both)
+}
+
+// replace puts next in force.
+func (s *services) replace(next map[string]service) { s.now.Store(&next) }
+
+// scopesOf names the auth service whose tokens carry scopes; "" is none.
+func scopesOf(cfg *config.Config) string {
+	for _, a := range cfg.AuthServices {
+		if a.MCPEnabled {
+			return a.Name
+		}
+	}
+	return ""
+}

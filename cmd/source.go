@@ -1,0 +1,180 @@
+package cmd
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"slices"
+	"strconv"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// kindSource is the kind of document that is a source; sources with their
+// tools are modules of this type.
+const kindSource = "source"
+
+// sourcesOf lists the sources of a configuration as modules. Their settings, a
+// digest of all that makes them, are there to be compared alone.
+func sourcesOf(cfg *config.Config) []config.Module {
+	list, prints := make([]config.Module, len(cfg.Sources)), make(map[string]hash.Hash, len(cfg.Sources))
+	for _, s := range cfg.Sources {
+		prints[s.Name] = sha256.New()
+		fmt.Fprintf(prints[s.Name], "%q %q %q\n", s.Name, s.Print, scopesOf(cfg))
+	}
+	for i := range cfg.Tools {
+		t := &cfg.Tools[i]
+		if sum, ok := prints[t.Source]; ok {
+			fmt.Fprintf(sum, "%q %q\n", t.Name, t.Print)
+		}
+	}
+	for i, s := range cfg.Sources {
+		list[i] = config.Module{
+			Name: toolbox.ModuleName(s.Name), Type: kindSource, Pos: s.Pos, TypePos: s.Pos,
+			Settings: fmt.Appendf(nil, `"%x"`, prints[s.Name].Sum(nil)),
+		}
+	}
+	return list
+}
+
+func toolsOf(cfg *config.Config, source string) (tools []config.DeclaredTool) {
+	for i := range cfg.Tools {
+		if cfg.Tools[i].Source == source {
+			tools = append(tools, cfg.Tools[i])
+		}
+	}
+	return tools
+}
+
+// makeSource constructs the module of a source; nothing of it works yet.
+func (h *house) makeSource(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+	at := slices.IndexFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos })
+	if at < 0 {
+		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindSource)
+	}
+	s := cfg.Sources[at]
+	if other, ok := namesake(cfg, m); ok {
+		return nil, cfg.Fault(m.Pos, "name", other+" has the same name", "choose another")
+	}
+	made, err := toolbox.New(toolbox.Config{
+		Source: s, Tools: toolsOf(cfg, s.Name), Host: h.host(m.Name), Pools: &h.pools,
+		ScopesOf: scopesOf(cfg), Network: h.reachable,
+	})
+	if err != nil {
+		return nil, cfg.Fault(m.Pos, kindSource, errcode.Message(err), "")
+	}
+	return made, nil
+}
+
+// namesake finds another document that is a module of the same name.
+func namesake(cfg *config.Config, m config.Module) (other string, found bool) {
+	for _, o := range cfg.Modules {
+		if o.Name == m.Name {
+			return "the module at " + o.Pos.String(), true
+		}
+	}
+	for _, o := range cfg.MCPServers {
+		if o.Name == m.Name {
+			return "the MCP server at " + o.Pos.String(), true
+		}
+	}
+	for _, o := range cfg.Sources {
+		if toolbox.ModuleName(o.Name) == m.Name && o.Pos != m.Pos {
+			return "the source at " + o.Pos.String(), true
+		}
+	}
+	return "", false
+}
+
+// reachable is what sources of type http may reach now.
+func (h *house) reachable() toolbox.Network {
+	return toolbox.Network{Private: h.bounds.requests().Private}
+}
+
+// makeRoom takes those tools out of the groups of sources that another source
+// is about to bring: a name has one owner at a time.
+func (h *house) makeRoom(ch *change) (errs []error) {
+	snapshot, gone := h.groups.Snapshot(), ch.departing()
+	moved, leaves := map[toolgroups.GroupID]bool{}, map[string]bool{}
+	for _, t := range ch.cfg.Tools {
+		old, ok := snapshot.Lookup(t.Name)
+		if ok && old.Owner != ownerOf(t) && (gone[old.Owner] || h.isSource(old.Owner)) {
+			moved[old.Group], leaves[t.Name] = true, true
+		}
+	}
+	for id := range moved {
+		errs = append(errs, h.takeOut(snapshot, id, leaves))
+	}
+	return errs
+}
+
+// departing gives the owners whose modules a configuration no longer has.
+func (ch *change) departing() map[toolgroups.Owner]bool {
+	owners := map[toolgroups.Owner]bool{}
+	for _, name := range ch.gone {
+		owners[modules.Owner(name)] = true
+	}
+	return owners
+}
+
+// leaves gives the owners whose groups will be others, or none.
+func (ch *change) leaves() map[toolgroups.Owner]bool {
+	owners := ch.departing()
+	for _, m := range ch.staged {
+		owners[modules.Owner(m.Name)] = true
+	}
+	owners[toolgroups.Config] = true
+	return owners
+}
+
+// takeOut registers a group again, without some of its tools.
+func (h *house) takeOut(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
+	info, _ := snapshot.Group(id)
+	rest := toolgroups.Group{ID: id, Description: info.Description}
+	for _, name := range info.Tools {
+		if handle, ok := snapshot.Lookup(name); ok && !names[name] {
+			rest.Tools = append(rest.Tools, handle.Tool)
+		}
+	}
+	_, err := h.rt.Register(info.Owner, rest)
+	return err
+}
+
+// isSource says whether an owner is a source that runs.
+func (h *house) isSource(owner toolgroups.Owner) bool {
+	for name, m := range h.running {
+		if m.Type == kindSource && modules.Owner(name) == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// ownerOf gives who owns a declared tool.
+func ownerOf(t config.DeclaredTool) toolgroups.Owner {
+	return modules.Owner(toolbox.ModuleName(t.Source))
+}
+
+// toolFaults finds declared tools that bear the name of a tool of somebody who
+// stays.
+func (h *house) toolFaults(ch *change) (faults []*config.Error) {
+	if len(ch.cfg.Tools) == 0 {
+		return nil
+	}
+	snapshot, leaves := h.groups.Snapshot(), ch.leaves()
+	for _, t := range ch.cfg.Tools {
+		old, ok := snapshot.Lookup(t.Name)
+		switch {
+		case !ok || leaves[old.Owner] || old.Owner == ownerOf(t) || h.isSource(old.Owner):
+		case old.Owner == toolgroups.Builtin:
+			faults = append(faults, ch.cfg.Fault(t.Pos, "name", strconv.Quote(t.Name)+" is a built-in tool", "choose another name"))
+		default:
+			faults = append(faults, ch.cfg.Fault(t.Pos, "name", fmt.Sprintf("%q is a tool of %s", t.Name, old.Owner), "choose another name"))
+		}
+	}
+	return faults
+}

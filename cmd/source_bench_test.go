@@ -1,0 +1,83 @@
+package cmd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// BenchmarkReloadOfOneTool puts a configuration of 5,000 tools in force in which
+// one is another than before: reading the file, and all the rest.
+func BenchmarkReloadOfOneTool(b *testing.B) {
+	dir, data := b.TempDir(), b.TempDir()
+	var files [2]string
+	for odd := range files {
+		files[odd] = filepath.Join(dir, fmt.Sprint(odd, ".yaml"))
+		if err := os.WriteFile(files[odd], []byte(manyTools(dir, 5000, odd)), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c := &common{launcher: launcher, data: data, err: &transcript{}, env: func(string) (string, bool) { return "", false }}
+	h, err := assemble(c, assembly{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { h.Close() })
+	cfg, err := config.Load(files[:1], c.env)
+	if err == nil {
+		err = h.configure(b.Context(), cfg, nil)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	before, n := processorTime(), 0
+	for b.Loop() {
+		n++
+		c.files = files[n%2 : n%2+1]
+		cfg, err := h.load(c)
+		if err == nil {
+			_, err = h.reconfigure(b.Context(), cfg)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((processorTime()-before).Microseconds())/1000/float64(n), "cpu-ms/op")
+}
+
+// manyTools gives a configuration, the tool of a number with another
+// description.
+func manyTools(dir string, n, odd int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "{kind: source, name: db, type: sqlite, database: %s/bench.db}\n---\n{kind: role, name: reader, toolGroups: [default]}\n", dir)
+	for i := range n {
+		more := "."
+		if i == 77 && odd > 0 {
+			more = ", exactly."
+		}
+		fmt.Fprintf(&text, `---
+kind: tool
+name: tool_%d
+type: sqlite-sql
+source: db
+description: Find the flights of airline number %d, by code and number%s
+statement: SELECT * FROM flights WHERE airline = ?1 AND id > ?2
+parameters:
+  - {name: airline, type: string, description: The two letters of airline %d.}
+  - {name: after, type: integer, description: Flights after this id., default: 0}
+`, i, i, more, i)
+	}
+	return text.String()
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // of a process that is there
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

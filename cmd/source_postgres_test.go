@@ -1,0 +1,111 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the tests look at databases themselves
+
+	"github.com/rolecall/rolecall/internal/dbtest"
+)
+
+// opened opens a database for the test itself.
+func opened(t *testing.T, db dbtest.Database) *sql.DB {
+	t.Helper()
+	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'", db.Host, db.Port, db.User, db.Name, strings.ReplaceAll(db.Password, "'", `\'`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// binary runs the program in a directory of the test and gives its result.
+func binary(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "rolecall", args...)
+	var out, said bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), append(os.Environ(), env...), &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("rolecall %s: %v\n%s", strings.Join(args, " "), err, said.String())
+	}
+	return out.String()
+}
+
+// An agent whose role has one toolset answers a question from PostgreSQL, and
+// has nothing of the other toolset.
+func TestAnAgentAnswersFromPostgres(t *testing.T) {
+	db := dbtest.Postgres(t)
+	flights, err := filepath.Abs("../examples/flights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PGHOST=" + db.Host, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=" + db.User, "PGPASSWORD=" + db.Password, "PGDATABASE=" + db.Name}
+	got := binary(t, env, "run", "-f", flights+"/postgres.yaml", "-f", flights+"/organization.yaml", "When does DL 1234 leave?")
+	want := "DL 1234 departs 2026-11-22T09:40:00Z\nthe caller's own: unauthenticated, the table filled: tool_not_available\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var rows int
+	if err := opened(t, db).QueryRow("SELECT count(*) FROM flights").Scan(&rows); err != nil || rows != 2 {
+		t.Errorf("the table has %d rows, %v; want 2", rows, err)
+	}
+}
+
+// The example of seed 001 as it stands, but for where the database is: its role
+// has the one tool of its toolset.
+func TestTheSeedsExampleRunsOnPostgres(t *testing.T) {
+	db := dbtest.Postgres(t)
+	if _, err := opened(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("testdata/toolbox/plural.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(
+		"type: cloud-sql-postgres", "type: postgres",
+		"project: my-project\nregion: my-region\ninstance: my-instance\n", fmt.Sprintf("host: %s\nport: %d\n", db.Host, db.Port),
+		"my_db", db.Name, "my_user", db.User, "my_pass", strconv.Quote(db.Password),
+	).Replace(string(example))
+	dir := t.TempDir()
+	for name, content := range map[string]string{"tools.yaml": text, "org.yaml": seedOrg, "brain.js": seedBrain} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := binary(t, nil, "run", "-f", dir, "What is there?")
+	if want := `{"rows":"[{\"id\":42}]","other":"tool_not_available"}` + "\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+const (
+	seedOrg = `{kind: organization, name: seed, model: brain}
+---
+{kind: model, name: brain, type: script, file: brain.js}
+---
+{kind: role, name: asker, toolGroups: [example_toolset]}
+`
+	seedBrain = `role("root", function* () {
+  const asker = yield call("find_role_by_name", { name: "asker" });
+  yield call("spawn_agent_with_task", {
+    roleId: asker.id, initialMessage: "go",
+    taskBrief: { objective: "o", constraints: [], inputs: "i", outputs: "o", completion_criteria: "c" },
+  });
+  return (yield receive()).payload;
+});
+role("asker", function* () {
+  const [rows, other] = yield [call("example_tool", { country: "CY" }), call("example_tool_2", {})];
+  return { rows: JSON.stringify(rows), other: other.error };
+});
+`
+)

@@ -1,0 +1,119 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// configurationCase is one of testdata/toolbox/toolbox_config.json: a file
+// and whether it is taken.
+type configurationCase struct {
+	Name, YAML string
+	Plural     bool
+	Upstream   struct{ Outcome string } `json:"v1_12_0"`
+	Ours       string
+	Must       *struct {
+		Tool, Description string
+		AuthRequired      []string
+	}
+}
+
+// accepted says whether the file is to be taken.
+func (c configurationCase) accepted() bool {
+	return c.Ours == "ok" || c.Ours == "same" && c.Upstream.Outcome == "ok"
+}
+
+// spellings are the texts that have the same outcome.
+func (c configurationCase) spellings() map[string]string {
+	all := map[string]string{"singular": c.YAML}
+	if c.Plural {
+		kinds := regexp.MustCompile(`(?m)^kind: (source|tool|toolset|authService|prompt|embeddingModel)$`)
+		all["plural"] = kinds.ReplaceAllString(c.YAML, "${0}s")
+	}
+	return all
+}
+
+func configurationCases(t *testing.T) (cases []configurationCase, env map[string]string) {
+	data, err := os.ReadFile("testdata/toolbox/toolbox_config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.ReplaceAll(data, []byte("__DB__"), []byte(filepath.Join(t.TempDir(), "flights.db")))
+	data = bytes.ReplaceAll(data, []byte("__IDP__"), []byte("http://127.0.0.1:5/issuer"))
+	var all struct {
+		Env   map[string]string
+		Cases []configurationCase
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all.Cases, all.Env
+}
+
+// Every file of the cases, in both spellings, is taken or refused by check,
+// which starts nothing and asks nobody; a refusal has a place.
+func TestConfigurationCases(t *testing.T) {
+	cases, env := configurationCases(t)
+	for _, c := range cases {
+		for spelling, text := range c.spellings() {
+			t.Run(c.Name+"/"+spelling, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "tools.yaml")
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				var out, said bytes.Buffer
+				c.check(t, path, &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &said, env: lookup(env)}, &out)
+			})
+		}
+	}
+	if len(cases) < 60 {
+		t.Errorf("only %d cases were found", len(cases))
+	}
+}
+
+func lookup(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+}
+
+func (c configurationCase) check(t *testing.T, path string, with *common, out *bytes.Buffer) {
+	status := run(t.Context(), with, []string{"check", "--json", "-f", path})
+	if got := status == 0; got != c.accepted() {
+		t.Fatalf("status %d, accepted is to be %v: %s", status, c.accepted(), out)
+	}
+	var report struct{ Errors []config.Error }
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	if !c.accepted() && len(report.Errors) == 0 {
+		t.Errorf("refused without an error: %s", out)
+	}
+	for _, e := range report.Errors {
+		if e.File != path || e.Line == 0 || e.Column == 0 || e.Field == "" {
+			t.Errorf("an error without its place or field: %+v", e)
+		}
+	}
+	if c.Must != nil {
+		c.loaded(t, path, with.env)
+	}
+}
+
+// loaded checks what has to be true of a file that is taken.
+func (c configurationCase) loaded(t *testing.T, path string, env config.Env) {
+	cfg, err := config.Load([]string{path}, env)
+	i := slices.IndexFunc(cfg.Tools, func(tool config.DeclaredTool) bool { return tool.Name == c.Must.Tool })
+	if err != nil || i < 0 {
+		t.Fatalf("no tool %q: %v", c.Must.Tool, errors.Join(err))
+	}
+	if got := cfg.Tools[i]; got.Description != c.Must.Description || !slices.Equal(got.AuthRequired, c.Must.AuthRequired) {
+		t.Errorf("got %q %v, want %q %v", got.Description, got.AuthRequired, c.Must.Description, c.Must.AuthRequired)
+	}
+}

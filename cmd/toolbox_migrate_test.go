@@ -1,0 +1,171 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// Every file of the cases, in each of the three spellings, and the examples of
+// Toolbox say after their migration what they said before; migrated again they
+// stay.
+func TestMigrationKeepsTheMeaning(t *testing.T) {
+	cases, env := configurationCases(t)
+	texts := map[string]string{}
+	for _, c := range cases {
+		for spelling, text := range c.spellings() {
+			texts[c.Name+"/"+spelling] = text
+		}
+		if text, ok := nested(c.YAML); ok {
+			texts[c.Name+"/nested"] = text
+		}
+	}
+	paths, err := filepath.Glob("testdata/toolbox/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[path] = string(data)
+	}
+	migrated := 0
+	for name, text := range texts {
+		t.Run(name, func(t *testing.T) {
+			if wantMigrated(t, text, lookup(env)) {
+				migrated++
+			}
+		})
+	}
+	if migrated < 40 {
+		t.Errorf("only %d files were migrated and taken", migrated)
+	}
+}
+
+func wantMigrated(t *testing.T, text string, env config.Env) (taken bool) {
+	before, refused := config.Read([]config.File{{Path: "tools.yaml", Data: []byte(text)}}, env)
+	out, err := config.Migrate([]byte(text))
+	if err != nil {
+		if refused == nil {
+			t.Errorf("it is taken and cannot be migrated: %v", err)
+		}
+		return false
+	}
+	if again, err := config.Migrate(out); err != nil || !bytes.Equal(again, out) {
+		t.Errorf("migrated again it became\n%s\n%v", again, err)
+	}
+	if regexp.MustCompile(`(?m)^(\s*- )?kind: "?(sources|tools|toolsets|authServices)\b|^(sources|toolsets|authServices|authSources):`).Match(out) {
+		t.Errorf("an older form is left:\n%s", out)
+	}
+	after, err := config.Read([]config.File{{Path: "tools.yaml", Data: out}}, env)
+	if (err == nil) != (refused == nil) {
+		t.Fatalf("refused before: %v\nafter: %v\n%s", refused, err, out)
+	}
+	if diff := cmp.Diff(meaning(t, before), meaning(t, after)); refused == nil && diff != "" {
+		t.Errorf("%s\nbecame\n%s\nwhich differs:\n%s", text, out, diff)
+	}
+	return refused == nil
+}
+
+// meaning gives what a configuration declares, in no order and without places.
+func meaning(t *testing.T, cfg *config.Config) (list []string) {
+	t.Helper()
+	show := func(kind string, v any, more ...any) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, fmt.Sprint(kind, string(text), more))
+	}
+	for _, s := range cfg.Sources {
+		s.Pos = config.Pos{}
+		show("source", s, s.Print, string(s.Password))
+	}
+	for _, s := range cfg.AuthServices {
+		s.Pos = config.Pos{}
+		show("authService", s, s.Print)
+	}
+	for _, tool := range cfg.Tools {
+		tool.Pos = config.Pos{}
+		if tool.Parameters != nil {
+			show("parameters", tool.Parameters.Schema(), string(tool.Parameters.Manifest()))
+		}
+		show("tool", tool, tool.Print)
+	}
+	for _, set := range cfg.Toolsets {
+		set.Pos = config.Pos{}
+		show("toolset", set)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// nested writes documents in Toolbox's v1 form. It is not ok for what that
+// form cannot say.
+func nested(text string) (string, bool) {
+	var out strings.Builder
+	sections := map[string]*strings.Builder{}
+	for doc := range strings.SplitSeq("\n"+text, "\n---\n") {
+		var fields yaml.Node
+		if yaml.Load([]byte(doc), &fields) != nil || len(fields.Content) == 0 {
+			continue
+		}
+		kind, name, body := entryOf(fields.Content[0])
+		if kind == "" || name == "" {
+			return "", false
+		}
+		if sections[kind] == nil {
+			sections[kind] = new(strings.Builder)
+		}
+		fmt.Fprintf(sections[kind], "  # about %s\n  %q:\n%s", name, name, body)
+	}
+	for _, kind := range []string{"toolset", "tool", "authService", "source"} {
+		if s := sections[kind]; s != nil {
+			fmt.Fprintf(&out, "%ss: # %s\n%s\n", kind, kind, s)
+			delete(sections, kind)
+		}
+	}
+	return out.String(), len(sections) == 0
+}
+
+// entryOf gives the kind and name of a document, and the rest as lines.
+func entryOf(doc *yaml.Node) (kind, name, body string) {
+	if doc.Kind != yaml.MappingNode {
+		return "", "", ""
+	}
+	rest := &yaml.Node{Kind: yaml.MappingNode}
+	for pair := range slices.Chunk(doc.Content, 2) {
+		switch key := pair[0].Value; key {
+		case "kind":
+			kind = pair[1].Value
+		case "name":
+			name = pair[1].Value
+		case "type":
+			pair[0].Value = "kind"
+			fallthrough
+		default:
+			rest.Content = append(rest.Content, pair...)
+		}
+	}
+	text, err := yaml.Dump(rest)
+	if err != nil {
+		return "", "", ""
+	}
+	for line := range strings.Lines(string(text)) {
+		body += "    " + line
+	}
+	return kind, name, body
+}

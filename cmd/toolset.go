@@ -1,0 +1,149 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// toolset is a tool group of the configuration's own: references to declared
+// tools.
+type toolset struct {
+	toolgroups.Group
+	owners []toolgroups.Owner // of Refs
+}
+
+// toolsets are those of one configuration.
+type toolsets map[toolgroups.GroupID]toolset
+
+// toolsetsOf gives the toolsets of a configuration, and the groups that its
+// tools name.
+func toolsetsOf(cfg *config.Config) toolsets {
+	owners := make(map[string]toolgroups.Owner, len(cfg.Tools))
+	for _, t := range cfg.Tools {
+		owners[t.Name] = ownerOf(t)
+	}
+	all := toolsets{}
+	for _, g := range toolbox.Toolsets(cfg.Tools, cfg.Toolsets) {
+		t := toolset{Group: g}
+		for _, name := range g.Refs {
+			t.owners = append(t.owners, owners[name])
+		}
+		all[g.ID] = t
+	}
+	return all
+}
+
+// with lists the ids of both, sorted.
+func (t toolsets) with(other toolsets) []toolgroups.GroupID {
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(t)), maps.Keys(other))
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (t toolset) equal(other toolset) bool {
+	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners)
+}
+
+// common gives t without the references that other has not.
+func (t toolset) common(other toolset) toolset {
+	theirs := make(map[string]toolgroups.Owner, len(other.Refs))
+	for i, name := range other.Refs {
+		theirs[name] = other.owners[i]
+	}
+	both := toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description}}
+	for i, name := range t.Refs {
+		if theirs[name] == t.owners[i] {
+			both.Refs, both.owners = append(both.Refs, name), append(both.owners, t.owners[i])
+		}
+	}
+	return both
+}
+
+// narrowToolsets leaves in each toolset what it has in both configurations, and
+// registers new ones empty, so that roles can name them: nobody gains by a
+// toolset before widenToolsets.
+func (h *house) narrowToolsets(next toolsets) error {
+	var errs []error
+	for _, id := range h.toolsets.with(next) {
+		now, there := h.toolsets[id]
+		both := now.common(next[id])
+		if !there {
+			both.ID, both.Description = id, next[id].Description
+		}
+		if !there || !both.equal(now) {
+			errs = append(errs, h.putToolset(both))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// widenToolsets makes the toolsets those of next. Those that are the same are
+// not touched.
+func (h *house) widenToolsets(next toolsets) error {
+	var errs []error
+	for _, id := range h.toolsets.with(next) {
+		now, there := h.toolsets[id]
+		then, stays := next[id]
+		switch {
+		case !stays:
+			errs = append(errs, h.rt.Unregister(toolgroups.Config, id))
+			delete(h.toolsets, id)
+		case !there || !then.equal(now):
+			errs = append(errs, h.putToolset(then))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// putToolset registers a toolset without the references whose tools are missing
+// now, or somebody else's: a name is bound to who owns it when it is registered.
+func (h *house) putToolset(t toolset) error {
+	snapshot, bound := h.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description}}
+	for i, name := range t.Refs {
+		if tool, ok := snapshot.Lookup(name); ok && tool.Owner == t.owners[i] {
+			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])
+		}
+	}
+	if _, err := h.rt.Register(toolgroups.Config, bound.Group); err != nil {
+		return fmt.Errorf("register toolset %q: %w", t.ID, err)
+	}
+	h.toolsets[t.ID] = bound
+	return nil
+}
+
+// toolsetFaults finds toolsets, and groups that tools name, whose ids are
+// somebody else's.
+func (h *house) toolsetFaults(ch *change) (faults []*config.Error) {
+	others, _ := h.known(ch)
+	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
+		at, field := toolsetPlace(ch.cfg, id)
+		switch {
+		case slices.Contains(toolgroups.Reserved(), id):
+			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a group of the runtime, which no declared tool joins", id), "choose another id"))
+		case slices.Contains(others, string(id)):
+			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))
+		}
+	}
+	return faults
+}
+
+// toolsetPlace finds where a configuration names a toolset first.
+func toolsetPlace(cfg *config.Config, id toolgroups.GroupID) (at config.Pos, field string) {
+	for _, t := range cfg.Toolsets {
+		if t.Name == string(id) {
+			return t.Pos, "name"
+		}
+	}
+	for _, t := range cfg.Tools {
+		if slices.Contains(t.Groups, string(id)) || len(t.Groups) == 0 && id == toolbox.DefaultGroup {
+			return t.Pos, "group"
+		}
+	}
+	return config.Pos{}, "group"
+}

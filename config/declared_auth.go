@@ -1,0 +1,116 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// authType is a type of auth service.
+type authType struct {
+	name string
+	read func(item, *AuthService)
+}
+
+// authTypes is the one place that lists what an auth service can be.
+func authTypes() []authType {
+	return []authType{{AuthGeneric, readGeneric}, {AuthGoogle, readGoogle}}
+}
+
+func readAuthService(it item) {
+	it.declare()
+	known := authTypes()
+	i, ok := it.typed("auth service", len(known), func(i int) string { return known[i].name })
+	if !ok {
+		return
+	}
+	s := AuthService{Name: it.name, Type: known[i].name, Pos: it.pos}
+	known[i].read(it, &s)
+	s.Print = it.print()
+	it.alone(s)
+	it.doc.config.AuthServices = append(it.doc.config.AuthServices, s)
+}
+
+func readGeneric(it item, s *AuthService) {
+	ask := Introspection{}
+	var audience string
+	it.fields(
+		kindOf(),
+		field{"audience", filledText(&audience)},
+		field{"authorizationServer", endpoint(&s.Issuer)},
+		field{"mcpEnabled", truth(&s.MCPEnabled)},
+		field{"scopesRequired", names(&s.Scopes, "scopes")},
+		field{"introspectionEndpoint", endpoint(&ask.Endpoint)},
+		field{"introspectionMethod", introspectionMethod(&ask.Method)},
+		field{"introspectionParamName", filledText(&ask.Parameter)},
+		field{"forceIntrospection", truth(&ask.Always)},
+	)
+	it.need("audience", "authorizationServer")
+	s.Audience = []string{audience}
+	if s.MCPEnabled {
+		s.Introspection = &ask
+	}
+	it.needMCP(s, "scopesRequired", "introspectionEndpoint", "introspectionMethod", "introspectionParamName", "forceIntrospection")
+}
+
+func readGoogle(it item, s *AuthService) {
+	var client, audience string
+	it.fields(
+		kindOf(),
+		field{"clientId", filledText(&client)},
+		field{"audience", filledText(&audience)},
+		field{"mcpEnabled", truth(&s.MCPEnabled)},
+		field{"scopesRequired", names(&s.Scopes, "scopes")},
+	)
+	s.Issuer = googleIssuer
+	_, hasClient := it.child("clientId")
+	_, hasAudience := it.child("audience")
+	// A token that a caller sends beside its call is for the client, one for
+	// MCP for the server.
+	switch {
+	case !hasClient && !hasAudience:
+		it.at("clientId").fail("is missing, and audience too", "one of both says whom a token has to be for; without it every token of Google would do")
+	case hasClient && (!s.MCPEnabled || !hasAudience):
+		s.Audience = []string{client}
+	default:
+		s.Audience = []string{audience}
+	}
+	it.needMCP(s, "scopesRequired")
+}
+
+// needMCP refuses fields that nobody looks at without mcpEnabled.
+func (it item) needMCP(s *AuthService, fields ...string) {
+	if s.MCPEnabled {
+		return
+	}
+	for _, name := range fields {
+		if at, ok := it.child(name); ok {
+			at.fail("goes with mcpEnabled: true, which is not there", "")
+		}
+	}
+}
+
+// alone refuses a second service for the callers of MCP.
+func (it item) alone(s AuthService) {
+	all := it.doc.config.AuthServices
+	i := slices.IndexFunc(all, func(other AuthService) bool { return other.MCPEnabled })
+	if s.MCPEnabled && i >= 0 {
+		at, _ := it.child("mcpEnabled")
+		at.fail(fmt.Sprintf("is true a second time; the first is at %s", all[i].Pos), "one service vouches for the callers of MCP")
+	}
+}
+
+func introspectionMethod(to *string) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		switch text = strings.ToUpper(text); text {
+		case "GET", "POST":
+			*to = text
+		default:
+			v.wrong("GET or POST", "")
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/parameter"
+)
+
+// requestFields are those of a tool that sends a request.
+func requestFields(it item, p *pending) []field {
+	r := new(HTTPRequest)
+	p.tool.HTTP = r
+	return []field{
+		{"method", method(&r.Method)},
+		{"path", requestPath(&r.Path)},
+		{"headers", secretMap(&r.Headers, headerName)},
+		{"requestBody", text(&r.Body)},
+		{"pathParams", p.parts("pathParams", &r.PathParams)},
+		{"queryParams", p.parts("queryParams", &r.QueryParams)},
+		{"bodyParams", p.parts("bodyParams", &r.BodyParams)},
+		{"headerParams", p.headerParams(&r.HeaderParams)},
+	}
+}
+
+// parts reads the parameters of one part of a request.
+func (p *pending) parts(name string, to *[]string) func(value) {
+	return func(v value) {
+		var list []parameter.Spec
+		specs(&list, name)(v)
+		for _, spec := range list {
+			*to = append(*to, spec.Name)
+		}
+		p.ordinary = append(p.ordinary, list...)
+	}
+}
+
+// headerParams reads the parameters that are headers, which are texts.
+func (p *pending) headerParams(to *[]string) func(value) {
+	return func(v value) {
+		before := len(p.ordinary)
+		p.parts("headerParams", to)(v)
+		for _, spec := range p.ordinary[before:] {
+			at := p.locate(spec.At)
+			if _, problem := headerName(spec.Name); problem != "" && spec.Name != "" {
+				at.fail(quote(spec.Name)+" "+problem, "")
+			}
+			if spec.Type != parameter.TypeString && spec.Type != "" {
+				at.at("type").fail("a header is of type string, not "+quote(spec.Type), "")
+			}
+		}
+	}
+}
+
+// method reads the method of a request, in any case.
+func method(to *string) func(value) {
+	known := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		if text = strings.ToUpper(text); !slices.Contains(known, text) {
+			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(text, known), listing("there are ", known)))
+			return
+		}
+		*to = text
+	}
+}
+
+// requestPath reads a path below the source's address.
+func requestPath(to *string) func(value) {
+	return func(v value) {
+		text, ok := v.filled()
+		if !ok {
+			return
+		}
+		fixed, _, _ := strings.Cut(text, "{{")
+		if strings.HasPrefix(text, "//") || strings.Contains(fixed, "://") {
+			v.hide("names a host; a path is below the baseUrl of the source", "as /flights/{{.number}}")
+			return
+		}
+		*to = text
+	}
+}

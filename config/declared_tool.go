@@ -1,0 +1,179 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// toolType is a type of declared tool.
+type toolType struct {
+	name    string
+	sources []string // types of source that it asks
+	fields  func(item, *pending) []field
+	needs   []string // fields that have to be there, beside source and description
+}
+
+// toolTypes is the one place that lists what a declared tool can be.
+func toolTypes() []toolType {
+	sqlite, mysql, postgres := []string{SourceSQLite}, []string{SourceMySQL}, []string{SourcePostgres, SourceCloudSQLPostgres}
+	return []toolType{
+		{ToolSQLiteSQL, sqlite, statementFields, []string{"statement"}},
+		{ToolSQLiteExecute, sqlite, executeFields, nil},
+		{ToolSQLiteListTables, sqlite, listFields, nil},
+		{ToolPostgresSQL, postgres, statementFields, []string{"statement"}},
+		{ToolPostgresExecute, postgres, executeFields, nil},
+		{ToolPostgresListTables, postgres, listFields, nil},
+		{ToolMySQLSQL, mysql, statementFields, []string{"statement"}},
+		{ToolMySQLExecute, mysql, executeFields, nil},
+		{ToolMySQLListTables, mysql, listFields, nil},
+		{ToolHTTP, []string{SourceHTTP}, requestFields, []string{"path", "method"}},
+	}
+}
+
+// pending is a tool while it is read, and until all that it names is read.
+type pending struct {
+	item     // gone once the parameters are compiled, with the nodes it stands for
+	tool     DeclaredTool
+	place    int      // among config.Tools
+	sources  []string // types
+	sourceAt value
+	scopesAt value
+	ordinary []parameter.Spec
+	template []parameter.Spec
+	fixed    []parameter.Spec // those that all tools of the type have
+	faults   int              // there were before this one
+}
+
+func readTool(it item) {
+	p := &pending{item: it, faults: len(it.doc.errs)}
+	it.declare()
+	it.shortName("tool")
+	known := it.doc.toolTypes
+	i, ok := it.typed("tool", len(known), func(i int) string { return known[i].name })
+	if !ok {
+		return
+	}
+	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.name, Type: known[i].name, Pos: it.pos}
+	it.fields(append(p.common(), known[i].fields(it, p)...)...)
+	it.need("source", "description")
+	it.need(known[i].needs...)
+	p.tool.Print = it.print()
+	p.sourceAt, _ = it.child("source")
+	p.scopesAt, _ = it.child("scopesRequired")
+	if !p.claims() || len(it.doc.errs) > p.faults {
+		p.compile(nil)
+	}
+	p.place = len(it.doc.config.Tools)
+	it.doc.config.Tools = append(it.doc.config.Tools, p.tool)
+	it.doc.tools = append(it.doc.tools, p)
+}
+
+// common are the fields of all declared tools.
+func (p *pending) common() []field {
+	t := &p.tool
+	return []field{
+		kindOf(),
+		{"source", refer("source", &t.Source)},
+		{"description", word(&t.Description)},
+		{"authRequired", references("authService", &t.AuthRequired)},
+		{"scopesRequired", names(&t.ScopesRequired, "scopes")},
+		{"annotations", mapping(
+			field{"readOnlyHint", hint(&t.Annotations.ReadOnly)},
+			field{"destructiveHint", hint(&t.Annotations.Destructive)},
+			field{"idempotentHint", hint(&t.Annotations.Idempotent)},
+			field{"openWorldHint", hint(&t.Annotations.OpenWorld)},
+		)},
+		{"effect", oneOf(&t.Effect, "readOnly", "idempotent", "mutating")},
+		{"group", p.groups},
+		{"state", filledText(&t.State)},
+		{"available_in_states", p.states},
+		{"applicable-states", p.states},
+		{"maxResponseBytes", amount(&t.MaxResponseBytes, maxResponseBytes)},
+		{"timeout", duration(&t.Timeout, maxCallTime)},
+		later("ui"),
+	}
+}
+
+// statementFields are those of a tool with a statement of its own.
+func statementFields(_ item, p *pending) []field {
+	return []field{
+		{"statement", word(&p.tool.Statement)},
+		{"parameters", specs(&p.ordinary, "")},
+		{"templateParameters", specs(&p.template, "")},
+		{"maxRows", count(&p.tool.MaxRows)},
+	}
+}
+
+// executeFields are those of a tool that takes any statement.
+func executeFields(_ item, p *pending) []field {
+	p.fixed = []parameter.Spec{{Name: ParameterSQL, Type: parameter.TypeString, Description: "The SQL statement to execute."}}
+	return []field{{"maxRows", count(&p.tool.MaxRows)}}
+}
+
+// listFields are those of a tool that lists tables.
+func listFields(_ item, p *pending) []field {
+	p.fixed = []parameter.Spec{
+		{Name: ParameterTableNames, Type: parameter.TypeString, Default: &parameter.Literal{},
+			Description: "The names of tables, separated by commas. Empty for all tables."},
+		{Name: ParameterOutputFormat, Type: parameter.TypeString, Default: &parameter.Literal{Text: "detailed"},
+			Allowed:     []parameter.Literal{{Text: "simple"}, {Text: "detailed"}},
+			Description: "simple for the names only, detailed for columns, keys and indexes too."},
+	}
+	return []field{{"maxRows", count(&p.tool.MaxRows)}}
+}
+
+// hint reads an annotation.
+func hint(to **bool) func(value) {
+	return func(v value) {
+		yes := new(bool)
+		truth(yes)(v)
+		*to = yes
+	}
+}
+
+// groups reads the tool groups that the tool is in.
+func (p *pending) groups(v value) {
+	names(&p.tool.Groups, "tool groups")(v)
+	for i, at := range v.items() {
+		if i >= len(p.tool.Groups) {
+			break
+		}
+		if id, ok := at.filled(); ok && slices.Contains(toolgroups.Reserved(), toolgroups.GroupID(id)) {
+			at.fail(quote(id)+" is a group of the runtime, which no declared tool joins", "choose another id")
+		}
+	}
+}
+
+// states reads the states that the tool can be called in, under either name.
+func (p *pending) states(v value) {
+	_, one := p.child("available_in_states")
+	_, other := p.child("applicable-states")
+	if one && other {
+		v.fail("available_in_states and applicable-states are the same", "leave one out")
+		return
+	}
+	names(&p.tool.States, "states")(v)
+}
+
+// lacking says of a type that is Toolbox's that this version has not got it.
+func lacking(name string) string {
+	for _, family := range toolboxFamilies() {
+		rest, ok := strings.CutPrefix(name, family)
+		if ok && (rest == "" || rest[0] == '-') {
+			return "Toolbox has it for " + family + ", which this version does not serve"
+		}
+	}
+	return ""
+}
+
+// toolboxFamilies are how the types of sources and tools begin that Toolbox
+// has and this version has not.
+func toolboxFamilies() []string {
+	return strings.Fields(`alloydb alloydb-postgres bigquery bigtable cassandra clickhouse cloud-gda cloud-healthcare
+		cloud-logging-admin cloud-monitoring cloud-sql-admin cloud-sql-mssql cloud-sql-mysql cockroachdb couchbase dataform
+		dataplex dataproc dgraph elasticsearch firebird firestore gemini-data-analytics looker mindsdb mongodb mssql neo4j
+		oceanbase oracle redis serverless-spark singlestore snowflake spanner tidb trino valkey wait yugabytedb`)
+}

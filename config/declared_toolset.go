@@ -1,0 +1,127 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/tool"
+)
+
+// readToolset reads a toolset; in Toolbox's v1 form it may be a bare list.
+func readToolset(it item) {
+	it.declare()
+	it.shortName("toolset")
+	t := Toolset{Name: it.name, Pos: it.pos}
+	tools := func(v value) {
+		if !v.isNull() { // as with Toolbox, which takes a toolset without tools
+			references("tool", &t.Tools)(v)
+		}
+	}
+	switch {
+	case it.entry && it.node.Kind == yaml.SequenceNode:
+		tools(it.value)
+	case it.entry && it.node.Kind != yaml.MappingNode:
+		it.wrong("a list of tools", "as [search, book]")
+	default:
+		it.fields(field{"description", text(&t.Description)}, field{"tools", tools})
+	}
+	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
+}
+
+// readGroup reads a group of Toolbox as a toolset. Without a name it describes
+// the group of all.
+func readGroup(it item) {
+	t := Toolset{Name: it.name, Pos: it.pos}
+	it.fields(
+		field{"description", text(&t.Description)},
+		field{"ttlMs", func(v value) { v.integer(0, math.MaxInt64, "a whole number from 0") }},
+		field{"cacheScope", oneOf(new(string), "public", "private")},
+		field{"tools", references("tool", &t.Tools)},
+		field{"prompts", notServed(promptHint)},
+		field{"resources", notServed(resourceHint)},
+		field{"resourceTemplates", notServed(resourceHint)},
+	)
+	if _, named := it.child("name"); named {
+		it.declare()
+		it.shortName("group")
+	} else {
+		it.describesAll()
+	}
+	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
+}
+
+// describesAll takes a group without a name, once, and refuses members.
+func (it item) describesAll() {
+	key := declared{kind: "group of all"}
+	if first, twice := it.doc.names[key]; twice {
+		it.fail(fmt.Sprintf("a second group without a name; the first is at %s", first), "it describes the group of all tools; give this one a name")
+		return
+	}
+	it.doc.names[key] = it.pos
+	for _, name := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
+		if at, ok := it.child(name); ok {
+			at.fail("stands in a group without a name, which is the group of all", "give the group a name, or leave its members out")
+		}
+	}
+}
+
+// shortName refuses a name that cannot be a tool's or stand in an address.
+func (it item) shortName(kind string) {
+	if it.name == "" || tool.CheckName(it.name) == nil {
+		return
+	}
+	it.nameAt.fail(quote(it.name)+" cannot name a "+kind, "1 to 128 ASCII letters, digits, '_', '.' or '-'")
+}
+
+// references reads a list of names of documents of a kind, each once.
+func references(kind string, to *[]string) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of names", "write ["+clip(v.node.Value)+"]")
+			return
+		}
+		seen := make(map[string]bool)
+		for _, item := range v.items() {
+			var name string
+			if refer(kind, &name)(item); name != "" && !seen[name] {
+				seen[name] = true
+				*to = append(*to, name)
+			}
+		}
+	}
+}
+
+// names reads a list of texts, none of them empty, each once.
+func names(to *[]string, what string) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
+			v.wrong("a list of "+what, "write ["+clip(v.node.Value)+"]")
+			return
+		}
+		for _, item := range v.items() {
+			name, ok := item.filled()
+			switch {
+			case !ok:
+			case slices.Contains(*to, name):
+				item.fail(quote(name)+" stands twice in the list", "")
+			case len(*to) == maxArguments:
+				v.fail(fmt.Sprintf("has more than %d entries", maxArguments), "")
+				return
+			default:
+				*to = append(*to, name)
+			}
+		}
+	}
+}
+
+// notServed refuses a list with entries.
+func notServed(hint string) func(value) {
+	return func(v value) {
+		if v.node.Kind != yaml.SequenceNode || len(v.node.Content) > 0 {
+			v.fail("not available in this version", hint)
+		}
+	}
+}

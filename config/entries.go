@@ -1,0 +1,61 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// readWithoutKind reads Toolbox's v1 form: a mapping of sections, each with
+// entries by name.
+func (d *document) readWithoutKind(root value) {
+	if !isSections(root) {
+		_, now := kindNames()
+		root.at("kind").fail("is missing", listing("this version reads ", now))
+		return
+	}
+	known := sections()
+	for key, val := range root.pairs() {
+		name, ok := known[key.node.Value]
+		if !ok {
+			key.fail("unknown field", listing("Toolbox's v1 form has ", slices.Collect(maps.Keys(known))))
+			continue
+		}
+		if k, ok := d.kind(key, name); ok && !val.isNull() {
+			d.section(k, val)
+		}
+	}
+}
+
+// isSections says whether a mapping has a key of the v1 form.
+func isSections(root value) bool {
+	known := sections()
+	for key := range root.pairs() {
+		if _, ok := known[key.node.Value]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *document) section(k kind, entries value) {
+	if entries.node.Kind != yaml.MappingNode || !hasTag(entries, "!!map") {
+		entries.wrong("a mapping of names", "in Toolbox's v1 form, as "+k.name+"s: {NAME: {…}}")
+		return
+	}
+	for key, val := range entries.pairs() {
+		it := item{value: val, kind: k.name, nameAt: key, entry: true}
+		it.pos = key.pos
+		if key.node.Tag != "!!str" { // 5 as a key is the name "5"
+			key.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.node.Value}
+			it.nameAt = key
+		}
+		it.named()
+		if val.node.Kind != yaml.MappingNode && k.name != "toolset" {
+			val.wrong("a mapping", "")
+			continue
+		}
+		k.read(it)
+	}
+}

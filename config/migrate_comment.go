@@ -1,0 +1,121 @@
+package config
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// span is a part of a text.
+type span struct{ start, end int }
+
+// comments gives where comments are, by the lines they are on (from 1): from
+// the # to the end of the line. Nothing in a scalar is one.
+func (m *migration) comments() map[int]span {
+	var scalars []span
+	for _, root := range m.roots {
+		scalars = m.opaque(root.node, -1, scalars)
+	}
+	found, text := map[int]span{}, m.src.text
+	for i, start := range m.src.starts() {
+		end := start + len(m.src.line(i+1))
+		for at := start; at < end; at++ {
+			for len(scalars) > 0 && scalars[0].end <= at {
+				scalars = scalars[1:]
+			}
+			if len(scalars) > 0 && scalars[0].start <= at {
+				at = min(scalars[0].end, end) - 1
+				continue
+			}
+			if text[at] == '#' && (at == start || text[at-1] == ' ' || text[at-1] == '\t') {
+				found[i+1] = span{at, end}
+				break
+			}
+		}
+	}
+	return found
+}
+
+// opaque adds the scalars below a node, but plain ones, in order; indent is
+// that of the collection it stands in.
+func (m *migration) opaque(n *yaml.Node, indent int, list []span) []span {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return list
+	case n.Kind != yaml.ScalarNode:
+		if n.Style&yaml.FlowStyle == 0 {
+			indent = n.Column - 1
+		}
+		for _, child := range n.Content {
+			list = m.opaque(child, indent, list)
+		}
+		return list
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		return append(list, m.quoted(n, '"'))
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		return append(list, m.quoted(n, '\''))
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return append(list, m.block(n, indent))
+	}
+	return list
+}
+
+// quoted gives where a scalar in quotes is.
+func (m *migration) quoted(n *yaml.Node, quote byte) span {
+	text, start := m.src.text, m.offset(n)
+	open := start + max(strings.IndexByte(text[start:], quote), 0)
+	for at := open + 1; at < len(text); at++ {
+		switch {
+		case quote == '"' && text[at] == '\\':
+			at++
+		case quote == '\'' && text[at] == quote && strings.HasPrefix(text[at+1:], "'"):
+			at++
+		case text[at] == quote:
+			return span{start, at + 1}
+		}
+	}
+	return span{start, len(text)}
+}
+
+// block gives where the lines of a block scalar are.
+func (m *migration) block(n *yaml.Node, indent int) span {
+	head := m.src.text[m.offset(n):]
+	head = head[:len(firstLine(head))]
+	need := -1
+	if at := strings.IndexAny(head, "|>"); at >= 0 {
+		for _, c := range head[at+1 : min(at+3, len(head))] {
+			if c >= '1' && c <= '9' {
+				need = max(indent, 0) + int(c-'0')
+			}
+		}
+	}
+	line := n.Line + 1
+	for ; line <= len(m.src.starts()); line++ {
+		text := m.src.line(line)
+		deep := len(text) - len(strings.TrimLeft(text, " "))
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if need < 0 {
+			need = max(deep, indent+1)
+		}
+		if deep < need {
+			break
+		}
+	}
+	starts := m.src.starts()
+	last := len(m.src.text)
+	if line <= len(starts) {
+		last = starts[line-1]
+	}
+	first := len(m.src.text)
+	if n.Line < len(starts) {
+		first = starts[n.Line]
+	}
+	return span{first, max(first, last)}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

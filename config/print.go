@@ -1,0 +1,82 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// print gives a digest of what the document says, whichever spelling it is in,
+// and of what else makes it.
+func (it item) print(more ...string) string {
+	b := appendText(it.doc.scratch[:0], it.kind, it.name)
+	for key, val := range it.pairs() {
+		name := key.node.Value
+		switch {
+		case name == "kind" && it.entry:
+			name = "type"
+		case name == "kind", name == "name":
+			continue
+		}
+		b = val.appendTo(appendText(b, name))
+	}
+	b = appendText(b, more...)
+	it.doc.scratch = b
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// printOf gives a digest of some fields.
+func (it item) printOf(fields ...string) string {
+	b := it.doc.scratch[:0]
+	for _, name := range fields {
+		if at, ok := it.child(name); ok {
+			b = at.appendTo(appendText(b, name))
+		}
+	}
+	it.doc.scratch = b
+	sum := sha256.Sum256(b)
+	return string(sum[:])
+}
+
+// appendTo appends what tells v from other values, with its variables
+// substituted. What is wrong with them is reported.
+func (v value) appendTo(b []byte) []byte {
+	b = append(b, byte(v.node.Kind))
+	if v.node.Kind == yaml.ScalarNode {
+		text := v.node.Value
+		if !v.doc.verbatim {
+			text, _ = v.expanded()
+		}
+		return appendText(b, v.node.Tag, v.brief(text))
+	}
+	b = binary.AppendUvarint(b, uint64(len(v.node.Content)))
+	for _, n := range v.node.Content {
+		b = v.doc.value(n, v.field).appendTo(b)
+	}
+	return b
+}
+
+// brief gives a digest of a long text, which many aliases may stand for.
+func (v value) brief(text string) string {
+	const long = 512
+	if len(text) < long {
+		return text
+	}
+	sum, ok := v.doc.sums[v.node]
+	if !ok {
+		digest := sha256.Sum256([]byte(text))
+		sum = string(digest[:])
+		v.doc.sums[v.node] = sum
+	}
+	return sum
+}
+
+func appendText(b []byte, texts ...string) []byte {
+	for _, text := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	return b
+}

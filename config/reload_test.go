@@ -1,0 +1,132 @@
+package config_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// A Reload gives what Load gives, places and errors too, whatever has changed.
+func TestReloadIsLoad(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 7))
+	env := map[string]string{"X": "x"}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	current := new(config.Config)
+	taken := 0
+	for step := range 400 {
+		write(one, someDocuments(random))
+		if random.IntN(2) == 0 || step == 0 {
+			write(two, []string{"{kind: role, name: other}", "# nothing", "{kind: toolset, name: more, tools: [a]}", "{kind: role, name: r}"}[random.IntN(4)])
+		}
+		env["X"] = fmt.Sprint(random.IntN(2))
+		want, wantErr := config.Load([]string{dir}, lookup)
+		got, err := current.Reload([]string{dir}, lookup)
+		if diff := cmp.Diff(fmt.Sprint(wantErr), fmt.Sprint(err)); diff != "" {
+			t.Fatalf("step %d: other errors (-load +reload):\n%s", step, diff)
+		}
+		if diff := cmp.Diff(want, got, sameConfig()); diff != "" {
+			t.Fatalf("step %d: another configuration (-load +reload):\n%s", step, diff)
+		}
+		if err == nil {
+			taken++
+		}
+		current = got
+	}
+	if taken < 50 {
+		t.Errorf("only %d configurations were taken", taken)
+	}
+}
+
+// someDocuments writes a file of a few documents, at times wrong ones.
+func someDocuments(random *rand.Rand) string {
+	known := []string{
+		"{kind: source, name: db, type: sqlite, database: x.db}",
+		"{kind: source, name: pg, type: postgres, host: h, port: 1, user: u, database: d}",
+		"kind: tool\nname: a\ntype: sqlite-sql\nsource: db\ndescription: d\nstatement: SELECT 1",
+		"# about b\n\nkind: tool\nname: b\ntype: sqlite-sql\nsource: db\ndescription: ${X}\nstatement: SELECT 1",
+		"name: c\nkind: tools\ntype: sqlite-sql\nsource: db\ndescription: d\nstatement: |\n  SELECT 1\n  --- 1",
+		"  {kind: tool, name: e, type: sqlite-sql, source: db, description: d, statement: SELECT 1, authRequired: [s]}",
+		"kind: tool\nname: f\ntype: sqlite-sql\nsource: db\ndescription: d\nstatement: SELECT ?1\nparameters: [{name: p, type: string, description: d, authServices: [{name: s, field: sub}]}]",
+		"{kind: authService, name: s, type: google, clientId: x}",
+		"tools: {g: {kind: sqlite-sql, source: db, description: d, statement: SELECT 1}}\ntoolsets: {t: [g]}",
+		"{kind: role, name: r}",
+		"# nothing",
+	}
+	wrong := []string{
+		"{kind: toolset, name: u, tools: [a, b]}",
+		"{kind: tool, name: a, type: sqlite-sql, source: db, description: d, statement: SELECT 3}",
+		"---name: c\nkind: tool",
+		"kind: tool\nname: h\ntype: postgres-sql\nsource: db\ndescription: d\nstatement: SELECT 1",
+		"kind: tool\nname: i\ntype: sqlite-sql\nsource: nowhere\ndescription: d\nstatement: SELECT 1",
+		"kind: tool\nname: j\ntype: sqlite-sql\nsource: db\ndescription: d\nstatement: 'SELECT {{.x}}'\ntemplateParameters: [{name: p, type: string, description: d}]",
+		"...\n# end", "%YAML 1.2", "{", "---x",
+	}
+	var docs []string
+	for _, doc := range known {
+		if random.IntN(8) > 0 {
+			docs = append(docs, doc)
+		}
+	}
+	if random.IntN(3) == 0 {
+		docs = append(docs, wrong[random.IntN(len(wrong))])
+	}
+	random.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+	return strings.Repeat("\n", random.IntN(3)) + strings.Join(docs, "\n---\n") + "\n"
+}
+
+// thousands writes a file of n tools; the last has the statement given.
+func thousands(tb testing.TB, n int, last string) string {
+	var b strings.Builder
+	b.WriteString("{kind: source, name: db, type: sqlite, database: x.db}\n")
+	for i := range n {
+		statement := "SELECT * FROM flights WHERE airline = ?1 AND id > ?2"
+		if i == n-1 {
+			statement = last
+		}
+		fmt.Fprintf(&b, "---\nkind: tool\nname: tool_%d\ntype: sqlite-sql\nsource: db\ndescription: Find the flights of airline number %d.\nstatement: %s\n"+
+			"parameters:\n  - name: airline\n    type: string\n    description: Two letters\n  - name: after\n    type: integer\n    description: Least id\n    default: %d\n", i, i, statement, i)
+	}
+	path := filepath.Join(tb.TempDir(), "tools.yaml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func BenchmarkLoad5000(b *testing.B) {
+	path := thousands(b, 5000, "SELECT 1")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := config.Load([]string{path}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReload5000(b *testing.B) {
+	first, second := thousands(b, 5000, "SELECT 1"), thousands(b, 5000, "SELECT 2")
+	cfg, err := config.Load([]string{first}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := cfg.Reload([]string{second}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// Authn asks auth services about tokens. Safe for concurrent use.
+type Authn interface {
+	// Verify gives what the token says that the service vouches for. The error
+	// is unauthenticated for any other token and for a service there is not,
+	// tool_unavailable when the service could not be asked.
+	Verify(ctx context.Context, service, token string) (Verified, error)
+}
+
+// Verified is what a token says.
+type Verified struct {
+	Claims json.RawMessage // a JSON object
+	Scopes []string
+}
+
+// authenticate refuses a caller for whom nobody vouches whom the tool asks. It
+// goes by what the caller showed now: every try of a call is asked about anew.
+func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
+	need := a.handle.Definition.Auth
+	if need == nil {
+		return nil
+	}
+	shown := tool.CredentialsOf(ctx)
+	w := witnesses{authn: g.config.Authn, tokens: shown.Tokens, name: a.Request.Name, verified: map[string]*Verified{}}
+	if err := w.meet(ctx, need); err != nil {
+		return err
+	}
+	a.claims = w.claims()
+	if need.Secure {
+		a.secure = shown.Secure
+	}
+	return nil
+}
+
+// witnesses are the services that vouch for the caller of one call.
+type witnesses struct {
+	authn    Authn
+	tokens   map[string]string
+	name     string               // of the tool
+	verified map[string]*Verified // of those that were asked; nil if they do not vouch
+	silent   bool                 // one could not be asked
+}
+
+// meet says what is lacking; nil if nothing is. It asks every service that the
+// tool names.
+func (w *witnesses) meet(ctx context.Context, need *tool.Auth) error {
+	if len(need.AnyOf) > 0 && !w.any(ctx, need.AnyOf) {
+		return w.refuse("%s: no auth service of %s vouches for the caller: send a valid token of one of them", w.name, strings.Join(need.AnyOf, ", "))
+	}
+	if err := w.scopes(ctx, need); err != nil {
+		return err
+	}
+	for _, parameter := range slices.Sorted(maps.Keys(need.Parameters)) {
+		if !w.any(ctx, need.Parameters[parameter]) {
+			return w.refuse("%s: error parsing authenticated parameter %q: missing or invalid authentication header", w.name, parameter).With("parameter", parameter)
+		}
+	}
+	return nil
+}
+
+func (w *witnesses) scopes(ctx context.Context, need *tool.Auth) error {
+	if len(need.Scopes) == 0 {
+		return nil
+	}
+	v := w.ask(ctx, need.ScopesOf)
+	if v == nil {
+		return w.refuse("%s: the caller's token has to carry the scopes %s, and there is no valid one", w.name, strings.Join(need.Scopes, ", "))
+	}
+	for _, scope := range need.Scopes {
+		if !slices.Contains(v.Scopes, scope) {
+			return errcode.New(errcode.InsufficientPermissions, "%s: the caller's token lacks the scope %s", w.name, scope)
+		}
+	}
+	return nil
+}
+
+// any asks all of several services whether they vouch.
+func (w *witnesses) any(ctx context.Context, services []string) (yes bool) {
+	for _, service := range services {
+		if w.ask(ctx, service) != nil {
+			yes = true
+		}
+	}
+	return yes
+}
+
+// ask asks a service, once; nil if it does not vouch.
+func (w *witnesses) ask(ctx context.Context, service string) *Verified {
+	if v, asked := w.verified[service]; asked {
+		return v
+	}
+	w.verified[service] = nil
+	token, shown := w.tokens[service]
+	if !shown || service == "" || w.authn == nil {
+		return nil
+	}
+	v, err := w.authn.Verify(ctx, service, token)
+	if err != nil {
+		w.silent = w.silent || errcode.Of(err) == errcode.ToolUnavailable
+		return nil
+	}
+	w.verified[service] = &v
+	return &v
+}
+
+// refuse words a refusal; where a service could not be asked, a later call may
+// go better.
+func (w *witnesses) refuse(format string, args ...any) *errcode.Error {
+	code := errcode.Unauthenticated
+	if w.silent {
+		code, format = errcode.ToolUnavailable, format+" (a service could not be asked now; try again later)"
+	}
+	return errcode.New(code, format, args...)
+}
+
+func (w *witnesses) claims() map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for service, v := range w.verified {
+		if v != nil {
+			all[service] = v.Claims
+		}
+	}
+	return all
+}

@@ -1,0 +1,320 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/persist/persisttest"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// declared is a tool with declared parameters whose result says what it got.
+type declared struct {
+	definition tool.Definition
+	set        *parameter.Set
+	answer     string // of the result, when it is always the same
+}
+
+// newDeclared makes a tool; auth is completed by what the parameters ask.
+func newDeclared(t *testing.T, name, answer string, auth *tool.Auth, specs ...parameter.Spec) declared {
+	t.Helper()
+	set, problems := parameter.Compile(parameter.Options{Services: []string{"my_auth", "other-auth"}}, specs, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if auth == nil && (set.Services() != nil || set.Secure()) {
+		auth = &tool.Auth{}
+	}
+	if auth != nil {
+		auth.Parameters, auth.Secure = set.Services(), set.Secure()
+	}
+	return declared{tool.Definition{Name: name, Description: name + " of the tests", Input: set.Schema(), Auth: auth, Declared: set}, set, answer}
+}
+
+// Definition implements tool.Tool.
+func (d declared) Definition() tool.Definition { return d.definition }
+
+// Call implements tool.Tool.
+func (d declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
+	values, err := d.set.Given(c.Args, func(service string) (json.RawMessage, bool) { claims, ok := c.Claims[service]; return claims, ok }, c.Secure)
+	if err != nil {
+		return tool.Failure(c.Name, err), nil
+	}
+	if d.answer != "" {
+		return tool.Result{Text: d.answer}, nil
+	}
+	row, err := json.Marshal(values.Bind())
+	return tool.Result{Structured: json.RawMessage(`[{"row":` + string(row) + `}]`)}, err
+}
+
+// vouchers are services that vouch for tokens that are "good SERVICE".
+type vouchers struct{}
+
+// Verify implements gate.Authn.
+func (vouchers) Verify(_ context.Context, service, token string) (gate.Verified, error) {
+	if token != "good "+service {
+		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "a bad token")
+	}
+	return gate.Verified{Claims: json.RawMessage(`{"sub":"ann of ` + service + `"}`)}, nil
+}
+
+// toolboxHouse has a role flights with declared tools in two groups, and
+// another with a tool of its own.
+func toolboxHouse(t *testing.T) (mine, operator *house) {
+	t.Helper()
+	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.Reserved()...)
+	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: vouchers{},
+		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() })
+	h := &house{rt: rt, store: store}
+	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner, Version: "v0"}); err != nil {
+		t.Fatal(err)
+	}
+	yes, no := true, false
+	word := parameter.Spec{Name: "a", Type: "string", Description: "d"}
+	claim := parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}, {Service: "other-auth", Field: "sub"}}}
+	ready := newDeclared(t, "ready_only", `[{"one":1}]`, nil)
+	ready.definition.States = []string{"ready"}
+	plain, err := tool.New("plain", "no declared tool", func(_ context.Context, in struct {
+		Words []string `json:"words" jsonschema:"the words"`
+		Times int      `json:"times,omitempty"`
+	}) (string, error) {
+		return strings.Join(in.Words, " "), nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.group(t, "flights/find",
+		newDeclared(t, "s", "", nil, word),
+		newDeclared(t, "many", "", nil,
+			parameter.Spec{Name: "n", Type: "integer", Description: "d", Required: &yes},
+			parameter.Spec{Name: "f", Type: "float", Description: "d", Default: &parameter.Literal{Text: "1.5", Kind: parameter.Number}},
+			parameter.Spec{Name: "l", Type: "array", Description: "d", Required: &no, Items: &parameter.Spec{Name: "x", Type: "string", Description: "d"}},
+			parameter.Spec{Name: "m", Type: "map", Description: "d", Required: &no, ValueType: "integer"}),
+		newDeclared(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
+		newDeclared(t, "no_rows", `[]`, nil),
+	)
+	h.group(t, "flights/book",
+		newDeclared(t, "auth_param", "", nil, claim),
+		newDeclared(t, "auth_req", `[{"one":1}]`, &tool.Auth{AnyOf: []string{"my_auth", "other-auth"}}),
+		newDeclared(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
+		ready, plain,
+	)
+	h.group(t, "secret/all", newDeclared(t, "secret_tool", `[{"one":1}]`, nil))
+	role := h.role(t, "flights", "flights/find", "flights/book")
+	h.role(t, "secrets", "secret/all")
+	return h.as(t, role.ID), h
+}
+
+func (h *house) group(t *testing.T, id toolgroups.GroupID, tools ...tool.Tool) {
+	t.Helper()
+	if _, err := h.rt.Register("test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestToolsetsAreDescribedAsToolboxDoes(t *testing.T) {
+	mine, operator := toolboxHouse(t)
+	const (
+		find = "many no_rows s two_rows"
+		book = "auth_param auth_req plain ready_only"
+	)
+	for _, test := range []struct {
+		h          *house
+		path, want string
+	}{
+		{mine, "/api/toolset", book + " " + find}, {mine, "/api/toolset/", book + " " + find},
+		{mine, "/api/toolset/flights/find", find}, {mine, "/api/toolset/flights%2Ffind", find}, {mine, "/roles/flights/api/toolset/flights/book", book},
+		{mine, "/api/tool/s", "s"}, {mine, "/roles/flights/api/tool/s", "s"},
+		{operator, "/roles/flights/api/toolset", book + " " + find}, {operator, "/roles/secrets/api/toolset/", "secret_tool"}, {operator, "/roles/secrets/api/tool/secret_tool", "secret_tool"},
+	} {
+		status, body := test.h.ask(t, test.path, "")
+		var names []string
+		gjson.Get(body, "tools").ForEach(func(name, _ gjson.Result) bool { names = append(names, name.Str); return true })
+		if got := strings.Join(names, " "); status != 200 || got != strings.Join(sorted(test.want), " ") || gjson.Get(body, "serverVersion").Str != "v0" {
+			t.Errorf("%s: %d %s, want %s", test.path, status, body, test.want)
+		}
+	}
+	_, body := mine.ask(t, "/api/toolset", "")
+	for name, want := range map[string]string{
+		"s":          `{"description":"s of the tests","parameters":[{"name":"a","type":"string","required":true,"description":"d","authServices":[]}],"authRequired":[]}`,
+		"many":       `{"description":"many of the tests","parameters":[{"name":"n","type":"integer","required":true,"description":"d","authServices":[]},{"name":"f","type":"float","required":false,"description":"d","authServices":[],"default":1.5},{"name":"l","type":"array","required":false,"description":"d","authServices":[],"items":{"name":"x","type":"string","required":true,"description":"d","authServices":[]}},{"name":"m","type":"object","required":false,"description":"d","authServices":[],"additionalProperties":{"type":"integer"}}],"authRequired":[]}`,
+		"auth_param": `{"description":"auth_param of the tests","parameters":[{"name":"uid","type":"string","required":true,"description":"d","authServices":["my_auth","other-auth"]}],"authRequired":[]}`,
+		"auth_req":   `{"description":"auth_req of the tests","parameters":[],"authRequired":["my_auth","other-auth"]}`,
+		"plain":      `{"description":"no declared tool","parameters":[{"name":"times","type":"integer","required":false,"description":"","authServices":[]},{"name":"words","type":"array","required":true,"description":"the words","authServices":[],"items":{"name":"words","type":"string","required":true,"description":"","authServices":[]}}],"authRequired":[]}`,
+	} {
+		if got := gjson.Get(body, "tools."+name).Raw; got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+func TestCallsAreAnsweredAsToolboxDoes(t *testing.T) {
+	mine, operator := toolboxHouse(t)
+	token := func(name, value string) http.Header {
+		return http.Header{http.CanonicalHeaderKey(name): {value}}
+	}
+	const unauthorized = "tool invocation not authorized. Please make sure you specify correct auth headers"
+	for name, test := range map[string]struct {
+		h          *house
+		tool, body string
+		header     http.Header
+		status     int
+		want       string // a part of the result, or of the error
+	}{
+		"rows":                     {mine, "s", `{"a":"x"}`, nil, 200, `[{"row":["x"]}]`},
+		"more arguments":           {mine, "s", `{"a":"x","z":1}`, nil, 200, `[{"row":["x"]}]`},
+		"rows as they are":         {mine, "two_rows", `{}`, nil, 200, `[{"id":1,"id":2},{"id":9007199254740993}]`},
+		"no rows":                  {mine, "no_rows", `{}`, nil, 200, `[]`},
+		"null":                     {mine, "no_rows", ` null `, nil, 200, `[]`},
+		"a text":                   {mine, "plain", `{"words":["a","b"]}`, nil, 200, `"a b"`},
+		"an exact number":          {mine, "many", `{"n":9223372036854775807}`, nil, 200, `9223372036854775807`},
+		"a missing parameter":      {mine, "s", `{}`, nil, 200, `{"error":`},
+		"a wrong parameter":        {mine, "s", `{"a":5}`, nil, 200, `"code":"invalid_arguments"}`},
+		"another state":            {mine, "ready_only", `{}`, nil, 200, `workflow state`},
+		"nothing":                  {mine, "s", ``, nil, 400, `request body was invalid JSON`},
+		"a list":                   {mine, "s", `[]`, nil, 400, `request body was invalid JSON`},
+		"half":                     {mine, "s", `{"a":`, nil, 400, `request body was invalid JSON`},
+		"bytes behind":             {mine, "s", `{"a":"x"}{}`, nil, 400, `request body was invalid JSON`},
+		"a name twice":             {mine, "s", `{"a":"x","a":"y"}`, nil, 400, `request body was invalid JSON`},
+		"another media type":       {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": {"text/plain"}}, 415, ``},
+		"no media type":            {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": nil}, 415, ``},
+		"a charset":                {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, 200, `"x"`},
+		"too much":                 {mine, "s", `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, nil, 413, `limit`},
+		"a tool that is none":      {mine, "nope", `{}`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
+		"another's tool":           {mine, "secret_tool", `{}`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
+		"a secure parameter":       {mine, "secure_p", `{"a":"x","b":"y"}`, nil, 404, `does not exist`},
+		"no token":                 {mine, "auth_req", `{}`, nil, 401, unauthorized},
+		"a bad token":              {mine, "auth_req", `{}`, token("my_auth_token", "good"), 401, unauthorized},
+		"a token with Bearer":      {mine, "auth_req", `{}`, token("my_auth_token", "Bearer good my_auth"), 401, unauthorized},
+		"a token twice":            {mine, "auth_req", `{}`, http.Header{"My_auth_token": {"good my_auth", "x"}}, 401, unauthorized},
+		"a token in Authorization": {mine, "auth_req", `{}`, token("Authorization", "Bearer good my_auth"), 401, unauthorized},
+		"a token":                  {mine, "auth_req", `{}`, token("my_auth_token", "good my_auth"), 200, `[{"one":1}]`},
+		"one of two tokens":        {mine, "auth_req", `{}`, token("OTHER-AUTH_TOKEN", "good other-auth"), 200, `[{"one":1}]`},
+		"a claim":                  {mine, "auth_param", `{}`, token("my_auth_token", "good my_auth"), 200, `ann of my_auth`},
+		"a claim in the body":      {mine, "auth_param", `{"uid":"eve"}`, token("my_auth_token", "good my_auth"), 200, `ann of my_auth`},
+		"a claim of nobody":        {mine, "auth_param", `{"uid":"eve"}`, nil, 401, unauthorized},
+		"the operator in a role":   {operator, "/roles/flights/api/tool/s", `{"a":"x"}`, nil, 200, `"x"`},
+		"the operator in none":     {operator, "s", `{"a":"x"}`, nil, 400, `/roles/ROLE`},
+		"a role that is none":      {operator, "/roles/none/api/tool/s", `{"a":"x"}`, nil, 404, `there is no role`},
+		"another's role":           {mine, "/roles/secrets/api/tool/secret_tool", `{}`, nil, 404, `there is no role \"secrets\"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := test.tool
+			if !strings.HasPrefix(path, "/") {
+				path = "/api/tool/" + path
+			}
+			w := test.h.send(t, "POST "+path+"/invoke", test.body, test.header)
+			got := gjson.ParseBytes(w.Body.Bytes())
+			text := got.Get("result").Str
+			if w.Code != 200 {
+				text = got.Get("error").Str
+				if got.Get("status").Str != http.StatusText(test.status) {
+					t.Errorf("status %q", got.Get("status").Raw)
+				}
+			}
+			if w.Code != test.status || !strings.Contains(text, strings.ReplaceAll(test.want, `\"`, `"`)) || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%d %s, want %d with %s", w.Code, w.Body, test.status, test.want)
+			}
+		})
+	}
+}
+
+// What a caller shows is for the one tool that asks: not for others, and not
+// for the record.
+func TestTokensReachTheGateAlone(t *testing.T) {
+	mine, _ := toolboxHouse(t)
+	header := http.Header{"My_auth_token": {"good my_auth"}, "Other-Auth_token": {"good other-auth"}}
+	for _, name := range []string{"auth_req", "auth_param", "s", "plain"} {
+		if w := mine.send(t, "POST /api/tool/"+name+"/invoke", `{"a":"x","words":[]}`, header); w.Code != 200 {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	for e, err := range mine.store.Follow(t.Context(), 0, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := asJSON(e); strings.Contains(text, "good ") {
+			t.Errorf("a token is on record: %s", text)
+		}
+	}
+}
+
+// sorted gives words in order.
+func sorted(words string) []string {
+	list := strings.Fields(words)
+	slices.Sort(list)
+	return list
+}
+
+// A role of all groups that is confined to a server cannot tell toolsets of
+// others from those that are nowhere.
+func TestToolsetsThatGiveNothingAreNotThere(t *testing.T) {
+	mine, h := toolboxHouse(t)
+	all, server := toolgroups.All(), "far"
+	if _, err := h.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{newDeclared(t, "only", `[]`, nil)}}); err != nil {
+		t.Fatal(err)
+	}
+	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.Fresh()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	confined := mine.as(t, role.ID)
+	for _, form := range []string{"GET /api/toolset/%s", "GET /roles/confined/api/toolset/%s"} {
+		if status, body := confined.ask(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
+			t.Errorf("its own: %d %s", status, body)
+		}
+		for _, group := range []string{"flights/find", "secret/all"} {
+			if got, want := asked(t, confined, form, group), asked(t, confined, form, "nowhere"); got != want {
+				t.Errorf("%s: got %s, want %s", group, got, want)
+			}
+		}
+	}
+}
+
+// Whatever string stands in a path, an argument or a token, it is answered with
+// JSON, finds nothing of another, and comes back as it was.
+func TestHostileStringsAtTheDoorsOfToolbox(t *testing.T) {
+	mine, _ := toolboxHouse(t)
+	for i, s := range append(corpus.Naughty(), corpus.Paths()...) {
+		name := strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
+		for _, path := range []string{"GET /api/tool/" + name, "GET /api/toolset/" + name, "GET /roles/" + name + "/api/toolset", "POST /api/tool/" + name + "/invoke"} {
+			w := mine.send(t, path, `{}`, nil)
+			if w.Code < 300 && s != "" && !strings.Contains(" s many no_rows two_rows ", " "+s+" ") || w.Code >= 500 || w.Code >= 400 && !json.Valid(w.Body.Bytes()) || strings.Contains(w.Body.String(), "secret_tool") {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		}
+		if i%5 != 0 || !utf8.ValidString(s) { // a fifth goes everywhere else too
+			continue
+		}
+		w := mine.send(t, "POST /api/tool/s/invoke", asJSON(obj{"a": s}), nil)
+		if got := gjson.Get(gjson.Get(w.Body.String(), "result").Str, "0.row.0").Str; w.Code != 200 || got != s {
+			t.Errorf("%q came back as %q: %d %s", s, got, w.Code, w.Body)
+		}
+		if w := mine.send(t, "POST /api/tool/auth_req/invoke", `{}`, http.Header{"My_auth_token": {s}}); w.Code != 401 || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("token %q: %d %s", s, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+//go:build !cloudsql
+
+package toolbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules/toolbox"
+)
+
+func TestABuildWithoutTheConnectorSaysHowToGetIt(t *testing.T) {
+	_, err := toolbox.New(toolbox.Config{Source: config.Source{Name: "pg", Type: config.SourceCloudSQLPostgres}, Pools: new(toolbox.Pools)})
+	if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "-tags cloudsql") {
+		t.Errorf("got %v", err)
+	}
+}

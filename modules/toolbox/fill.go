@@ -1,0 +1,175 @@
+package toolbox
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/parameter"
+)
+
+// style is how a text is written where it stands, so that it ends nothing
+// there.
+type style uint8
+
+const (
+	styleOfText style = iota // as it is
+	styleOfPath
+	styleOfForm
+	styleOfXML
+	styleOfJSON
+	styleOfOther // nobody knows what means something there
+)
+
+func (s style) escape(text string) string {
+	switch s {
+	case styleOfPath:
+		if text == "" {
+			return string(inPlace) // a part less: refused
+		}
+		return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+	case styleOfForm:
+		return url.QueryEscape(text)
+	case styleOfXML:
+		var out strings.Builder
+		_ = xml.EscapeText(&out, []byte(text)) // a Builder takes everything
+		return out.String()
+	case styleOfJSON:
+		return string(inText) + insideQuotes(text) + string(endText)
+	case styleOfOther:
+		if strings.ContainsFunc(text, meansSomething) {
+			return string(inPlace) // refused
+		}
+	}
+	return text
+}
+
+// meansSomething says whether a character may, in some format of a body.
+func meansSomething(c rune) bool {
+	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(" -_.@/", c)
+}
+
+// Marks around what values become in JSON; unmark takes them out. Values have
+// none themselves.
+const (
+	inText  = '\uE000' // what follows stands within quotes
+	endText = '\uE001'
+	inPlace = '\uE002' // what follows stands where a value does
+	endHere = '\uE003'
+)
+
+var marks = strings.NewReplacer(string(inText), `\ue000`, string(endText), `\ue001`, string(inPlace), `\ue002`, string(endHere), `\ue003`)
+
+// insideQuotes gives a text as JSON, without the quotes.
+func insideQuotes(text string) string {
+	quoted, _ := json.Marshal(text) // a string always marshals, and never looks like noValue
+	return marks.Replace(string(quoted[1 : len(quoted)-1]))
+}
+
+// fill is a text with places for values, which change nothing but these
+// places.
+type fill struct {
+	style style
+	names []string
+	plain string             // the text, if there are no names
+	form  *template.Template // else
+}
+
+// newFill reads a template of Go's text/template. Beside what Go has, json
+// gives a value as JSON and array joins texts with ", ".
+func newFill(text string, s style, names []string) (*fill, error) {
+	f := &fill{style: s, names: names, plain: text}
+	if (s == styleOfJSON || s == styleOfOther) && marks.Replace(text) != text {
+		return nil, errors.New("it has a character from U+E000 to U+E003, which has a meaning here")
+	}
+	if len(names) == 0 {
+		return f, nil
+	}
+	form, err := template.New("it").Option("missingkey=error").Funcs(template.FuncMap{"json": f.json, "array": f.array}).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
+	}
+	f.form = form
+	return f, nil
+}
+
+// noValue is what Go prints for what is missing; no escaped text is like it.
+const noValue = "<no value>"
+
+// text gives the text for the values of a call.
+func (f *fill) text(v parameter.Values) (string, error) {
+	text := f.plain
+	if f.form != nil {
+		out := bounded{most: parameter.MaxText}
+		if err := f.form.Execute(&out, f.data(v)); err != nil {
+			return "", errors.New(strings.TrimPrefix(err.Error(), "template: "))
+		}
+		text = out.text.String()
+	}
+	switch {
+	case strings.Contains(text, noValue):
+		return "", errors.New("a parameter has no value: give one, or guard it with {{if}}")
+	case f.style == styleOfJSON:
+		return unmark(text)
+	case f.style == styleOfPath && strings.ContainsRune(text, inPlace):
+		return "", errors.New("a parameter is empty: a path needs all its parts")
+	case f.style == styleOfOther && strings.ContainsRune(text, inPlace):
+		return "", errors.New("a parameter has characters that could mean something in a body of this type; in JSON, XML, a form and text/plain they cannot")
+	}
+	return text, nil
+}
+
+// bounded is an io.Writer that takes so many bytes.
+type bounded struct {
+	most int
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(text []byte) (int, error) {
+	if b.text.Len()+len(text) > b.most {
+		return 0, fmt.Errorf("the text is longer than %d bytes", b.most)
+	}
+	return b.text.Write(text)
+}
+
+func (f *fill) data(v parameter.Values) map[string]any {
+	data := make(map[string]any, len(f.names))
+	for _, name := range f.names {
+		data[name] = f.value(gjson.GetBytes(v.JSON(name), gjson.Escape(name)))
+	}
+	return data
+}
+
+// unmark takes the marks out of JSON, and refuses it if a value does not stand
+// where its mark says, or the whole is none.
+func unmark(text string) (string, error) {
+	var out strings.Builder
+	quoted, escaped := false, false
+	for _, c := range text {
+		switch {
+		case c == inText && !quoted, c == inPlace && quoted:
+			return "", errors.New(`write {{json .name}} for a value with its quotes, or "{{.name}}" within them`)
+		case c == inText || c == endText || c == inPlace || c == endHere:
+			continue
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = quoted
+		case c == '"':
+			quoted = !quoted
+		}
+		out.WriteRune(c)
+	}
+	if !json.Valid([]byte(out.String())) {
+		return "", errors.New("it is no JSON with these values")
+	}
+	return out.String(), nil
+}

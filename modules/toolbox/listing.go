@@ -1,0 +1,166 @@
+package toolbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules/toolbox/database"
+	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// listing tells which tables a database has.
+type listing struct {
+	tool      *declared
+	statement string
+}
+
+// columnsOf gives a row for each column of the tables named by the one
+// argument, separated by commas, of all if it is empty. Tables and columns are
+// in order; a table without columns has one row.
+var columnsOf = map[database.Type]string{
+	database.SQLite: `SELECT 'main' AS s, m.name AS o, 'TABLE' AS k, p.name AS c, p.type AS t, p."notnull" = 1 AS n, p.dflt_value AS d
+		FROM sqlite_schema m LEFT JOIN pragma_table_xinfo(m.name) p ON p.hidden <> 1
+		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite!_%' ESCAPE '!' AND (?1 = '' OR instr(',' || ?1 || ',', ',' || m.name || ',') > 0)
+		ORDER BY m.name, p.cid`,
+	database.Postgres: `SELECT n.nspname AS s, c.relname AS o, CASE c.relkind WHEN 'p' THEN 'PARTITIONED TABLE' ELSE 'TABLE' END AS k,
+			a.attname AS c, format_type(a.atttypid, a.atttypmod) AS t, a.attnotnull AS n, pg_get_expr(d.adbin, d.adrelid) AS d
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
+			AND ($1 = '' OR c.relname = ANY (string_to_array($1, ',')))
+		ORDER BY n.nspname, c.relname, a.attnum`,
+	database.MySQL: `SELECT t.table_schema AS s, t.table_name AS o, 'TABLE' AS k,
+			c.column_name AS c, c.column_type AS t, c.is_nullable = 'NO' AS n, c.column_default AS d
+		FROM information_schema.tables t LEFT JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+		WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND (? = '' OR FIND_IN_SET(t.table_name, ?) > 0)
+		ORDER BY t.table_name, c.ordinal_position`,
+}
+
+// maxColumns is how many columns all tables of a listing may have.
+const maxColumns = 100_000
+
+func newListing(t *declared) (action, error) {
+	return &listing{t, columnsOf[types[t.module.config.Source.Type]]}, nil
+}
+
+// column is a row of columnsOf.
+type column struct {
+	Schema  string  `json:"s"`
+	Table   string  `json:"o"`
+	Kind    string  `json:"k"`
+	Name    *string `json:"c"` // nil in a table without columns
+	Type    string  `json:"t"`
+	NotNull truth   `json:"n"`
+	Default *string `json:"d"`
+}
+
+// truth is a boolean, which some databases write as a number.
+type truth bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *truth) UnmarshalJSON(data []byte) error {
+	*t = string(data) == "true" || string(data) == "1"
+	return nil
+}
+
+// The rows of the result.
+type (
+	tableRow struct {
+		Schema  string `json:"schema_name"`
+		Name    string `json:"object_name"`
+		Details any    `json:"object_details"`
+	}
+	simpleTable struct {
+		Name string `json:"name"`
+	}
+	detailedTable struct {
+		Schema  string         `json:"schema_name"`
+		Name    string         `json:"object_name"`
+		Kind    string         `json:"object_type"`
+		Columns []listedColumn `json:"columns"`
+	}
+	listedColumn struct {
+		Name     string  `json:"column_name"`
+		Type     string  `json:"data_type"`
+		Position int     `json:"ordinal_position"` // from 1
+		NotNull  bool    `json:"is_not_nullable"`
+		Default  *string `json:"column_default"`
+	}
+)
+
+func (l *listing) run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error) {
+	format := textOf(v, config.ParameterOutputFormat)
+	if format != "" && format != "simple" && format != "detailed" {
+		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is simple or detailed, not %q", config.ParameterOutputFormat, format).With("parameter", config.ParameterOutputFormat)
+	}
+	columns, err := l.columns(ctx, p, namesOf(textOf(v, config.ParameterTableNames)))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	rows := tables(columns, format == "simple")
+	if most := cmp.Or(l.tool.rows(), database.DefaultRows); len(rows) > most {
+		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "there are more than %d tables; name some", most)
+	}
+	doc, err := json.Marshal(rows)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if most := cmp.Or(l.tool.bytes(), database.DefaultBytes); len(doc) > most {
+		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the tables take more than %d bytes to describe; name some", most)
+	}
+	return document(doc), nil
+}
+
+func (l *listing) columns(ctx context.Context, p *pool, names string) (list []column, err error) {
+	args := []any{names}
+	if types[l.tool.module.config.Source.Type] == database.MySQL {
+		args = append(args, names)
+	}
+	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: true, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.patience()})
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(rows, &list)
+	return list, err
+}
+
+// tables groups columns by their table.
+func tables(columns []column, simple bool) []tableRow {
+	rows := []tableRow{}
+	var last *detailedTable
+	for _, c := range columns {
+		if last == nil || last.Schema != c.Schema || last.Name != c.Table {
+			last = &detailedTable{Schema: c.Schema, Name: c.Table, Kind: c.Kind, Columns: []listedColumn{}}
+			var details any = last
+			if simple {
+				details = simpleTable{c.Table}
+			}
+			rows = append(rows, tableRow{c.Schema, c.Table, details})
+		}
+		if c.Name != nil {
+			last.Columns = append(last.Columns, listedColumn{*c.Name, c.Type, len(last.Columns) + 1, bool(c.NotNull), c.Default})
+		}
+	}
+	return rows
+}
+
+func textOf(v parameter.Values, name string) string {
+	value, _ := v.Value(name)
+	text, _ := value.(string)
+	return text
+}
+
+// namesOf takes spaces out from around names that are separated by commas.
+func namesOf(list string) string {
+	names := strings.Split(list, ",")
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
+	}
+	return strings.Join(names, ",")
+}

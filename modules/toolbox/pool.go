@@ -1,0 +1,118 @@
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules/toolbox/database"
+)
+
+// How long a source that cannot be reached is left alone: doubling from the
+// first to the last.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// pool is the connections of one source.
+type pool struct {
+	print, source string
+	users         int // guarded by Pools.mu
+	log           *slog.Logger
+
+	db     *database.DB // of a database
+	client *client      // of a service
+	shut   func() error // closes what db is reached through; nil is nothing
+
+	mu    sync.Mutex // guards what follows
+	away  bool       // it could not be reached last
+	until time.Time  // no try before that
+	pause time.Duration
+}
+
+// query runs a statement, unless the database could not be reached a moment
+// ago. Errors are as of database.DB.Query.
+func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
+	if err := p.ready(); err != nil {
+		return nil, err
+	}
+	rows, err := p.db.Query(ctx, q)
+	p.note(err)
+	return rows, err
+}
+
+// ready refuses to try again too soon.
+func (p *pool) ready() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := time.Until(p.until); p.away && left > 0 {
+		return errcode.New(errcode.ToolUnavailable, "source %s cannot be reached; a call after %v tries again", p.source, left.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// note learns from what came of a try whether the source is there. Others may
+// have found out meanwhile; each change is logged once.
+func (p *pool) note(err error) {
+	lost := errcode.Of(err) == errcode.ToolUnavailable
+	if errors.Is(err, database.ErrWaited) || !lost && err != nil && !answered(err) {
+		return // it says nothing about the source
+	}
+	p.mu.Lock()
+	before := p.away
+	p.away = lost
+	if lost && time.Now().After(p.until) {
+		p.pause = min(max(2*p.pause, firstPause), lastPause)
+		p.until = time.Now().Add(p.pause)
+	}
+	if !lost {
+		p.pause, p.until = 0, time.Time{}
+	}
+	p.mu.Unlock()
+	switch {
+	case lost && !before:
+		p.log.Warn("a source cannot be reached; its calls try again", "source", p.source, "error", cause(err))
+	case !lost && before:
+		p.log.Info("a source is reached again", "source", p.source)
+	}
+}
+
+// answered says whether an error is the source's own answer.
+func answered(err error) bool {
+	switch errcode.Of(err) {
+	case errcode.ToolExecutionFailed, errcode.ResultTooLarge:
+		return true
+	}
+	return false
+}
+
+// cause gives why, for the log: it names hosts.
+func cause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// close closes the connections.
+func (p *pool) close() error {
+	var errs []error
+	if p.db != nil {
+		errs = append(errs, p.db.Close())
+	}
+	if p.client != nil {
+		p.client.CloseIdleConnections()
+	}
+	if p.shut != nil {
+		errs = append(errs, p.shut())
+	}
+	return errors.Join(errs...)
+}

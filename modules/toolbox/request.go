@@ -1,0 +1,217 @@
+package toolbox
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// request sends what the configuration says, with the values of a call.
+type request struct {
+	tool    *declared
+	base    *base
+	headers http.Header
+	path    *fill
+	body    *fill // nil is none
+}
+
+func newRequest(t *declared) (action, error) {
+	c := t.config.HTTP
+	if c == nil {
+		return nil, errcode.New(errcode.InvalidConfig, "it does not say what to send")
+	}
+	if t.module.config.Source.ReadOnly && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, c.Method) {
+		return nil, errcode.New(errcode.InvalidConfig, "method %s asks for a change, and its source is readOnly", c.Method)
+	}
+	b, err := newBase(t.module.config.Source)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{tool: t, base: b, headers: b.headers.Clone()}
+	if err := addHeaders(r.headers, c.Headers); err != nil {
+		return nil, errcode.New(errcode.InvalidConfig, "%v", err)
+	}
+	for _, name := range c.HeaderParams {
+		if err := headerProblem(name); err != nil || http.CanonicalHeaderKey(name) == "Content-Type" {
+			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
+		}
+	}
+	if r.path, err = newFill(c.Path, styleOfPath, c.PathParams); err != nil {
+		return nil, errcode.New(errcode.InvalidConfig, "path: %v", err)
+	}
+	if c.Body == "" {
+		return r, nil
+	}
+	if r.body, err = newFill(c.Body, r.style(c.Body), c.BodyParams); err != nil {
+		return nil, errcode.New(errcode.InvalidConfig, "requestBody: %v", err)
+	}
+	return r, nil
+}
+
+// looksLikeForm is how a body begins that is a form, if nothing says what it is.
+var looksLikeForm = regexp.MustCompile(`^[A-Za-z0-9_.%\[\]-]+=`)
+
+// style says how values are written into the body: by its content type, which
+// one that looks like JSON or a form gets.
+func (r *request) style(body string) style {
+	if r.headers.Get("Content-Type") == "" && strings.IndexAny(strings.TrimSpace(body), "{[") == 0 {
+		r.headers.Set("Content-Type", "application/json")
+	}
+	if r.headers.Get("Content-Type") == "" && looksLikeForm.MatchString(strings.TrimSpace(body)) {
+		r.headers.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	kind := strings.ToLower(r.headers.Get("Content-Type"))
+	switch {
+	case strings.Contains(kind, "json"):
+		return styleOfJSON
+	case strings.Contains(kind, "x-www-form-urlencoded"):
+		return styleOfForm
+	case strings.Contains(kind, "xml"), strings.Contains(kind, "html"):
+		return styleOfXML
+	case strings.HasPrefix(kind, "text/plain"):
+		return styleOfText
+	}
+	return styleOfOther
+}
+
+func (r *request) run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error) {
+	limit := r.tool.patience()
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	sent := false // whether there was a connection that took the request
+	traced := httptrace.WithClientTrace(timed, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	q, err := r.make(traced, v)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := p.ready(); err != nil {
+		return tool.Result{}, err
+	}
+	result, err := r.exchange(p.client, q)
+	if err != nil {
+		err = r.explain(ctx, timed, limit, sent, err)
+	}
+	p.note(err)
+	return result, err
+}
+
+// make makes the request of a call.
+func (r *request) make(ctx context.Context, v parameter.Values) (*http.Request, error) {
+	at, err := r.address(v)
+	if err != nil {
+		return nil, err
+	}
+	var body io.Reader
+	if r.body != nil {
+		text, err := r.body.text(v)
+		if err != nil {
+			return nil, errcode.New(errcode.InvalidArguments, "requestBody cannot be made of the parameters: %v", err)
+		}
+		body = strings.NewReader(text)
+	}
+	q, err := http.NewRequestWithContext(ctx, r.tool.config.HTTP.Method, at.String(), body)
+	if err != nil {
+		return nil, errcode.New(errcode.InvalidArguments, "the request cannot be made of the parameters")
+	}
+	q.Header = r.headers.Clone()
+	return q, r.addHeaders(q.Header, v)
+}
+
+func (r *request) addHeaders(to http.Header, v parameter.Values) error {
+	for _, name := range r.tool.config.HTTP.HeaderParams {
+		for _, value := range given(v, name) {
+			if !httpguts.ValidHeaderFieldValue(value) {
+				return errcode.New(errcode.InvalidArguments, "parameter %q holds characters that no header has", name).With("parameter", name)
+			}
+			to.Set(name, value)
+		}
+	}
+	return nil
+}
+
+// address gives where the request goes: below the source's address.
+func (r *request) address(v parameter.Values) (*url.URL, error) {
+	text, err := r.path.text(v)
+	if err != nil {
+		return nil, errcode.New(errcode.InvalidArguments, "path cannot be made of the parameters: %v", err)
+	}
+	below, err := url.Parse("/" + strings.TrimLeft(text, "/"))
+	if err != nil || below.IsAbs() || below.Host != "" || below.Fragment != "" {
+		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s is none below the source's", r.tool.config.Name)
+	}
+	if dotted(below.EscapedPath()) {
+		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s has a part . or .., which leads elsewhere", r.tool.config.Name)
+	}
+	at := *r.base.url
+	at.RawPath = join(at.EscapedPath(), below.EscapedPath())
+	if at.Path, err = url.PathUnescape(at.RawPath); err != nil {
+		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s is none", r.tool.config.Name)
+	}
+	query := maps.Clone(r.base.query)
+	for name, values := range below.Query() {
+		query[name] = slices.Concat(query[name], values)
+	}
+	for _, name := range r.tool.config.HTTP.QueryParams {
+		query[name] = slices.Concat(query[name], given(v, name))
+	}
+	at.RawQuery = query.Encode()
+	return &at, nil
+}
+
+// dotted says whether a path has a part that leads elsewhere, also one that a
+// careless reader unescapes first.
+func dotted(escaped string) bool {
+	for range 3 {
+		for part := range strings.FieldsFuncSeq(escaped, func(c rune) bool { return c == '/' || c == '\\' }) {
+			if path.Clean(part) == "." || part == ".." {
+				return true
+			}
+		}
+		again, err := url.PathUnescape(escaped)
+		if err != nil || again == escaped {
+			return false
+		}
+		escaped = again
+	}
+	return false
+}
+
+func join(above, below string) string {
+	if below == "/" {
+		return above
+	}
+	return strings.TrimRight(above, "/") + below
+}
+
+// given gives the value of a parameter as texts: none if it is missing, one
+// for each element of an array.
+func given(v parameter.Values, name string) (texts []string) {
+	value := gjson.GetBytes(v.JSON(name), gjson.Escape(name))
+	switch {
+	case !value.Exists():
+	case value.IsArray():
+		for _, element := range value.Array() {
+			texts = append(texts, element.String())
+		}
+	default:
+		texts = append(texts, value.String())
+	}
+	return texts
+}

@@ -1,0 +1,64 @@
+package toolbox
+
+import (
+	"slices"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// DefaultGroup holds the tools that name no group.
+const DefaultGroup toolgroups.GroupID = "default"
+
+// Toolsets gives the groups, sorted by id, that refer to declared tools: the
+// toolsets, and for each group that a tool names one that holds it; tools that
+// name none are in DefaultGroup, unless there is a toolset of this id. A
+// toolset that a tool names as its group holds the tool too. The operator's
+// configuration registers them (toolgroups.Config).
+func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.Group {
+	groups, holds := map[toolgroups.GroupID]*toolgroups.Group{}, map[toolgroups.GroupID]map[string]bool{}
+	for _, s := range sets {
+		if s.Name == "" { // the group of all: a wire's, not a role's
+			continue
+		}
+		id := toolgroups.GroupID(s.Name)
+		groups[id] = &toolgroups.Group{ID: id, Description: s.Description, Refs: slices.Clone(s.Tools)}
+		holds[id] = map[string]bool{}
+		for _, name := range s.Tools {
+			holds[id][name] = true
+		}
+	}
+	_, taken := groups[DefaultGroup]
+	for _, t := range tools {
+		names := t.Groups
+		if len(names) == 0 && !taken {
+			names = []string{string(DefaultGroup)}
+		}
+		for _, name := range names {
+			if id := toolgroups.GroupID(name); !holds[id][t.Name] {
+				refer(groups, id, t.Name)
+			}
+		}
+	}
+	list := make([]toolgroups.Group, 0, len(groups))
+	for _, g := range groups {
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b toolgroups.Group) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// refer adds a tool to a group.
+func refer(groups map[toolgroups.GroupID]*toolgroups.Group, id toolgroups.GroupID, name string) {
+	g := groups[id]
+	if g == nil {
+		g = &toolgroups.Group{ID: id, Description: "Declared tools of the group " + string(id)}
+		groups[id] = g
+	}
+	g.Refs = append(g.Refs, name)
+}
