@@ -105,7 +105,7 @@ func (v *visit) call(ctx context.Context, r gate.Request) (*gate.Admission, erro
 	if !errors.Is(err, errMoves) {
 		return a, err
 	}
-	done, err := v.rt.turns.wait(ctx, v.by.Key())
+	done, err := v.rt.turns.Wait(ctx, v.by.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) 
 	if by.Kind != identity.Operator {
 		return errcode.New(errcode.InsufficientPermissions, "reset the workflow state of %s: only the operator may", who)
 	}
-	done, err := rt.turns.wait(ctx, who.Key())
+	done, err := rt.turns.Wait(ctx, who.Key())
 	if err != nil {
 		return err
 	}

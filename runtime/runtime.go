@@ -27,6 +27,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/turns"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -84,7 +85,7 @@ type Runtime struct {
 	advanced bool       // the epoch was moved by this process
 
 	requests requestLog
-	turns    turns         // of callers from outside, for calls that move their workflow state
+	turns    turns.Turns   // of callers from outside, for calls that move their workflow state
 	commits  atomic.Uint64 // so far
 
 	mu     sync.Mutex // guards what follows; held for no I/O

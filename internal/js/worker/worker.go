@@ -23,6 +23,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/js"
+	"github.com/rolecall/rolecall/internal/turns"
 )
 
 // Program is the name under which a binary has Serve.
@@ -54,7 +55,7 @@ const (
 type Pool struct {
 	start   func() (Conn, error)
 	running chan struct{} // holds a token for each script that runs; more wait
-	turns   turns         // of owners: one script at a time
+	turns   turns.Turns   // of owners: one script at a time
 
 	mu       sync.Mutex     // guards what follows
 	idle     []*worker      // by last use, oldest first; one that is fresh has no owner
@@ -75,7 +76,7 @@ func New(start func() (Conn, error)) *Pool {
 // twice as many as there are processors; the others wait, and their time has
 // not begun.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
-	done, err := p.turns.wait(ctx, r.Owner)
+	done, err := p.turns.Wait(ctx, r.Owner)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,15 @@
-package worker
+// Package turns owns waiting one after the other: those who share a name have
+// their turns, those of other names are not held up.
+package turns
 
 import (
 	"context"
 	"sync"
 )
 
-// turns lets the owners of one name pass one after the other. The zero turns
-// is ready.
-type turns struct {
+// Turns lets those who share a name pass one after the other. The zero Turns is
+// ready. Safe for concurrent use.
+type Turns struct {
 	mu    sync.Mutex // guards what follows
 	named map[string]*turn
 }
@@ -18,8 +20,8 @@ type turn struct {
 	users int
 }
 
-// wait waits for a name's turn; done gives it on.
-func (t *turns) wait(ctx context.Context, name string) (done func(), err error) {
+// Wait waits for a name's turn; done gives it on. The error is ctx's cause.
+func (t *Turns) Wait(ctx context.Context, name string) (done func(), err error) {
 	mine := t.join(name)
 	select {
 	case mine.taken <- struct{}{}:
@@ -30,7 +32,7 @@ func (t *turns) wait(ctx context.Context, name string) (done func(), err error) 
 	}
 }
 
-func (t *turns) join(name string) *turn {
+func (t *Turns) join(name string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	mine, ok := t.named[name]
@@ -45,7 +47,7 @@ func (t *turns) join(name string) *turn {
 	return mine
 }
 
-func (t *turns) part(name string, mine *turn) {
+func (t *Turns) part(name string, mine *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if mine.users--; mine.users == 0 {
