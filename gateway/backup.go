@@ -26,6 +26,9 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	if !ok || !beside(r) {
 		return noRoute(w, r)
 	}
+	if err := a.rt.Flush(); err != nil {
+		return err
+	}
 	w.Header().Set("Content-Disposition", `attachment; filename="rolecall.backup"`)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	p := &paced{w: w, began: time.Now()}

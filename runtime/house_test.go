@@ -337,6 +337,7 @@ func use(ids ...toolgroups.GroupID) *toolgroups.Set {
 
 func (h *house) events(t *testing.T) []journal.Event {
 	t.Helper()
+	_ = h.Flush() // a store that a test broke is read all the same
 	var list []journal.Event
 	for e, err := range h.store.Follow(context.WithoutCancel(t.Context()), 0, false) {
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,6 +29,12 @@ import (
 //  3. One commit records the outcome, also of a call that was cut short, and
 //     the workflow state that a success moves to, which is durable for each
 //     user and role (org.Caller).
+//
+// A call that changes nothing, because it is refused or its tool is ReadOnly
+// and moves no state, waits for no disk: it starts when its decision is found
+// in force, and its events are committed with others' within 10 ms, or by
+// Flush, and before any later call that does change something begins
+// (decision 17).
 //
 // Calls of one caller run side by side, but those whose tool moves the state:
 // each has its turn, from its decision to its outcome. A call whose process
@@ -137,11 +144,42 @@ func (v *visit) Started(_ context.Context, calls []*gate.Admission) error {
 			b.Events = append(b.Events, v.event(v.outcome(b, c)))
 		}
 	}
-	if _, err := v.rt.commit(b); err != nil {
+	if err := v.record(b, calls); err != nil {
 		return err
 	}
 	v.rt.logDenied("Caller "+v.by.String(), calls...)
 	return nil
+}
+
+// record puts a batch of these calls on disk, or, when they change nothing, on
+// the trail that leads there.
+func (v *visit) record(b *journal.Batch, calls []*gate.Admission) error {
+	if len(b.Put) > 0 || slices.ContainsFunc(calls, changes) {
+		if err := v.rt.trail.flush(); err != nil {
+			return err
+		}
+		_, err := v.rt.commit(b)
+		return err
+	}
+	if b.Prepare != nil {
+		if err := b.Prepare(b); err != nil {
+			return err
+		}
+	}
+	return v.rt.trail.add(size(calls), b.Events...)
+}
+
+// changes says whether a call may change anything, anywhere.
+func changes(c *gate.Admission) bool {
+	return c.Allowed() && (c.Effect() != tool.ReadOnly || c.Leads() != "")
+}
+
+// size is about how many bytes the record of calls has.
+func size(calls []*gate.Admission) (bytes int) {
+	for _, c := range calls {
+		bytes += len(c.Request.Args) + min(len(c.Result.Text)+len(c.Result.Structured), maxResult)
+	}
+	return bytes
 }
 
 func (v *visit) inForce(calls []*gate.Admission) error {
@@ -170,7 +208,7 @@ func (v *visit) Finished(_ context.Context, calls []*gate.Admission) error {
 	if len(b.Events) == 0 {
 		return nil
 	}
-	if _, err := v.rt.commit(b); err != nil {
+	if err := v.record(b, calls); err != nil {
 		return err
 	}
 	v.rt.logDone("caller", v.by.String(), calls...)

@@ -185,17 +185,20 @@ func follow[B journal.Body](t *testing.T, h *house, after uint64) {
 	}
 }
 
-// inOrder holds what is on record in its order: between a revocation and the
-// next grant no call starts.
+// inOrder holds what is on record: no call was allowed by what a revocation had
+// replaced when the call was decided, by its epoch.
 func (h *house) inOrder(t *testing.T) {
 	t.Helper()
-	has := true
+	has := map[uint64]bool{} // by the epoch of the change
+	var epochs []uint64
 	for _, e := range h.events(t) {
 		switch b := e.Body.(type) {
 		case journal.RoleChanged:
-			has = slices.Contains(strings.Split(string(b.Record), `"`), "probe")
+			has[b.Epoch] = slices.Contains(strings.Split(string(b.Record), `"`), "probe")
+			epochs = append(epochs, b.Epoch)
 		case journal.ToolCall:
-			if b.Decision == journal.Allowed && !has {
+			at, _ := slices.BinarySearch(epochs, b.Epoch+1)
+			if b.Decision == journal.Allowed && at > 0 && !has[epochs[at-1]] {
 				t.Errorf("event %d: %s started, which had been taken away", e.Seq, b.Tool)
 			}
 		}

@@ -86,6 +86,7 @@ type Runtime struct {
 
 	requests requestLog
 	turns    turns.Turns   // of callers from outside, for calls that move their workflow state
+	trail    trail         // of callers' calls that change nothing
 	commits  atomic.Uint64 // so far
 
 	mu     sync.Mutex // guards what follows; held for no I/O
@@ -123,6 +124,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	rt.life, rt.close = context.WithCancelCause(context.Background())
 	rt.lasting = context.WithoutCancel(rt.life)
+	rt.trail.commit = rt.commit
 	rt.rules.Store(config.rules(Setup{}))
 	var err error
 	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, source{config.Store})
@@ -168,7 +170,7 @@ func (rt *Runtime) Close() error {
 	}
 	rt.mu.Unlock()
 	rt.work.Wait()
-	return nil
+	return rt.trail.closed()
 }
 
 // Org gives the organization, for reading.

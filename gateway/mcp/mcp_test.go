@@ -282,6 +282,9 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 		_, _ = session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: raw(`{"text":"x"}`)}) // the record says what came of it
 	}
 	var got []string
+	if err := h.rt.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	for e, err := range h.rt.Store().Follow(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)

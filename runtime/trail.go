@@ -1,0 +1,76 @@
+package runtime
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/journal"
+)
+
+// How long events may wait for others to share a commit with, and how many
+// events, of how many bytes, may wait.
+const (
+	trailWait  = 10 * time.Millisecond
+	trailLen   = 512
+	trailBytes = 4 << 20
+)
+
+// trail takes the events of calls that change nothing, and puts them on disk
+// together, in the order they came: a crash loses what came within trailWait
+// at most (decision 17). Safe for concurrent use.
+type trail struct {
+	commit func(*journal.Batch) (uint64, error)
+
+	flushing sync.Mutex // held until what waited is on disk: the order stays
+
+	mu      sync.Mutex // guards what follows
+	waiting []journal.Event
+	bytes   int
+}
+
+// add takes events whose texts have so many bytes. Who adds more than may wait
+// puts it on disk; the error is that commit's.
+func (t *trail) add(bytes int, events ...journal.Event) error {
+	t.mu.Lock()
+	first := len(t.waiting) == 0
+	t.waiting = append(t.waiting, events...)
+	t.bytes += bytes
+	full := len(t.waiting) >= trailLen || t.bytes >= trailBytes
+	t.mu.Unlock()
+	if full {
+		return t.flush()
+	}
+	if first {
+		time.AfterFunc(trailWait, func() { _ = t.flush() }) // that the store has stopped is told by commit
+	}
+	return nil
+}
+
+// flush returns when all that was added before is on disk.
+func (t *trail) flush() error {
+	t.flushing.Lock()
+	defer t.flushing.Unlock()
+	t.mu.Lock()
+	events := t.waiting
+	t.waiting, t.bytes = nil, 0
+	t.mu.Unlock()
+	if len(events) == 0 {
+		return nil
+	}
+	_, err := t.commit(&journal.Batch{Events: events})
+	return err
+}
+
+// Flush returns when the record of every call that Invoke has returned from is
+// on disk. The error says that the store has stopped. Safe for concurrent use.
+func (rt *Runtime) Flush() error { return rt.trail.flush() }
+
+// closed puts what still waits on disk when all work has ended. A store that
+// has stopped said so before.
+func (t *trail) closed() error {
+	if err := t.flush(); !errors.Is(err, journal.ErrClosed) {
+		return err
+	}
+	return nil
+}
