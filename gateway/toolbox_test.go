@@ -252,6 +252,9 @@ func TestTokensReachTheGateAlone(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
+	if err := mine.rt.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	for e, err := range mine.store.Follow(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)

@@ -251,6 +251,9 @@ func TestSecureArgumentsNeedTheExtension(t *testing.T) {
 			t.Errorf("%s: %d %s, want what an unknown tool gets: %d %s", name, got[0].status, got[0].body, got[1].status, got[1].body)
 		}
 	}
+	if err := h.rt.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	for e, err := range h.rt.Store().Follow(t.Context(), 0, false) {
 		text, _ := json.Marshal(e)
 		if err != nil || strings.Contains(string(text), `"secureArguments`) {
