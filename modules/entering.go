@@ -68,7 +68,7 @@ func (t *inside) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	i.hold()
 	done := make(chan outcome, 1)
-	go t.run(done, func() (tool.Result, error) { return t.tool.Call(ctx, c) })
+	i.workers.run(func() { t.run(done, func() (tool.Result, error) { return t.tool.Call(ctx, c) }) })
 	select {
 	case o := <-done:
 		return o.give()

@@ -16,14 +16,15 @@ import (
 
 // instance is one module on its way from Provision to Close.
 type instance struct {
-	name   string
-	module Module
-	loader *Loader
-	groups []toolgroups.Group // as registered; their tools enter the instance. Written by who holds the claim, under the Loader's mu
-	idle   chan struct{}      // closed when it has ended and the last call left
-	turn   chan struct{}      // holds one token while a method of the module runs
-	sleep  *sleep             // nil when it was provisioned before it was registered
-	stuck  atomic.Int32       // calls that were given up and have not returned
+	name    string
+	module  Module
+	loader  *Loader
+	groups  []toolgroups.Group // as registered; their tools enter the instance. Written by who holds the claim, under the Loader's mu
+	idle    chan struct{}      // closed when it has ended and the last call left
+	turn    chan struct{}      // holds one token while a method of the module runs
+	sleep   *sleep             // nil when it was provisioned before it was registered
+	stuck   atomic.Int32       // calls that were given up and have not returned
+	workers workers            // run its calls
 
 	mu    sync.Mutex // guards what follows
 	calls int        // that entered and have not left
@@ -34,9 +35,10 @@ type instance struct {
 }
 
 func newInstance(l *Loader, name string, m Module) *instance {
+	idle := make(chan struct{})
 	return &instance{
-		name: name, module: m, loader: l,
-		idle: make(chan struct{}), turn: make(chan struct{}, 1), closed: make(chan struct{}),
+		name: name, module: m, loader: l, workers: workers{make(chan func()), idle},
+		idle: idle, turn: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -105,6 +106,11 @@ func newKit(t *testing.T) *kit {
 	k.register(toolgroups.Builtin, group(toolgroups.Workspace, says("read_file", "builtin")))
 	k.register("module:neighbour", group("next_door", says("knock", "neighbour")))
 	k.loader = modules.NewLoader(k.manager)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // some tests leave a module that hangs
+		defer cancel()
+		_ = k.loader.Close(ctx) // what it says is the business of the tests
+	})
 	return k
 }
 

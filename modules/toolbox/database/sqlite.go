@@ -60,7 +60,7 @@ func sqlitePool(dsn string, conns int) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(sqliteConnector{connector})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
@@ -111,7 +111,7 @@ func (d *sqliteDB) noteWrite(statement string) {
 	d.writes[statement] = true
 }
 
-// run runs a statement on a connection that reaches no file but its own.
+// run runs a statement on a connection.
 func (d *sqliteDB) run(ctx context.Context, pool *sql.DB, q Query, args []any, t *table) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil && (pool == d.writer || d.writer == nil) { // nobody else could
@@ -125,10 +125,11 @@ func (d *sqliteDB) run(ctx context.Context, pool *sql.DB, q Query, args []any, t
 	if q.Foreign && !memory {
 		defer forget(conn)
 	}
-	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_ATTACHED, 0); err != nil {
-		return err
-	}
-	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, max(maxLength, q.MaxBytes)); err != nil {
+	err = conn.Raw(func(c any) error {
+		c.(*sqliteConn).longest(max(maxLength, q.MaxBytes))
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	if memory {
