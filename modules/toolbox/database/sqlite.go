@@ -125,26 +125,26 @@ func (d *sqliteDB) run(ctx context.Context, pool *sql.DB, q Query, args []any, t
 	if q.Foreign && !memory {
 		defer forget(conn)
 	}
-	err = conn.Raw(func(c any) error {
-		c.(*sqliteConn).longest(max(maxLength, q.MaxBytes))
-		return nil
+	return conn.Raw(func(c any) error {
+		s := c.(*sqliteConn)
+		s.longest(max(maxLength, q.MaxBytes))
+		if memory {
+			if err := s.reading(ctx, q); err != nil {
+				return err
+			}
+		}
+		return s.query(ctx, q.SQL, args, t)
 	})
-	if err != nil {
-		return err
+}
+
+// reading has a database in memory, which has one connection, refuse what a
+// Query that is ReadOnly may not do.
+func (c *sqliteConn) reading(ctx context.Context, q Query) error {
+	if q.ReadOnly && undoesReading(q.SQL) {
+		return errors.New("query_only is not let through here")
 	}
-	if memory {
-		if q.ReadOnly && undoesReading(q.SQL) {
-			return errors.New("query_only is not let through here")
-		}
-		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly)); err != nil {
-			return err
-		}
-	}
-	rows, err := conn.QueryContext(ctx, q.SQL, args...)
-	if err != nil {
-		return err
-	}
-	return collect(rows, t)
+	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly), nil)
+	return err
 }
 
 // maxLength is the most bytes of a value or a row, or the Query's own limit.
@@ -173,57 +173,4 @@ func (d *sqliteDB) close() error {
 		return d.readers.Close()
 	}
 	return errors.Join(d.readers.Close(), d.writer.Close())
-}
-
-// collect adds rows to t and closes them.
-func collect(rows *sql.Rows, t *table) error {
-	defer rows.Close()
-	for more := true; more; more = rows.NextResultSet() {
-		types, err := rows.ColumnTypes()
-		if err != nil {
-			return err
-		}
-		if len(types) == 0 { // a statement that gives no rows
-			continue
-		}
-		if err := collectSet(rows, types, t); err != nil {
-			return err
-		}
-	}
-	return errors.Join(rows.Err(), rows.Close())
-}
-
-func collectSet(rows *sql.Rows, types []*sql.ColumnType, t *table) error {
-	names := make([]string, len(types))
-	values, targets := make([]any, len(types)), make([]any, len(types))
-	for i, c := range types {
-		names[i], targets[i] = c.Name(), &values[i]
-	}
-	t.begin(names)
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return err
-		}
-		err := t.row(func(buf []byte, i int) ([]byte, error) {
-			return appendSQLite(buf, values[i], types[i].DatabaseTypeName()), nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// appendSQLite appends a value by its column's declared type, "" for an
-// expression. Text is text; that of a column declared JSON is a document, and
-// null as an expression's text is null, as MCP Toolbox has it.
-func appendSQLite(buf []byte, v any, declared string) []byte {
-	text, ok := v.(string)
-	switch {
-	case ok && strings.EqualFold(declared, "JSON"):
-		return appendDocument(buf, text)
-	case ok && declared == "" && text == "null":
-		return append(buf, "null"...)
-	}
-	return appendValue(buf, v)
 }

@@ -1,11 +1,14 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"reflect"
-	"sync"
+	"strings"
+	"time"
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -71,19 +74,76 @@ func (c *sqliteConn) longest(bytes int) {
 	}
 }
 
-// QueryContext implements driver.QueryerContext.
-func (c *sqliteConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+// query adds the rows of a text's last statement that has any to t, until ctx
+// ends. database/sql's own way would cost more than a small statement does.
+func (c *sqliteConn) query(ctx context.Context, text string, args []any, t *table) error {
 	s, done, err := c.statement(text)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	end := c.interruptWith(ctx)
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.WithoutCancel(ctx), args)
+	defer c.interruptWith(ctx)()
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.WithoutCancel(ctx), named(args))
 	if err != nil {
-		end()
-		return nil, errors.Join(err, done())
+		return errors.Join(err, done())
 	}
-	return &sqliteRows{rows.(sqliteResult), end, done}, nil
+	return cmp.Or(collect(rows.(sqliteRows), t), rows.Close(), done()) // the first says it; the others may say it again
+}
+
+// named gives arguments as a driver takes them.
+func named(args []any) []driver.NamedValue {
+	list := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		list[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return list
+}
+
+// sqliteRows are rows as the driver has them.
+type sqliteRows interface {
+	driver.Rows
+	driver.RowsColumnTypeDatabaseTypeName
+}
+
+// collect adds rows to t.
+func collect(rows sqliteRows, t *table) error {
+	names := rows.Columns()
+	if len(names) == 0 { // a statement that gives no rows
+		return nil
+	}
+	t.begin(names)
+	values := make([]driver.Value, len(names))
+	for {
+		if err := rows.Next(values); err != nil {
+			return unlessEOF(err)
+		}
+		err := t.row(func(buf []byte, i int) ([]byte, error) {
+			return appendSQLite(buf, values[i], rows.ColumnTypeDatabaseTypeName(i)), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func unlessEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// appendSQLite appends a value by its column's declared type, "" for an
+// expression. Text is text; that of a column declared JSON is a document, and
+// null as an expression's text is null, as MCP Toolbox has it.
+func appendSQLite(buf []byte, v any, declared string) []byte {
+	text, ok := v.(string)
+	switch {
+	case ok && strings.EqualFold(declared, "JSON"):
+		return appendDocument(buf, text)
+	case ok && declared == "" && text == "null":
+		return append(buf, "null"...)
+	}
+	return appendValue(buf, v)
 }
 
 // statement compiles a text, unless that was done before. done follows its use.
@@ -119,50 +179,36 @@ func (c *sqliteConn) Close() error {
 	return errors.Join(c.forgetStatements(), c.sqliteDriven.Close())
 }
 
-// sqliteResult is rows as the driver has them.
-type sqliteResult interface {
-	driver.Rows
-	driver.RowsColumnTypeDatabaseTypeName
-}
-
-// sqliteRows are rows that can be stopped until they are closed.
-type sqliteRows struct {
-	sqliteResult
-	end  func()
-	done func() error
-}
-
-// Close implements driver.Rows.
-func (r *sqliteRows) Close() error {
-	r.end()
-	return errors.Join(r.sqliteResult.Close(), r.done())
-}
-
 // interruptWith stops what the connection does when ctx ends, until end has
 // returned.
 func (c *sqliteConn) interruptWith(ctx context.Context) (end func()) {
-	var mu sync.Mutex
-	ended := false
+	over, left := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !ended {
-			c.interrupt()
-		}
+		defer close(left)
+		c.interrupt(over)
 	})
 	return func() {
-		if stop() {
-			return
+		if !stop() {
+			close(over)
+			<-left
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		ended = true
 	}
 }
 
-// interrupt may be called while the connection is used: not with its own TLS.
-func (c *sqliteConn) interrupt() {
+// interrupt stops the statement that runs, again and again until it is over:
+// one that is just about to begin takes no notice. The connection's own TLS is in
+// use meanwhile.
+func (c *sqliteConn) interrupt(over <-chan struct{}) {
 	tls := libc.NewTLS()
 	defer tls.Close()
-	sqlite3.Xsqlite3_interrupt(tls, c.db)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		sqlite3.Xsqlite3_interrupt(tls, c.db)
+		select {
+		case <-over:
+			return
+		case <-again.C:
+		}
+	}
 }

@@ -15,15 +15,11 @@ import (
 func TestALaterRowOfSQLiteIsStoppedToo(t *testing.T) {
 	db := open(t, config(t, database.SQLite))
 	const endless = `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < ?1) SELECT 1 AS n UNION ALL SELECT count(*) FROM c`
-	began := time.Now()
-	for range 3 {
-		_, err := db.Query(t.Context(), database.Query{SQL: endless, Args: []any{int64(1 << 40)}, Timeout: 50 * time.Millisecond})
-		if errcode.Of(err) != errcode.ToolTimeout {
+	for n := range 300 { // some end just as the statement begins
+		_, err := db.Query(t.Context(), database.Query{SQL: endless, Args: []any{int64(1 << 40)}, Timeout: time.Duration(n+1) * 10 * time.Microsecond})
+		if code := errcode.Of(err); code != errcode.ToolTimeout && code != errcode.ToolUnavailable {
 			t.Fatalf("got %v", err)
 		}
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("three statements of 50 ms took %v", took)
 	}
 	if got := query(t, db, endless, int64(3)); got != `[{"n":1},{"n":3}]` {
 		t.Errorf("then: %s", got)
