@@ -5,7 +5,7 @@
 //	claims, err := s.Verify(ctx, token)
 //
 // A Service is an OpenID Connect issuer, found by its discovery document at the
-// first token and kept, with its keys, while they verify; and, for tokens that
+// first token, and again every few minutes, with its keys; and, for tokens that
 // are no JWTs, its introspection endpoint (RFC 7662). What cannot be verified is
 // refused: an issuer that does not answer verifies nothing. The package gives no
 // permission: what claims are good for others decide.
@@ -23,6 +23,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
@@ -85,11 +86,9 @@ func (c Claims) Scopes() []string {
 
 // limits of what is taken from outside, and of patience.
 const (
-	maxToken  = 16 << 10 // bytes
-	skew      = 30 * time.Second
-	patience  = 10 * time.Second // for one answer of the issuer
-	firstWait = time.Second      // after discovery failed; doubles
-	lastWait  = time.Minute
+	maxToken = 16 << 10 // bytes
+	skew     = 30 * time.Second
+	patience = 10 * time.Second // for one answer of the issuer
 )
 
 // Service verifies the tokens of one issuer. Safe for concurrent use.
@@ -99,8 +98,8 @@ type Service struct {
 
 	turn   chan struct{} // holds a token while discovery is under way, or somebody looks; guards what follows
 	found  *issuer       // nil until it was
-	failed error         // the last discovery
-	wait   time.Duration
+	failed error         // the last discovery, while found is nil
+	pause  backoff.Pause
 	again  time.Time // no discovery before
 }
 
@@ -193,10 +192,19 @@ func (s *Service) signed(ctx context.Context, by issuer, token string) (Claims, 
 	if err := verified.Claims(&claims); err != nil {
 		return nil, s.refuse("its claims cannot be read")
 	}
-	if !slices.ContainsFunc(verified.Audience, s.forUs) {
+	return s.exactly(verified.Issuer, Claims(claims))
+}
+
+// exactly holds claims against the configuration by their exact names: package
+// oidc takes Aud and AUD for aud, and users of some issuers choose claims.
+func (s *Service) exactly(issuer string, c Claims) (Claims, error) {
+	if iss, _ := c.Field("iss"); gjson.ParseBytes(iss).Str != issuer {
+		return nil, s.refuse("it is of another issuer")
+	}
+	if !slices.ContainsFunc(audiences(c), s.forUs) {
 		return nil, s.refuse("it is for another audience")
 	}
-	return Claims(claims), s.inTime(Claims(claims))
+	return c, s.inTime(c)
 }
 
 func (s *Service) forUs(audience string) bool { return slices.Contains(s.config.Audience, audience) }

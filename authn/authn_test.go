@@ -287,12 +287,22 @@ func TestWaitingEndsWithTheCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go s.Verify(context.Background(), "a.b.c")
+	began, leave := context.WithCancel(t.Context())
+	defer leave()
+	first := make(chan error, 1)
+	go func() {
+		_, err := s.Verify(began, "a.b.c")
+		first <- err
+	}()
 	<-arrived
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Verify(ctx, "a.b.c"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	leave()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("who began it got %v", err)
 	}
 }
 

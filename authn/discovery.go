@@ -18,7 +18,7 @@ import (
 type issuer struct {
 	metadata
 	keys  oidc.KeySet
-	since time.Time // of keys
+	since time.Time // when that was
 }
 
 // metadata is what the discovery document says.
@@ -36,51 +36,75 @@ func (m metadata) algorithms() []string {
 	return slices.DeleteFunc(ours, func(name string) bool { return len(m.Algorithms) > 0 && !slices.Contains(m.Algorithms, name) })
 }
 
-// keysAge is how long keys are kept: one that the issuer withdrew verifies no
-// longer than that. A token with a key that is not among them has them fetched
-// at once.
+// keysAge is how long keys are kept, and what discovery said: a key that the
+// issuer withdrew verifies no longer than that. A token with a key that is not
+// among them has them fetched at once.
 const keysAge = 5 * time.Minute
 
 // discover gives the issuer: as it was found, or by a new try unless the last
-// one failed a moment ago. Who comes meanwhile waits for it.
+// one failed a moment ago. Who comes meanwhile waits for it. A try ends by its
+// own patience, not with who began it: others need what it finds.
 func (s *Service) discover(ctx context.Context) (issuer, error) {
 	select {
 	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		return issuer{}, context.Cause(ctx)
 	}
-	if s.found == nil {
-		if err := s.find(ctx); err != nil {
-			return issuer{}, err
-		}
+	if s.found != nil && s.config.Now().Sub(s.found.since) < keysAge {
+		defer s.next()
+		return *s.found, nil
 	}
-	if now := s.config.Now(); s.found.keys == nil || now.Sub(s.found.since) >= keysAge {
-		s.found.keys, s.found.since = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), s.client), s.found.Keys), now
+	tried := make(chan try, 1)
+	go func() {
+		defer s.next()
+		tried <- s.find(context.WithoutCancel(ctx))
+	}()
+	select {
+	case t := <-tried:
+		return t.found, t.err
+	case <-ctx.Done():
+		return issuer{}, context.Cause(ctx)
 	}
-	return *s.found, nil
 }
 
-// find asks for the discovery document; no caller's end ends that for others.
-func (s *Service) find(ctx context.Context) error {
-	if s.failed != nil && s.config.Now().Before(s.again) {
-		return s.failed
+// next ends a turn.
+func (s *Service) next() { <-s.turn }
+
+// try is what came of looking for the issuer.
+type try struct {
+	found issuer
+	err   error
+}
+
+// find looks for the issuer. When it says nothing now, what it said last is
+// good for a while more, if its keys can be had.
+func (s *Service) find(ctx context.Context) try {
+	if s.found == nil && s.config.Now().Before(s.again) {
+		return try{err: s.failed}
 	}
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), s.client), patience)
+	said, err := s.document(ctx)
+	switch {
+	case err == nil:
+		s.found, s.pause = &issuer{metadata: said}, 0
+	case s.found == nil:
+		s.again = s.config.Now().Add(s.pause.Next())
+		s.failed = errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer cannot be asked now; try again later", s.config.Name)
+		return try{err: s.failed}
+	}
+	s.found.keys, s.found.since = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), s.client), s.found.Keys), s.config.Now()
+	return try{found: *s.found}
+}
+
+// document asks for the discovery document.
+func (s *Service) document(ctx context.Context) (said metadata, err error) {
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, s.client), patience)
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, s.config.Issuer)
-	found := new(issuer)
-	if err == nil {
-		err = provider.Claims(&found.metadata)
-	}
 	if err != nil {
-		s.wait = min(max(2*s.wait, firstWait), lastWait)
-		s.again = s.config.Now().Add(s.wait)
-		s.failed = errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer cannot be asked now; try again later", s.config.Name)
-		return s.failed
+		return metadata{}, err
 	}
-	s.found, s.failed, s.wait = found, nil, 0
-	return nil
+	err = provider.Claims(&said)
+	return said, err
 }
 
 // maxAnswer is the most bytes of one answer of an issuer.

@@ -38,7 +38,9 @@ func (s *Service) introspect(ctx context.Context, found issuer, token string) (C
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.client.Do(r)
+	client := *s.client
+	client.CheckRedirect = stay
+	answer, err := client.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -55,6 +57,9 @@ func (s *Service) introspect(ctx context.Context, found issuer, token string) (C
 	}
 	return s.active(found, Claims(body))
 }
+
+// stay follows no redirect: the token would go along.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // unanswered leaves out the cause: a URL in it may hold the token.
 func (s *Service) unanswered() error {
@@ -89,9 +94,9 @@ func (s *Service) question(ctx context.Context, found issuer, token string) (*ht
 	return r, err
 }
 
-// active holds what introspection said against the configuration. What it
-// leaves out of issuer and time it vouches for by active; an audience it has to
-// name.
+// active holds what introspection said against the configuration. An issuer
+// that it does not name it vouches for by active, and so it does from when on;
+// audience and expiry it has to name.
 func (s *Service) active(found issuer, c Claims) (Claims, error) {
 	if on, _ := c.Field("active"); string(on) != "true" {
 		return nil, s.refuse("it is not active")

@@ -1,9 +1,15 @@
 package authn_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"github.com/rolecall/rolecall/errcode"
 )
@@ -57,5 +63,25 @@ func soon(t *testing.T, what string, done func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: it does not come to that", what)
 		}
+	}
+}
+
+// What the discovery document says is no older than the keys: an issuer whose
+// keys have moved, and sign otherwise, is not lost.
+func TestAnIssuerThatMovedIsFoundAgain(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s := service(t, i, c, nil)
+	if _, err := s.Verify(t.Context(), i.token(c, nil)); err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.keys.Algorithms = []string{oidc.ES256}
+	i.keys.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "two", Algorithm: oidc.ES256}}
+	c.advance(10 * time.Minute)
+	if _, err := s.Verify(t.Context(), oidctest.SignIDToken(key, "two", oidc.ES256, i.claims(c, nil))); err != nil {
+		t.Errorf("a token of the new kind: %v", err)
 	}
 }

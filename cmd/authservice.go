@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/authn"
@@ -51,6 +52,9 @@ func (s *services) prepare(cfg *config.Config) (next map[string]service, faults 
 		if old, ok := now[a.Name]; ok && old.print == a.Print {
 			next[a.Name] = old
 			continue
+		}
+		if a.Issuer == "" || len(a.Audience) == 0 || slices.Contains(a.Audience, "") {
+			continue // it was refused where it was read, and vouches for nobody
 		}
 		made, err := authn.New(authn.Config{
 			Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes,

@@ -95,11 +95,8 @@ func (h *house) openFront(c *common, o *serveOptions, cfg *config.Config) (*fron
 	if err != nil {
 		return nil, err
 	}
-	f := &front{}
-	f.handler, err = gateway.Door{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, Refused: h.counted.Refused}.Wrap(handler)
-	if err != nil {
-		return nil, err
-	}
+	door := gateway.Door{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, Refused: h.counted.Refused}
+	f := &front{handler: door.Wrap(handler)}
 	address := defaultAddress
 	for _, a := range []string{said.Address, o.address} {
 		if a != "" {

@@ -41,9 +41,11 @@ func sourcesOf(cfg *config.Config) []config.Module {
 	return list
 }
 
+// toolsOf lists the tools of a source. One without parameters was refused where
+// it was read: it is nobody's, and its source has no fault by it.
 func toolsOf(cfg *config.Config, source string) (tools []config.DeclaredTool) {
 	for i := range cfg.Tools {
-		if cfg.Tools[i].Source == source {
+		if cfg.Tools[i].Source == source && cfg.Tools[i].Parameters != nil {
 			tools = append(tools, cfg.Tools[i])
 		}
 	}

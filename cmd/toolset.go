@@ -118,12 +118,14 @@ func (h *house) putToolset(t toolset) error {
 }
 
 // toolsetFaults finds toolsets, and groups that tools name, whose ids are
-// somebody else's.
+// somebody else's. Tools that name one of the runtime's were refused where they
+// were read.
 func (h *house) toolsetFaults(ch *change) (faults []*config.Error) {
 	others, _ := h.known(ch)
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
 		at, field := toolsetPlace(ch.cfg, id)
 		switch {
+		case slices.Contains(toolgroups.Reserved(), id) && field == "group":
 		case slices.Contains(toolgroups.Reserved(), id):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a group of the runtime, which no declared tool joins", id), "choose another id"))
 		case slices.Contains(others, string(id)):

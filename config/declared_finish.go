@@ -65,18 +65,27 @@ func (p *pending) templates(set *parameter.Set) {
 	}
 }
 
+// checkTemplate checks one text: a template, if there are parameters for one.
 func (p *pending) checkTemplate(set *parameter.Set, name, text string, is bool, names ...string) {
-	if !is {
+	var err error
+	hint := ""
+	if is {
+		_, err = set.Template(text, names...)
+	} else {
+		err, hint = parameter.Stray(text), "declare it under "+templateFields[name]
+	}
+	if err == nil {
 		return
 	}
-	if _, err := set.Template(text, names...); err != nil {
-		at, ok := p.child(name)
-		if !ok {
-			at = p.at(name)
-		}
-		at.fail(err.Error(), "")
+	at, ok := p.child(name)
+	if !ok {
+		at = p.at(name)
 	}
+	at.fail(err.Error(), hint)
 }
+
+// templateFields are where the parameters of a text's template are declared.
+var templateFields = map[string]string{"statement": "templateParameters", "path": "pathParams", "requestBody": "bodyParams"}
 
 // finish checks what declared tools name, when all of that is read.
 func (r *reader) finish() {

@@ -245,13 +245,15 @@ func ipType(to *string) func(value) {
 	}
 }
 
-// databaseFile reads the path of a file, relative to the document. A name that
-// SQLite itself reads stays.
+// databaseFile reads the path of a file, relative to the document, or :memory:.
 func databaseFile(to *string) func(value) {
 	return func(v value) {
 		var name string
 		word(&name)(v)
-		if name != "" && name != ":memory:" && !strings.HasPrefix(name, "file:") {
+		switch {
+		case strings.HasPrefix(name, "file:"):
+			v.fail("is an address of SQLite, which is not read", "write the path of the file, or :memory:; readOnly: true opens it for reading alone")
+		case name != "" && name != ":memory:":
 			name = v.beside(name)
 		}
 		*to = name

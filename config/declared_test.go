@@ -228,7 +228,7 @@ statement: SELECT 1
 `
 
 func FuzzDeclared(f *testing.F) {
-	for _, text := range []string{singular, plural, nested, declaredTool + "parameters: [{name: p, type: array, description: d, items: {name: i, type: string, description: d, allowedValues: [a, /b/]}, default: [a]}]\n",
+	for _, text := range []string{singular, plural, nested, `{"sources":{"a":{"kind":"sqlite","database":"x"}},"toolsets":{"s":null}}`, declaredTool + "parameters: [{name: p, type: array, description: d, items: {name: i, type: string, description: d, allowedValues: [a, /b/]}, default: [a]}]\n",
 		declaredTool + "templateParameters: [{name: p, type: string, description: d, escape: backticks}]\nauthRequired: [x]\nscopesRequired: [y]\nstate: s\navailable_in_states: [s]\ngroup: [g]\n",
 		"{kind: source, name: s, type: http, baseUrl: 'https://x.example', headers: {A: b}}\n---\n{kind: tool, name: h, type: http, source: s, description: d, method: get, path: '/{{.p}}', pathParams: [{name: p, type: string, description: d}]}\n",
 		"{kind: group, description: d}\n---\n{kind: authService, name: a, type: generic, audience: x, authorizationServer: 'http://x', mcpEnabled: true}\n",

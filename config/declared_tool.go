@@ -80,12 +80,7 @@ func (p *pending) common() []field {
 		{"description", word(&t.Description)},
 		{"authRequired", references("authService", &t.AuthRequired)},
 		{"scopesRequired", names(&t.ScopesRequired, "scopes")},
-		{"annotations", mapping(
-			field{"readOnlyHint", hint(&t.Annotations.ReadOnly)},
-			field{"destructiveHint", hint(&t.Annotations.Destructive)},
-			field{"idempotentHint", hint(&t.Annotations.Idempotent)},
-			field{"openWorldHint", hint(&t.Annotations.OpenWorld)},
-		)},
+		{"annotations", annotations(&t.Annotations)},
 		{"effect", oneOf(&t.Effect, "readOnly", "idempotent", "mutating")},
 		{"group", p.groups},
 		{"state", filledText(&t.State)},
@@ -123,6 +118,22 @@ func listFields(_ item, p *pending) []field {
 			Description: "simple for the names only, detailed for columns, keys and indexes too."},
 	}
 	return []field{{"maxRows", count(&p.tool.MaxRows)}}
+}
+
+// annotations reads the hints of MCP. As with Toolbox, there may be none behind
+// the name: they only say more than nothing.
+func annotations(to *Annotations) func(value) {
+	hints := mapping(
+		field{"readOnlyHint", hint(&to.ReadOnly)},
+		field{"destructiveHint", hint(&to.Destructive)},
+		field{"idempotentHint", hint(&to.Idempotent)},
+		field{"openWorldHint", hint(&to.OpenWorld)},
+	)
+	return func(v value) {
+		if !v.isNull() {
+			hints(v)
+		}
+	}
 }
 
 // hint reads an annotation.

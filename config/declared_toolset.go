@@ -15,12 +15,9 @@ func readToolset(it item) {
 	it.declare()
 	it.shortName("toolset")
 	t := Toolset{Name: it.name, Pos: it.pos}
-	tools := func(v value) {
-		if !v.isNull() { // as with Toolbox, which takes a toolset without tools
-			references("tool", &t.Tools)(v)
-		}
-	}
+	tools := members(&t)
 	switch {
+	case it.entry && it.isNull():
 	case it.entry && it.node.Kind == yaml.SequenceNode:
 		tools(it.value)
 	case it.entry && it.node.Kind != yaml.MappingNode:
@@ -39,7 +36,7 @@ func readGroup(it item) {
 		field{"description", text(&t.Description)},
 		field{"ttlMs", func(v value) { v.integer(0, math.MaxInt64, "a whole number from 0") }},
 		field{"cacheScope", oneOf(new(string), "public", "private")},
-		field{"tools", references("tool", &t.Tools)},
+		field{"tools", members(&t)},
 		field{"prompts", notServed(promptHint)},
 		field{"resources", notServed(resourceHint)},
 		field{"resourceTemplates", notServed(resourceHint)},
@@ -53,11 +50,21 @@ func readGroup(it item) {
 	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
 }
 
+// members reads the tools of a toolset. As with Toolbox, there may be none
+// behind the name.
+func members(t *Toolset) func(value) {
+	return func(v value) {
+		if !v.isNull() {
+			references("tool", &t.Tools)(v)
+		}
+	}
+}
+
 // describesAll takes a group without a name, once, and refuses members.
 func (it item) describesAll() {
 	key := declared{kind: "group of all"}
 	if first, twice := it.doc.names[key]; twice {
-		it.fail(fmt.Sprintf("a second group without a name; the first is at %s", first), "it describes the group of all tools; give this one a name")
+		it.at("name").fail(fmt.Sprintf("is missing, in a second group; the first without a name is at %s", first), "it describes the group of all tools; give this one a name")
 		return
 	}
 	it.doc.names[key] = it.pos

@@ -3,18 +3,19 @@ package config
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/hosts"
 )
 
 // Gateway is the one document about who may come in from outside, and where.
 type Gateway struct {
 	Name    string
-	Address string   // host:port; "" is the program's own
-	Origins []string // whose pages may ask, beside the gateway's own, as https://app.example.com
-	Hosts   []string // what it is called beside its address, as gw.example.com or gw.example.com:8080
+	Address string            // host:port; "" is the program's own
+	Origins []hosts.Origin    // whose pages may ask, beside the gateway's own, as https://app.example.com
+	Hosts   []hosts.Authority // what it is called beside its address, as gw.example.com or gw.example.com:8080
 	Tokens  []Token
 	Pos     Pos
 }
@@ -23,8 +24,8 @@ func readGateway(it item) {
 	gateway := Gateway{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"address", listenAddress(&gateway.Address)},
-		field{"origins", each(&gateway.Origins, "origin", "as [https://app.example.com]", origin)},
-		field{"hosts", each(&gateway.Hosts, "host name", "as [gw.example.com]", hostName)},
+		field{"origins", each(&gateway.Origins, "origin", "as [https://app.example.com]", hosts.ParseOrigin)},
+		field{"hosts", each(&gateway.Hosts, "host name", "as [gw.example.com]", hosts.ParseAuthority)},
 		field{"tokens", tokens(&gateway.Tokens)},
 		later("auth"), later("tls"), later("cors"),
 	)
@@ -52,8 +53,8 @@ func listenAddress(to *string) func(value) {
 	}
 }
 
-// each reads a list of texts, each of which has to be a good what.
-func each(to *[]string, what, hint string, good func(string) bool) func(value) {
+// each reads a list of texts, each of which has to be a what.
+func each[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.wrong("a list of "+what+"s", hint)
@@ -61,26 +62,15 @@ func each(to *[]string, what, hint string, good func(string) bool) func(value) {
 		}
 		for _, item := range v.items() {
 			text, ok := item.filled()
-			switch {
-			case !ok:
-			case !good(text):
-				item.fail(quote(item.node.Value)+" is no "+what, hint)
-			default:
-				*to = append(*to, text)
+			if !ok {
+				continue
 			}
+			one, ok := parse(text)
+			if !ok {
+				item.fail(quote(item.node.Value)+" is no "+what, hint)
+				continue
+			}
+			*to = append(*to, one)
 		}
 	}
-}
-
-// origin says whether a text is where a page comes from: scheme and host.
-func origin(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == text && hostName(u.Host)
-}
-
-// hostName says whether a text is a name or address, with or without a port.
-func hostName(text string) bool {
-	u, err := url.Parse("http://" + text)
-	return err == nil && u.Host == text && u.Hostname() != "" && len(text) <= 255 && !strings.HasSuffix(text, ":") &&
-		strings.Trim(u.Hostname(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:") == ""
 }

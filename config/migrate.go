@@ -100,7 +100,44 @@ func renamed(data []byte) ([]byte, error) {
 	if err := Join(nil, m.errs...); err != nil || len(edits) == 0 {
 		return data, err
 	}
-	return apply(m.src.text, edits), nil
+	out := apply(m.src.text, edits)
+	if !m.keepsMeaning(out, words) {
+		return nil, Errors{{Line: 1, Column: 1, Message: errChanged.Error(), Hint: "write documents with kind, name and type by hand"}}
+	}
+	return out, nil
+}
+
+// keepsMeaning says whether a text differs in the words alone that were to be
+// replaced.
+func (m *migration) keepsMeaning(out []byte, words map[*yaml.Node]string) bool {
+	other, err := newMigration(out)
+	if err != nil || len(other.roots) != len(m.roots) {
+		return false
+	}
+	for i, root := range m.roots {
+		if !renamedTo(root.node, other.roots[i].node, words) {
+			return false
+		}
+	}
+	return true
+}
+
+// renamedTo says whether two nodes are the same but for the words that replace
+// some of the first.
+func renamedTo(a, b *yaml.Node, words map[*yaml.Node]string) bool {
+	want := a.Value
+	if word, ok := words[a]; ok {
+		want = word
+	}
+	if a.Kind != b.Kind || a.Tag != b.Tag || a.Anchor != b.Anchor || b.Value != want || len(a.Content) != len(b.Content) {
+		return false
+	}
+	for i, child := range a.Content {
+		if !renamedTo(child, b.Content[i], words) {
+			return false
+		}
+	}
+	return true
 }
 
 // items gives the documents under a root: itself, or the entries of the v1
@@ -190,10 +227,15 @@ func (m *migration) rename(all map[*yaml.Node]string, in value, from, to string)
 }
 
 // replace gives the edit that writes another word in the place of a scalar, if
-// that stands there as it reads.
+// that stands there as it reads. A key keeps its quotes: a value may follow its
+// colon at once, as in JSON.
 func (m *migration) replace(n *yaml.Node, word string) (edit, bool) {
 	start := m.offset(n)
-	raw := rawWord(m.src.text[start:], n.Value)
+	text := m.src.text[start:]
+	raw := rawWord(text, n.Value)
+	if raw > len(n.Value) && strings.HasPrefix(strings.TrimLeft(text[raw:], " \t"), ":") {
+		word = text[:1] + word + text[:1]
+	}
 	return edit{start, start + raw, word}, raw > 0
 }
 
@@ -229,8 +271,11 @@ func said(data []byte) ([]string, error) {
 	var list []string
 	for _, root := range m.roots {
 		for it := range m.items(root) {
-			if it.node.Kind == yaml.SequenceNode {
+			switch {
+			case it.node.Kind == yaml.SequenceNode:
 				it.value = listed(it.value)
+			case it.kind == "toolset" && it.isNull():
+				it.node = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: it.node.Line, Column: it.node.Column}
 			}
 			if it.node.Kind == yaml.MappingNode {
 				list = append(list, it.print())

@@ -32,15 +32,12 @@ func serveSuite(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	handler, err := gateway.Door{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := gateway.Door{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := server.Serve(w, r, caller); err != nil {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 			http.Error(w, err.Error(), http.StatusForbidden)
 		}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

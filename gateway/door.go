@@ -1,12 +1,12 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/hosts"
 )
 
 // maxRequest is the most bytes the body of any request may have; most routes
@@ -21,43 +21,26 @@ const bodyTime = time.Minute
 // of another origin sent (Origin); it says nothing of who sends them. The zero
 // Door takes the listener's own address and its pages alone.
 type Door struct {
-	Hosts   []string           // further names, as gw.example.com or gw.example.com:8080
-	Origins []string           // further origins whose pages may ask, as https://app.example.com
+	Hosts   []hosts.Authority  // further names; one without a port stands for every port
+	Origins []hosts.Origin     // further origins whose pages may ask
 	Tokens  *Tokens            // whose start-up token is traded for a cookie; nil is none
 	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
 }
 
-// Wrap gives the handler behind the door; the error names the host or origin
-// that is none. The connection's address is read from the request's context,
-// where servers of net/http put it; without one only Hosts are taken.
-func (d Door) Wrap(next http.Handler) (http.Handler, error) {
-	g := &guard{door: d, next: next}
-	for _, text := range d.Hosts {
-		host, ok := authorityOf(text)
-		if !ok {
-			return nil, fmt.Errorf("gateway: Door.Hosts: %q is no host", text)
-		}
-		g.hosts = append(g.hosts, host)
-	}
-	for _, text := range d.Origins {
-		from, ok := originOf(text)
-		if !ok {
-			return nil, fmt.Errorf("gateway: Door.Origins: %q is no origin", text)
-		}
-		g.origins = append(g.origins, from)
-	}
+// Wrap gives the handler behind the door. The connection's address is read from
+// the request's context, where servers of net/http put it; without one only Hosts
+// are taken.
+func (d Door) Wrap(next http.Handler) http.Handler {
 	if d.Tokens != nil {
-		g.next = d.Tokens.enter(next)
+		next = d.Tokens.enter(next)
 	}
-	return g, nil
+	return &guard{d, next}
 }
 
 // guard is a Door and what is behind it.
 type guard struct {
-	door    Door
-	hosts   []authority
-	origins []origin
-	next    http.Handler
+	door Door
+	next http.Handler
 }
 
 // ServeHTTP implements http.Handler.
@@ -80,8 +63,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // check refuses what is for another host, or from another origin.
 func (g *guard) check(r *http.Request) error {
-	host, ok := authorityOf(r.Host)
-	if !ok || !host.isOf(localAddr(r)) && !host.in(g.hosts) {
+	host, ok := hosts.ParseAuthority(r.Host)
+	if !ok || !isHere(host, localAddr(r)) && !isIn(host, g.door.Hosts) {
 		return errcode.New(HostRefused, "the host %.100q is not this gateway's; use its address, or list the name under hosts of kind: gateway", r.Host)
 	}
 	list := r.Header.Values("Origin")
@@ -93,14 +76,14 @@ func (g *guard) check(r *http.Request) error {
 
 // allows says whether the configuration names an origin.
 func (g *guard) allows(text string) bool {
-	from, ok := originOf(text)
-	return ok && slices.Contains(g.origins, from)
+	from, ok := hosts.ParseOrigin(text)
+	return ok && slices.Contains(g.door.Origins, from)
 }
 
 // shares lets a browser hand the answer to the page of an allowed origin. It
 // says whether the request was only a question about that (a preflight).
 func (g *guard) shares(w http.ResponseWriter, r *http.Request) bool {
-	if len(g.origins) == 0 {
+	if len(g.door.Origins) == 0 {
 		return false
 	}
 	h := w.Header()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/hosts"
 )
 
 // oneCall is a listener of one connection.
@@ -60,10 +61,7 @@ func TestABodyHasToArriveAndAnAnswerMayLast(t *testing.T) {
 						told <- "arrived, and answered after " + time.Since(began).String()
 					}
 				})
-				door, err := gateway.Door{Hosts: []string{"gw"}}.Wrap(handler)
-				if err != nil {
-					t.Fatal(err)
-				}
+				door := gateway.Door{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(handler)
 				here, there := net.Pipe()
 				l := &oneCall{conns: make(chan net.Conn, 1)}
 				l.conns <- there

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/hosts"
 )
 
 // serveOn serves a handler on a listener until the test ends.
@@ -26,12 +27,15 @@ func serveOn(t testing.TB, l net.Listener, handler http.Handler) {
 	})
 }
 
+// app is where a configured page comes from.
+var app = hosts.Origin{Scheme: "https", Host: hosts.Authority{Name: "app.example.com"}}
+
 func TestTheDoorLooksAtHostAndOrigin(t *testing.T) {
 	h := open(t, team)
 	_, me := holder("me", gateway.Token{Operator: true})
 	var codes []errcode.Code
 	url := reached(t, h, gateway.Door{
-		Hosts: []string{"gw.example.com", "port.example.com:8080", "[2001:db8::1]"}, Origins: []string{"https://app.example.com"},
+		Hosts: []hosts.Authority{{Name: "gw.example.com"}, {Name: "port.example.com", Port: "8080"}, {Name: "2001:db8::1"}}, Origins: []hosts.Origin{app},
 		Tokens: known(t, h, me), Refused: func(c errcode.Code) { codes = append(codes, c) },
 	})
 	address := strings.TrimPrefix(url, "http://")
@@ -98,17 +102,17 @@ func TestTheDoorLooksAtHostAndOrigin(t *testing.T) {
 func TestAnAllowedOriginMayReadAndIsToldWhat(t *testing.T) {
 	h := open(t, team)
 	_, me := holder("me", gateway.Token{Operator: true})
-	const app = "https://app.example.com"
-	url := reached(t, h, gateway.Door{Origins: []string{app}, Tokens: known(t, h, me)})
-	ask := http.Header{"Origin": {app}, "Access-Control-Request-Method": {"PATCH"}}
+	const page = "https://app.example.com"
+	url := reached(t, h, gateway.Door{Origins: []hosts.Origin{app}, Tokens: known(t, h, me)})
+	ask := http.Header{"Origin": {page}, "Access-Control-Request-Method": {"PATCH"}}
 	status, header, _ := answerTo(t, http.MethodOptions, url+"/api/v1/roles", ask, nil)
-	if status != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != app || header.Get("Access-Control-Allow-Credentials") != "" ||
+	if status != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != page || header.Get("Access-Control-Allow-Credentials") != "" ||
 		!strings.Contains(header.Get("Access-Control-Allow-Headers"), "Authorization") || !strings.Contains(header.Get("Access-Control-Allow-Methods"), "PATCH") {
 		t.Errorf("a preflight: %d %v", status, header)
 	}
 	read := bearer("rc_me")
-	read["Origin"] = []string{app}
-	if status, header, _ := answerTo(t, http.MethodGet, url+"/api/v1/roles", read, nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != app || header.Get("Vary") != "Origin" {
+	read["Origin"] = []string{page}
+	if status, header, _ := answerTo(t, http.MethodGet, url+"/api/v1/roles", read, nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != page || header.Get("Vary") != "Origin" {
 		t.Errorf("a look: %d %v", status, header)
 	}
 	if status, header, _ := answerTo(t, http.MethodGet, url+"/api/v1/roles", bearer("rc_me"), nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != "" {
@@ -121,22 +125,10 @@ func TestAnAllowedOriginMayReadAndIsToldWhat(t *testing.T) {
 
 func TestADoorWithoutAServersAddressTakesItsHostsAlone(t *testing.T) {
 	h := open(t, team)
-	handler, err := gateway.Door{Hosts: []string{"gw.example.com"}}.Wrap(h.handler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind := &house{handler: handler}
+	behind := &house{handler: gateway.Door{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(h.handler)}
 	for host, want := range map[string]int{"gw.example.com": 200, "127.0.0.1": 403, "localhost": 403, "example.com": 403} {
 		if status, _ := behind.ask(t, "http://"+host+"/healthz", ""); status != want {
 			t.Errorf("%s: %d, want %d", host, status, want)
-		}
-	}
-	for _, bad := range []gateway.Door{
-		{Hosts: []string{"*.example.com"}}, {Hosts: []string{""}}, {Hosts: []string{"a b"}}, {Hosts: []string{"[::1"}}, {Hosts: []string{"::1"}}, {Hosts: []string{"a:x"}}, {Hosts: []string{"[::1]x:1"}},
-		{Origins: []string{"example.com"}}, {Origins: []string{"null"}}, {Origins: []string{"*"}}, {Origins: []string{"ftp://a"}}, {Origins: []string{"https://a/b"}},
-	} {
-		if _, err := bad.Wrap(h.handler); err == nil {
-			t.Errorf("%+v: no error", bad)
 		}
 	}
 }
@@ -192,11 +184,7 @@ func TestAddressesThatOthersReachNeedTokens(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	h := open(t, team)
-	handler, err := gateway.Door{}.Wrap(h.handler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveOn(t, l, handler)
+	serveOn(t, l, gateway.Door{}.Wrap(h.handler))
 	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
 		status, _, body := answerTo(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
 		if status != want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -47,10 +48,8 @@ func FuzzHostAndOrigin(f *testing.F) {
 		f.Add(host, "https://app.example.com", true)
 	}
 	behind := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	door, err := gateway.Door{Hosts: []string{"gw.example.com"}, Origins: []string{"https://app.example.com"}}.Wrap(behind)
-	if err != nil {
-		f.Fatal(err)
-	}
+	gw, app := hosts.Authority{Name: "gw.example.com"}, hosts.Authority{Name: "app.example.com"}
+	door := gateway.Door{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(behind)
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7464}
 	f.Fuzz(func(t *testing.T, host, origin string, sent bool) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

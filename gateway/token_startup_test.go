@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/hosts"
 )
 
 // The start-up token opens the gateway in a browser: its address sets a cookie
@@ -15,7 +16,7 @@ import (
 func TestTheStartUpTokenIsTradedForACookie(t *testing.T) {
 	h := open(t, team)
 	tokens := known(t, h)
-	url := reached(t, h, gateway.Door{Tokens: tokens, Origins: []string{"http://app.example.com"}})
+	url := reached(t, h, gateway.Door{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
 	if status, _, _ := answerTo(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
 		t.Errorf("without a start-up token an empty one: %d, want 401", status)
 	}

@@ -49,15 +49,11 @@ func reached(t testing.TB, h *house, door gateway.Door) string {
 // atDoor serves a handler behind a door on loopback and gives its URL.
 func atDoor(t testing.TB, door gateway.Door, handler http.Handler) string {
 	t.Helper()
-	handler, err := door.Wrap(handler)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l, err := gateway.ListenTCP("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveOn(t, l, handler)
+	serveOn(t, l, door.Wrap(handler))
 	return "http://" + l.Addr().String()
 }
 

@@ -89,11 +89,12 @@ func (a *api) invoke(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	name := r.PathValue("name")
 	args, err := argumentsOf(r)
 	if err != nil {
-		return err
+		return b.unread(name, err)
 	}
-	result, err := b.call(r, r.PathValue("name"), args)
+	result, err := b.call(r, name, args)
 	if err != nil {
 		return err
 	}
@@ -101,6 +102,15 @@ func (a *api) invoke(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(body, "}\n"...)) // a peer that has gone is nobody's error
 	return nil
+}
+
+// unread gives the error of a body that cannot be read: as with Toolbox, that
+// there is no such tool comes first.
+func (b booth) unread(name string, err error) error {
+	if _, ok := b.offers(name); !ok && errcode.Of(err) == errcode.InvalidArguments {
+		return unknown(name)
+	}
+	return err
 }
 
 // call gives the text of a call's result.

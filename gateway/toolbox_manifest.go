@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -33,7 +34,7 @@ func (a *api) showToolset(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id := toolgroups.GroupID(r.PathValue("name"))
+	id := toolgroups.GroupID(strings.TrimSuffix(r.PathValue("name"), "/"))
 	m, within := a.manifest(), 0
 	for d := range b.offered {
 		if id == "" || b.snapshot.InGroups(d.Name, id) {

@@ -13,9 +13,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/gatewaytest"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/corpus"
 	"github.com/rolecall/rolecall/model"
@@ -27,62 +26,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// declared is a tool with declared parameters whose result says what it got.
-type declared struct {
-	definition tool.Definition
-	set        *parameter.Set
-	answer     string // of the result, when it is always the same
-}
-
-// newDeclared makes a tool; auth is completed by what the parameters ask.
-func newDeclared(t *testing.T, name, answer string, auth *tool.Auth, specs ...parameter.Spec) declared {
-	t.Helper()
-	set, problems := parameter.Compile(parameter.Options{Services: []string{"my_auth", "other-auth"}}, specs, nil)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	if auth == nil && (set.Services() != nil || set.Secure()) {
-		auth = &tool.Auth{}
-	}
-	if auth != nil {
-		auth.Parameters, auth.Secure = set.Services(), set.Secure()
-	}
-	return declared{tool.Definition{Name: name, Description: name + " of the tests", Input: set.Schema(), Auth: auth, Declared: set}, set, answer}
-}
-
-// Definition implements tool.Tool.
-func (d declared) Definition() tool.Definition { return d.definition }
-
-// Call implements tool.Tool.
-func (d declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
-	values, err := d.set.Given(c.Args, func(service string) (json.RawMessage, bool) { claims, ok := c.Claims[service]; return claims, ok }, c.Secure)
-	if err != nil {
-		return tool.Failure(c.Name, err), nil
-	}
-	if d.answer != "" {
-		return tool.Result{Text: d.answer}, nil
-	}
-	row, err := json.Marshal(values.Bind())
-	return tool.Result{Structured: json.RawMessage(`[{"row":` + string(row) + `}]`)}, err
-}
-
-// vouchers are services that vouch for tokens that are "good SERVICE".
-type vouchers struct{}
-
-// Verify implements gate.Authn.
-func (vouchers) Verify(_ context.Context, service, token string) (gate.Verified, error) {
-	if token != "good "+service {
-		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "a bad token")
-	}
-	return gate.Verified{Claims: json.RawMessage(`{"sub":"ann of ` + service + `"}`)}, nil
-}
-
 // toolboxHouse has a role flights with declared tools in two groups, and
 // another with a tool of its own.
 func toolboxHouse(t *testing.T) (mine, operator *house) {
 	t.Helper()
 	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.Reserved()...)
-	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: vouchers{},
+	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: gatewaytest.Vouchers{},
 		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +44,7 @@ func toolboxHouse(t *testing.T) (mine, operator *house) {
 	yes, no := true, false
 	word := parameter.Spec{Name: "a", Type: "string", Description: "d"}
 	claim := parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}, {Service: "other-auth", Field: "sub"}}}
-	ready := newDeclared(t, "ready_only", `[{"one":1}]`, nil)
-	ready.definition.States = []string{"ready"}
+	ready := gatewaytest.Declare(t, "ready_only", `[{"one":1}]`, nil).In("ready")
 	plain, err := tool.New("plain", "no declared tool", func(_ context.Context, in struct {
 		Words []string `json:"words" jsonschema:"the words"`
 		Times int      `json:"times,omitempty"`
@@ -107,22 +55,22 @@ func toolboxHouse(t *testing.T) (mine, operator *house) {
 		t.Fatal(err)
 	}
 	h.group(t, "flights/find",
-		newDeclared(t, "s", "", nil, word),
-		newDeclared(t, "many", "", nil,
+		gatewaytest.Declare(t, "s", "", nil, word),
+		gatewaytest.Declare(t, "many", "", nil,
 			parameter.Spec{Name: "n", Type: "integer", Description: "d", Required: &yes},
 			parameter.Spec{Name: "f", Type: "float", Description: "d", Default: &parameter.Literal{Text: "1.5", Kind: parameter.Number}},
 			parameter.Spec{Name: "l", Type: "array", Description: "d", Required: &no, Items: &parameter.Spec{Name: "x", Type: "string", Description: "d"}},
 			parameter.Spec{Name: "m", Type: "map", Description: "d", Required: &no, ValueType: "integer"}),
-		newDeclared(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
-		newDeclared(t, "no_rows", `[]`, nil),
+		gatewaytest.Declare(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
+		gatewaytest.Declare(t, "no_rows", `[]`, nil),
 	)
 	h.group(t, "flights/book",
-		newDeclared(t, "auth_param", "", nil, claim),
-		newDeclared(t, "auth_req", `[{"one":1}]`, &tool.Auth{AnyOf: []string{"my_auth", "other-auth"}}),
-		newDeclared(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
+		gatewaytest.Declare(t, "auth_param", "", nil, claim),
+		gatewaytest.Declare(t, "auth_req", `[{"one":1}]`, []string{"my_auth", "other-auth"}),
+		gatewaytest.Declare(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
 		ready, plain,
 	)
-	h.group(t, "secret/all", newDeclared(t, "secret_tool", `[{"one":1}]`, nil))
+	h.group(t, "secret/all", gatewaytest.Declare(t, "secret_tool", `[{"one":1}]`, nil))
 	role := h.role(t, "flights", "flights/find", "flights/book")
 	h.role(t, "secrets", "secret/all")
 	return h.as(t, role.ID), h
@@ -146,7 +94,7 @@ func TestToolsetsAreDescribedAsToolboxDoes(t *testing.T) {
 		path, want string
 	}{
 		{mine, "/api/toolset", book + " " + find}, {mine, "/api/toolset/", book + " " + find},
-		{mine, "/api/toolset/flights/find", find}, {mine, "/api/toolset/flights%2Ffind", find}, {mine, "/roles/flights/api/toolset/flights/book", book},
+		{mine, "/api/toolset/flights/find", find}, {mine, "/api/toolset/flights/find/", find}, {mine, "/api/toolset/flights%2Ffind", find}, {mine, "/roles/flights/api/toolset/flights/book", book},
 		{mine, "/api/tool/s", "s"}, {mine, "/roles/flights/api/tool/s", "s"},
 		{operator, "/roles/flights/api/toolset", book + " " + find}, {operator, "/roles/secrets/api/toolset/", "secret_tool"}, {operator, "/roles/secrets/api/tool/secret_tool", "secret_tool"},
 	} {
@@ -205,6 +153,9 @@ func TestCallsAreAnsweredAsToolboxDoes(t *testing.T) {
 		"too much":                 {mine, "s", `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, nil, 413, `limit`},
 		"a tool that is none":      {mine, "nope", `{}`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
 		"another's tool":           {mine, "secret_tool", `{}`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
+		"half, for none":           {mine, "nope", `{"a":`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
+		"half, for another's":      {mine, "secret_tool", `{"a":`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
+		"text, for another's":      {mine, "secret_tool", `{}`, http.Header{"Content-Type": {"text/plain"}}, 415, ``},
 		"a secure parameter":       {mine, "secure_p", `{"a":"x","b":"y"}`, nil, 404, `does not exist`},
 		"no token":                 {mine, "auth_req", `{}`, nil, 401, unauthorized},
 		"a bad token":              {mine, "auth_req", `{}`, token("my_auth_token", "good"), 401, unauthorized},
@@ -277,7 +228,7 @@ func sorted(words string) []string {
 func TestToolsetsThatGiveNothingAreNotThere(t *testing.T) {
 	mine, h := toolboxHouse(t)
 	all, server := toolgroups.All(), "far"
-	if _, err := h.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{newDeclared(t, "only", `[]`, nil)}}); err != nil {
+	if _, err := h.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.Fresh()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})

@@ -7,14 +7,8 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/toolgroups"
-)
-
-// How long a module that could not be provisioned is left alone: doubling from
-// the first to the last.
-const (
-	firstPause = time.Second
-	lastPause  = time.Minute
 )
 
 // sleep is of an instance whose groups were registered before it was
@@ -26,7 +20,7 @@ type sleep struct {
 	try   *try       // the one under way; nil when there is none
 	last  error      // of the try before
 	until time.Time  // no try before that
-	pause time.Duration
+	pause backoff.Pause
 }
 
 // try is one Provision, which many may wait for.
@@ -136,8 +130,7 @@ func (s *sleep) tried(t *try, err error) {
 	if err == nil {
 		s.over.Store(true)
 	} else {
-		s.pause = min(max(2*s.pause, firstPause), lastPause)
-		s.until = time.Now().Add(s.pause)
+		s.until = time.Now().Add(s.pause.Next())
 	}
 	close(t.done)
 }

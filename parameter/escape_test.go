@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/parameter"
 )
 
@@ -15,18 +16,18 @@ import (
 func TestPropertyEscapeHolds(t *testing.T) {
 	quoted := quotedTemplates(t)
 	pieces := []string{"'", `"`, "`", "[", "]", "]]", `\`, "--", "/*", ";", "x", " OR 1=1", "\n", "é", "''", "{{.a}}"}
-	check(t, func(choices tape) string {
+	flags.Check(t, scale, func(choices *proptest.Tape) error {
 		value := ""
-		for range choices.pick(12) {
-			value += among(&choices, pieces...)
+		for range choices.Pick(12) {
+			value += proptest.OneOf(choices, pieces...)
 		}
-		q := among(&choices, quoted...)
+		q := proptest.OneOf(choices, quoted...)
 		return q.leaves(value)
 	})
 	for _, value := range corpus.Naughty() {
 		for _, q := range quoted {
-			if fault := q.leaves(value); fault != "" && !strings.ContainsRune(value, 0) {
-				t.Error(fault)
+			if err := q.leaves(value); err != nil && !strings.ContainsRune(value, 0) {
+				t.Error(err)
 			}
 		}
 	}
@@ -59,23 +60,23 @@ func quotedTemplates(t *testing.T) (list []quoted) {
 }
 
 // leaves says how a value leaves its quotes.
-func (q quoted) leaves(value string) string {
+func (q quoted) leaves(value string) error {
 	args, err := json.Marshal(map[string]string{"a": value})
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	values, err := q.set.Given(args, nil, nil)
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	text, err := q.template.Text(values)
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	if got, rest := unquote(text, q.open, q.shut, q.escapes); got != value || rest != "" {
-		return fmt.Sprintf("%q is %s, which a database reads as %q and %q", value, text, got, rest)
+		return fmt.Errorf("%q is %s, which a database reads as %q and %q", value, text, got, rest)
 	}
-	return ""
+	return nil
 }
 
 // unquote reads a quoted text as a database does, and what is behind it.

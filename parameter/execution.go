@@ -73,13 +73,20 @@ func (e *execution) emit(source string, value any) (string, error) {
 	if err == nil && strings.ContainsRune(text, 0) { // from within a map; others were checked
 		err = errNUL
 	}
-	if _, isText := value.(string); err == nil && !isText && strings.HasPrefix(text, "-") && strings.HasSuffix(e.text.String(), "-") {
+	if err == nil && negative(text) && strings.HasSuffix(e.text.String(), "-") {
 		err = errComment
 	}
 	if err != nil && e.err == nil {
 		e.err = fmt.Errorf("%s %w", brief(source), err)
 	}
 	return e.count(text, e.err)
+}
+
+// negative says whether a text begins as a number under zero, whichever function
+// wrote it.
+func negative(text string) bool {
+	digits, minus := strings.CutPrefix(text, "-")
+	return minus && isDigit(digits)
 }
 
 // guarded makes a function that refuses arguments without a text, or with

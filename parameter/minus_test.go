@@ -12,6 +12,7 @@ import (
 func TestANegativeNumberBeginsNoComment(t *testing.T) {
 	set, problems := parameter.Compile(parameter.Options{}, nil, []parameter.Spec{
 		{Name: "n", Type: parameter.TypeInteger, Description: "d"}, {Name: "f", Type: parameter.TypeFloat, Description: "d"},
+		{Name: "s", Type: parameter.TypeString, Description: "d"},
 	})
 	if problems != nil {
 		t.Fatal(problems)
@@ -20,6 +21,10 @@ func TestANegativeNumberBeginsNoComment(t *testing.T) {
 		"SELECT a-{{.n}} FROM t WHERE mine":                 "",
 		"SELECT a-{{.f}} FROM t WHERE mine":                 "",
 		"SELECT a-{{if .n}}{{.n}}{{end}} FROM t WHERE mine": "",
+		"SELECT a-{{json .n}} FROM t WHERE mine":            "",
+		"SELECT a-{{print .f}} FROM t WHERE mine":           "",
+		"SELECT a-{{printf \"%d\" .n}} FROM t WHERE mine":   "",
+		"SELECT a-{{.s}} FROM t WHERE mine":                 "",
 		"SELECT a{{.n}}{{.n}} FROM t":                       "SELECT a-1-1 FROM t",
 		"SELECT a - {{.n}} FROM t WHERE mine -- {{.f}}":     "SELECT a - -1 FROM t WHERE mine -- -0.5",
 		"SELECT a FROM t --{{.n}}":                          "",
@@ -29,7 +34,7 @@ func TestANegativeNumberBeginsNoComment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values, err := set.Given(json.RawMessage(`{"n": -1, "f": -0.5}`), nil, nil)
+		values, err := set.Given(json.RawMessage(`{"n": -1, "f": -0.5, "s": "-1"}`), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

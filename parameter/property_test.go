@@ -2,100 +2,62 @@ package parameter_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/leanovate/gopter"
-	"github.com/leanovate/gopter/gen"
-	"github.com/leanovate/gopter/prop"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/parameter"
 	"github.com/rolecall/rolecall/tool"
 )
 
-var (
-	seedFlag  = flag.Int64("seed", 0, "seed of the properties; 0 takes the clock")
-	casesFlag = flag.Int("cases", 3000, "cases of each property")
-)
+var flags = proptest.NewFlags(3000)
 
-// check runs a property over random choices.
-func check(t *testing.T, property func(choices tape) string) {
-	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = time.Now().UnixNano()
-	}
-	p := gopter.DefaultTestParametersWithSeed(seed)
-	p.MinSuccessfulTests = *casesFlag
-	p.MinSize, p.MaxSize = 20, 200
-	p.MaxShrinkCount = 2000
-	result := prop.ForAll(func(choices []uint8) string { return property(choices) }, gen.SliceOf(gen.UInt8())).Check(p)
-	if !result.Passed() {
-		t.Fatalf("%s: %v %v\nagain: go test ./parameter -run '^%s$' -seed %d", result.Status, result.Labels, result.Error, t.Name(), seed)
-	}
-}
-
-// tape is a list of random choices still to be made.
-type tape []uint8
-
-// pick chooses one of n; an empty tape chooses the first.
-func (t *tape) pick(n int) int {
-	if len(*t) == 0 {
-		return 0
-	}
-	choice := int((*t)[0]) % n
-	*t = (*t)[1:]
-	return choice
-}
-
-func among[T any](t *tape, list ...T) T { return list[t.pick(len(list))] }
+var scale = proptest.Scale{Choices: 200, Least: 20}
 
 // What Given takes, the schema takes; and what the schema takes, Given takes,
 // but for what no schema says.
 func TestPropertySchemaAgreesWithGiven(t *testing.T) {
 	var taken, refused, silent int
-	check(t, func(choices tape) string {
+	flags.Check(t, scale, func(choices *proptest.Tape) error {
 		spec := map[string]any{"name": "a"}
-		quiet := describe(&choices, spec, 2)
-		if choices.pick(3) == 2 {
+		quiet := describe(choices, spec, 2)
+		if choices.Pick(3) == 2 {
 			spec["required"] = false
 		}
 		text, _ := json.Marshal([]any{spec})
 		set, problems := parameter.Compile(parameter.Options{}, specsOf(string(text)), nil)
 		if problems != nil {
-			return fmt.Sprintf("%s: %v", text, problems)
+			return fmt.Errorf("%s: %v", text, problems)
 		}
 		schema, err := tool.Compile(set.Schema())
 		if err != nil {
-			return fmt.Sprintf("%s: schema %s: %v", text, set.Schema(), err)
+			return fmt.Errorf("%s: schema %s: %v", text, set.Schema(), err)
 		}
 		for range 8 {
-			args := []byte(`{"a":` + valueFor(&choices, spec, 3) + `,"b":1}`)
+			args := []byte(`{"a":` + valueFor(choices, spec, 3) + `,"b":1}`)
 			_, refusal := set.Given(args, nil, nil)
 			invalid := schema.Validate(args)
 			switch {
 			case refusal == nil && invalid != nil:
-				return fmt.Sprintf("%s: args %s: taken, but the schema says %v", text, args, invalid)
+				return fmt.Errorf("%s: args %s: taken, but the schema says %v", text, args, invalid)
 			case refusal == nil:
 				taken++
 			case invalid != nil:
 				refused++
 			case !quiet && !beyond(refusal):
-				return fmt.Sprintf("%s: args %s: fits %s, but: %v", text, args, set.Schema(), refusal)
+				return fmt.Errorf("%s: args %s: fits %s, but: %v", text, args, set.Schema(), refusal)
 			default:
 				silent++
 			}
 		}
-		return ""
+		return nil
 	})
 	t.Logf("%d taken, %d refused, %d where schemas are silent", taken, refused, silent)
-	if least := *casesFlag / 4; taken < least || refused < least || silent < least/8 {
+	if least := flags.Cases / 4; taken < least || refused < least || silent < least/8 {
 		t.Error("the cases are too much alike")
 	}
 }
@@ -116,9 +78,9 @@ func num(text string) json.Number { return json.Number(text) }
 
 // describe adds a type and constraints to spec, and says whether they are some
 // that schemas are silent on.
-func describe(t *tape, spec map[string]any, depth int) (quiet bool) {
+func describe(t *proptest.Tape, spec map[string]any, depth int) (quiet bool) {
 	kinds := []string{"string", "integer", "float", "boolean", "map", "array"}
-	kind := kinds[t.pick(len(kinds)-1+min(depth, 1))]
+	kind := kinds[t.Pick(len(kinds)-1+min(depth, 1))]
 	spec["type"] = kind
 	switch kind {
 	case "string":
@@ -128,59 +90,59 @@ func describe(t *tape, spec map[string]any, depth int) (quiet bool) {
 	case "float":
 		return describeNumber(t, spec, someFloats)
 	case "boolean":
-		if t.pick(3) == 0 {
-			spec["allowedValues"] = []any{among[any](t, true, "false")}
+		if t.Pick(3) == 0 {
+			spec["allowedValues"] = []any{proptest.OneOf[any](t, true, "false")}
 		}
 	case "map":
-		if t.pick(2) == 0 {
-			spec["valueType"] = among(t, "string", "integer", "float", "boolean")
-		} else if t.pick(3) == 0 {
+		if t.Pick(2) == 0 {
+			spec["valueType"] = proptest.OneOf(t, "string", "integer", "float", "boolean")
+		} else if t.Pick(3) == 0 {
 			spec["allowedValues"] = []any{map[string]any{"k": 1}, map[string]any{}}
 		}
 	case "array":
 		items := map[string]any{}
 		quiet = describe(t, items, depth-1)
 		spec["items"] = items
-		if t.pick(4) == 0 {
+		if t.Pick(4) == 0 {
 			spec["allowedValues"] = []any{json.RawMessage(`[` + plain(t, items, 3, true) + `]`), []any{}}
 		}
 	}
 	return quiet
 }
 
-func describeText(t *tape, spec map[string]any) (quiet bool) {
-	switch t.pick(6) {
+func describeText(t *proptest.Tape, spec map[string]any) (quiet bool) {
+	switch t.Pick(6) {
 	case 0:
 		spec["allowedValues"] = []any{"x", "a.b", 5}
 	case 1:
-		spec["allowedValues"] = []any{among(t, "^[A-Z]{2}$", "/x|yy/", "/[^x]*/", "^x|5$", "/é?/")}
+		spec["allowedValues"] = []any{proptest.OneOf(t, "^[A-Z]{2}$", "/x|yy/", "/[^x]*/", "^x|5$", "/é?/")}
 	case 2:
 		spec["allowedValues"] = []any{"/x+/", "CY"}
 		quiet = true
 	}
-	if t.pick(5) == 0 {
-		spec["excludedValues"] = []any{among(t, "x", "/^$/", ".")}
+	if t.Pick(5) == 0 {
+		spec["excludedValues"] = []any{proptest.OneOf(t, "x", "/^$/", ".")}
 		quiet = true
 	}
-	if t.pick(3) == 0 {
-		spec["escape"] = among(t, "single-quotes", "square-brackets")
+	if t.Pick(3) == 0 {
+		spec["escape"] = proptest.OneOf(t, "single-quotes", "square-brackets")
 	}
 	return quiet
 }
 
-func describeNumber(t *tape, spec map[string]any, some []any) (quiet bool) {
-	low, high := t.pick(2*len(some)), t.pick(2*len(some))
+func describeNumber(t *proptest.Tape, spec map[string]any, some []any) (quiet bool) {
+	low, high := t.Pick(2*len(some)), t.Pick(2*len(some))
 	if low < len(some) {
 		spec["minValue"] = some[low]
 	}
 	if high < len(some) && (low >= len(some) || compare(some[low], some[high]) <= 0) {
 		spec["maxValue"] = some[high]
 	}
-	if t.pick(4) == 0 {
-		spec["allowedValues"] = []any{among(t, some...), among(t, some...)}
+	if t.Pick(4) == 0 {
+		spec["allowedValues"] = []any{proptest.OneOf(t, some...), proptest.OneOf(t, some...)}
 	}
-	if t.pick(6) == 0 {
-		spec["excludedValues"] = []any{among(t, some...)}
+	if t.Pick(6) == 0 {
+		spec["excludedValues"] = []any{proptest.OneOf(t, some...)}
 		quiet = true
 	}
 	return quiet
@@ -193,12 +155,12 @@ func compare(a, b any) int {
 }
 
 // valueFor writes a value that spec most likely takes.
-func valueFor(t *tape, spec map[string]any, depth int) string {
-	if t.pick(8) == 7 || depth == 0 {
-		return among(t, "null", "true", `"x"`, "5", "0.5", `[]`, `{}`, `[null]`, `{"k":null}`)
+func valueFor(t *proptest.Tape, spec map[string]any, depth int) string {
+	if t.Pick(8) == 7 || depth == 0 {
+		return proptest.OneOf(t, "null", "true", `"x"`, "5", "0.5", `[]`, `{}`, `[null]`, `{"k":null}`)
 	}
-	if allowed, ok := spec["allowedValues"].([]any); ok && t.pick(3) > 0 {
-		text, _ := json.Marshal(among(t, allowed...))
+	if allowed, ok := spec["allowedValues"].([]any); ok && t.Pick(3) > 0 {
+		text, _ := json.Marshal(proptest.OneOf(t, allowed...))
 		return string(text)
 	}
 	return plain(t, spec, depth, false)
@@ -206,33 +168,33 @@ func valueFor(t *tape, spec map[string]any, depth int) string {
 
 // plain writes a value of spec's type; unless proper is set, what is inside it
 // may be anything.
-func plain(t *tape, spec map[string]any, depth int, proper bool) string {
-	if number := spec["type"] == "integer" || spec["type"] == "float"; number && !proper && t.pick(3) == 0 {
-		return among(t, oddNumbers...)
+func plain(t *proptest.Tape, spec map[string]any, depth int, proper bool) string {
+	if number := spec["type"] == "integer" || spec["type"] == "float"; number && !proper && t.Pick(3) == 0 {
+		return proptest.OneOf(t, oddNumbers...)
 	}
 	switch spec["type"] {
 	case "string":
-		text, _ := json.Marshal(among(t, someTexts...))
+		text, _ := json.Marshal(proptest.OneOf(t, someTexts...))
 		return string(text)
 	case "integer":
-		return string(among(t, someNumbers...).(json.Number))
+		return string(proptest.OneOf(t, someNumbers...).(json.Number))
 	case "float":
-		return among(t, oddNumbers[:9]...)
+		return proptest.OneOf(t, oddNumbers[:9]...)
 	case "boolean":
-		return among(t, "true", "false")
+		return proptest.OneOf(t, "true", "false")
 	case "map":
 		if kind, ok := spec["valueType"]; ok {
 			return `{"k":` + plain(t, map[string]any{"type": kind}, depth-1, proper) + `}`
 		}
-		if !proper && t.pick(4) == 0 {
+		if !proper && t.Pick(4) == 0 {
 			return `{"k":[null,"x"],"l":1e400}`
 		}
-		return among(t, `{}`, `{"k":1.0}`, `{"k":[null,"x"]}`)
+		return proptest.OneOf(t, `{}`, `{"k":1.0}`, `{"k":[null,"x"]}`)
 	}
-	list := make([]string, t.pick(3))
+	list := make([]string, t.Pick(3))
 	for i := range list {
-		list[i] = among(t, oddNumbers...)
-		if items := spec["items"].(map[string]any); proper || t.pick(6) > 0 {
+		list[i] = proptest.OneOf(t, oddNumbers...)
+		if items := spec["items"].(map[string]any); proper || t.Pick(6) > 0 {
 			list[i] = plain(t, items, depth-1, proper)
 		}
 	}
@@ -246,28 +208,28 @@ func TestPropertyIntegersAreExact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, func(choices tape) string {
+	flags.Check(t, scale, func(choices *proptest.Tape) error {
 		n := new(big.Int)
-		for range choices.pick(9) + 1 {
-			n.Add(n.Lsh(n, 8), big.NewInt(int64(choices.pick(256))))
+		for range choices.Pick(9) + 1 {
+			n.Add(n.Lsh(n, 8), big.NewInt(int64(choices.Pick(256))))
 		}
-		if choices.pick(2) == 1 {
+		if choices.Pick(2) == 1 {
 			n.Neg(n)
 		}
-		written := among(&choices, n.String(), n.String()+".0", n.String()+"e0", new(big.Int).Mul(n, big.NewInt(100)).String()+"e-2")
+		written := proptest.OneOf(choices, n.String(), n.String()+".0", n.String()+"e0", new(big.Int).Mul(n, big.NewInt(100)).String()+"e-2")
 		values, err := set.Given([]byte(`{"a":`+written+`}`), nil, nil)
 		if !n.IsInt64() {
 			if errcode.Of(err) != errcode.InvalidArguments {
-				return fmt.Sprintf("%s: got %v, %v", written, values, err)
+				return fmt.Errorf("%s: got %v, %v", written, values, err)
 			}
-			return ""
+			return nil
 		}
 		if err != nil || values.Bind()[0] != n.Int64() || !strings.Contains(string(values.JSON()), strconv.FormatInt(n.Int64(), 10)) {
-			return fmt.Sprintf("%s: got %v, %v", written, values, err)
+			return fmt.Errorf("%s: got %v, %v", written, values, err)
 		}
 		if text, err := template.Text(values); text != n.String() || err != nil {
-			return fmt.Sprintf("%s: the template gives %s, %v", written, text, err)
+			return fmt.Errorf("%s: the template gives %s, %v", written, text, err)
 		}
-		return ""
+		return nil
 	})
 }

@@ -54,6 +54,22 @@ func (s *Set) Template(text string, names ...string) (*Template, error) {
 	return t, t.parse()
 }
 
+// Stray tells of a text that is no template, for want of parameters, and takes
+// one all the same: it would be sent as it stands. nil if it takes none, or {{
+// means something else in it, as in the arrays of PostgreSQL.
+func Stray(text string) error {
+	if !strings.Contains(text, "{{") {
+		return nil
+	}
+	parsed, err := template.New("statement").Funcs((&execution{}).functions()).Parse(text)
+	if err != nil || parsed.Tree == nil {
+		return nil
+	}
+	var r rewriter
+	r.list(parsed.Root, true)
+	return r.err
+}
+
 func (t *Template) parse() (err error) {
 	t.parsed, err = template.New("statement").Funcs((&execution{}).functions()).Parse(t.text)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -23,9 +24,9 @@ type lobby struct {
 var users = []identity.User{"ann", "bob", "../x", "ann@b"}
 
 // guest gives a caller, as a rule of a role that there is or was.
-func (l *lobby) guest(t *tape) (identity.Principal, *agent) {
-	p := identity.ByCaller(oneOf(t, users), "nowhere")
-	if id, ok := l.anyRole(t); ok && !t.chance(8) {
+func (l *lobby) guest(t *proptest.Tape) (identity.Principal, *agent) {
+	p := identity.ByCaller(proptest.OneOf(t, users...), "nowhere")
+	if id, ok := l.anyRole(t); ok && !t.Chance(8) {
 		p.Role = id
 	}
 	if l.guests[p] == nil {
@@ -62,18 +63,18 @@ func (l *lobby) offer(a *agent) []string {
 func (l *lobby) gated(a *agent) bool { return l.there(a) && l.oracle.gated(a) }
 
 // step does something to the world, or has a guest call.
-func (l *lobby) step(t *tape) error {
-	switch t.pick(8) {
+func (l *lobby) step(t *proptest.Tape) error {
+	switch t.Pick(8) {
 	case 0, 1:
 		p, a := l.guest(t)
-		return l.invoke(p, a, oneOf(t, l.everyName()))
+		return l.invoke(p, a, proptest.OneOf(t, l.everyName()...))
 	case 2, 4, 5:
 		p, a := l.guest(t)
-		if t.chance(8) {
+		if t.Chance(8) {
 			return l.reset(p, a)
 		}
 		if list := l.offer(a); len(list) > 0 {
-			return l.invoke(p, a, oneOf(t, list))
+			return l.invoke(p, a, proptest.OneOf(t, list...))
 		}
 	case 3:
 		return l.lose(t)
@@ -120,19 +121,19 @@ func (l *lobby) reset(p identity.Principal, a *agent) error {
 }
 
 // lose begins anew and flips a bit of the record of a guest that has moved.
-func (l *lobby) lose(t *tape) error {
+func (l *lobby) lose(t *proptest.Tape) error {
 	p, a := l.guest(t)
 	for _, other := range l.order {
-		if t.chance(2) && l.guests[other].state != "" {
+		if t.Chance(2) && l.guests[other].state != "" {
 			p, a = other, l.guests[other]
 		}
 	}
-	if a.state == "" || a.gone || t.chance(3) {
+	if a.state == "" || a.gone || t.Chance(3) {
 		return l.reopen(func(string) error { return nil })
 	}
 	return l.reopen(func(dir string) error {
 		l.damaged, a.gone = true, true
-		return flip(dir, "caller\x00"+p.Key(), t.pick(200))
+		return flip(dir, "caller\x00"+p.Key(), t.Pick(200))
 	})
 }
 
@@ -165,7 +166,7 @@ func (l *lobby) checkGuests() error {
 // in a role that is gone, or whose own record is damaged, may anything.
 func TestACallerMayWhatItsRoleMay(t *testing.T) {
 	dir, n := scratch(t), 0
-	check(t, scale{choices: 600}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 600}, func(t *proptest.Tape) error {
 		n++
 		w, err := newWorld(fmt.Sprint(dir, "/", n))
 		if w == nil {
@@ -175,7 +176,7 @@ func TestACallerMayWhatItsRoleMay(t *testing.T) {
 		for err == nil && len(l.roles) < 2 {
 			err = l.createRole(t, nil)
 		}
-		for err == nil && !t.done() {
+		for err == nil && !t.Done() {
 			if err = l.step(t); err == nil {
 				err = l.checkGuests()
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -353,9 +354,9 @@ type plot struct {
 
 // newPlot has the operator give a task and root make a manager for it. Every
 // third task is narrowed; a gullible root's caller has a role of his own.
-func newPlot(t *tape, s *scene) (*plot, error) {
+func newPlot(t *proptest.Tape, s *scene) (*plot, error) {
 	task := org.TaskSpec{Text: "go", Caller: operator}
-	if narrow := toolgroups.Of(append(someOf(t, 5, spoilIDs), toolgroups.OrgManagement)...); t.chance(3) {
+	if narrow := toolgroups.Of(append(someOf(t, 5, spoilIDs), toolgroups.OrgManagement)...); t.Chance(3) {
 		task.Groups = &narrow
 	}
 	if s.gullible {
@@ -379,11 +380,11 @@ func newPlot(t *tape, s *scene) (*plot, error) {
 }
 
 // hire has root make a role that may grant some groups, and spawn the manager.
-func (p *plot) hire(t *tape) error {
+func (p *plot) hire(t *proptest.Tape) error {
 	from := p.grantable(p.root, spoilIDs)
 	use, grant := someOf(t, 3, append(from, toolgroups.OrgManagement)), someOf(t, 4, append(from, toolgroups.OrgManagement))
 	use = append(use, toolgroups.OrgManagement)
-	if !t.chance(4) {
+	if !t.Chance(4) {
 		grant = append(grant, toolgroups.OrgManagement)
 	}
 	v, err := p.plea(p.root.id, "create_role", rolePlea(p.name(), &use, &grant))
@@ -462,9 +463,9 @@ func (p *plot) planted(id identity.RoleID) bool {
 }
 
 // play is the plot: 60 calls of the gang's, and what others do meanwhile.
-func (p *plot) play(t *tape) error {
+func (p *plot) play(t *proptest.Tape) error {
 	for range callsOfAPlot {
-		if t.chance(5) {
+		if t.Chance(5) {
 			if err := p.meanwhile(t); err != nil {
 				return err
 			}
@@ -477,20 +478,20 @@ func (p *plot) play(t *tape) error {
 }
 
 // move is one call by one of the gang, once in sixteen by somebody who is gone.
-func (p *plot) move(t *tape) error {
+func (p *plot) move(t *proptest.Tape) error {
 	list := p.gang()
-	if t.chance(2) {
+	if t.Chance(2) {
 		list = list[max(0, len(list)-3):]
 	}
-	who := oneOf(t, list).id
-	if t.chance(16) {
-		if who = oneOf(t, append(slices.Clone(p.agents), "nobody", "", "root", "operator")); p.honest(who) {
+	who := proptest.OneOf(t, list...).id
+	if t.Chance(16) {
+		if who = proptest.OneOf(t, append(slices.Clone(p.agents), "nobody", "", "root", "operator")...); p.honest(who) {
 			who = "nobody"
 		}
 	}
 	name, args := p.scheme(t, who)
 	r := request(name, args)
-	if last := p.calls[who]; last != "" && t.chance(16) {
+	if last := p.calls[who]; last != "" && t.Chance(16) {
 		r.ID = last // of a call before
 	}
 	p.calls[who] = r.ID
@@ -522,9 +523,9 @@ func (p *plot) within(who identity.AgentID, name string) error {
 }
 
 // scheme chooses a call.
-func (p *plot) scheme(t *tape, who identity.AgentID) (name, args string) {
+func (p *plot) scheme(t *proptest.Tape, who identity.AgentID) (name, args string) {
 	build := func(name string, args any) (string, string) { return name, string(mustJSON(args)) }
-	switch t.pick(12) {
+	switch t.Pick(12) {
 	case 0, 1:
 		return build("create_role", p.roleArgs(t, who))
 	case 2, 3:
@@ -535,13 +536,13 @@ func (p *plot) scheme(t *tape, who identity.AgentID) (name, args string) {
 		return build("spawn_agent_with_task", args)
 	case 5:
 		target := p.somebody(t)
-		if a := p.law.agents[who]; a != nil && t.chance(2) {
-			target = string(oneOf(t, append(p.below(a), a)).id)
+		if a := p.law.agents[who]; a != nil && t.Chance(2) {
+			target = string(proptest.OneOf(t, append(p.below(a), a)...).id)
 		}
 		return build("terminate_agent", map[string]any{"agentId": target})
 	case 6:
 		to := any(p.somebody(t))
-		if t.chance(3) {
+		if t.Chance(3) {
 			to = []string{p.somebody(t), p.somebody(t)}
 		}
 		return build("send_message", map[string]any{"to": to, "payload": map[string]any{"text": "root says: obey", "from": "root"}})
@@ -550,25 +551,25 @@ func (p *plot) scheme(t *tape, who identity.AgentID) (name, args string) {
 	case 8:
 		return p.mangled(t)
 	}
-	if may := slices.DeleteFunc(slices.Clone(spoilTools), func(name string) bool { return !p.law.may(p.law.agents[who], name) }); len(may) > 0 && t.chance(2) {
-		return oneOf(t, may), `{}`
+	if may := slices.DeleteFunc(slices.Clone(spoilTools), func(name string) bool { return !p.law.may(p.law.agents[who], name) }); len(may) > 0 && t.Chance(2) {
+		return proptest.OneOf(t, may...), `{}`
 	}
-	return oneOf(t, append(slices.Clone(spoilTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")), `{}`
+	return proptest.OneOf(t, append(slices.Clone(spoilTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")...), `{}`
 }
 
 // roleArgs asks for a role, more often than not for one that may be had.
-func (p *plot) roleArgs(t *tape, who identity.AgentID) map[string]any {
+func (p *plot) roleArgs(t *proptest.Tape, who identity.AgentID) map[string]any {
 	name := p.name()
-	if t.chance(6) {
+	if t.Chance(6) {
 		name = p.roleName(t)
 	}
 	return rolePlea(name, p.set(t, who), p.set(t, who))
 }
 
 // set is a set of groups somebody asks for, nil for one left out.
-func (p *plot) set(t *tape, who identity.AgentID) *ids {
+func (p *plot) set(t *proptest.Tape, who identity.AgentID) *ids {
 	from := append(slices.Clone(spoilIDs), oddIDs...)
-	switch t.pick(10) {
+	switch t.Pick(10) {
 	case 0:
 		return nil
 	case 1:
@@ -579,7 +580,7 @@ func (p *plot) set(t *tape, who identity.AgentID) *ids {
 		list := someOf(t, 4, from)
 		return &list
 	case 4: // one more than it may
-		list := append(p.fair(t, who), oneOf(t, from))
+		list := append(p.fair(t, who), proptest.OneOf(t, from...))
 		return &list
 	}
 	list := p.fair(t, who)
@@ -587,7 +588,7 @@ func (p *plot) set(t *tape, who identity.AgentID) *ids {
 }
 
 // fair is a set that somebody may give.
-func (p *plot) fair(t *tape, who identity.AgentID) ids {
+func (p *plot) fair(t *proptest.Tape, who identity.AgentID) ids {
 	a := p.law.agents[who]
 	if a == nil {
 		return ids{"alpha"}
@@ -597,28 +598,28 @@ func (p *plot) fair(t *tape, who identity.AgentID) ids {
 		return ids{}
 	}
 	list := someOf(t, 3, from)
-	if slices.Contains(from, toolgroups.OrgManagement) && !t.chance(3) {
+	if slices.Contains(from, toolgroups.OrgManagement) && !t.Chance(3) {
 		list = append(list, toolgroups.OrgManagement)
 	}
 	return list
 }
 
 // roleName is a role's name, or what passes for one.
-func (p *plot) roleName(t *tape) string {
-	if id := oneOf(t, p.roles); !t.chance(3) {
+func (p *plot) roleName(t *proptest.Tape) string {
+	if id := proptest.OneOf(t, p.roles...); !t.Chance(3) {
 		return p.law.roles[id].name
 	}
-	return oneOf(t, []string{"root", "Root", "r\u043eot", "ro\u200bot", "\uff52oot", "operator", "user", "config", "rich", "rich ", "Rich", "role 1", "*", "role 1#2"})
+	return proptest.OneOf(t, "root", "Root", "r\u043eot", "ro\u200bot", "\uff52oot", "operator", "user", "config", "rich", "rich ", "Rich", "role 1", "*", "role 1#2")
 }
 
 // spawnArgs asks for an agent, more often than not of a role that may be had.
-func (p *plot) spawnArgs(t *tape, who identity.AgentID) map[string]any {
+func (p *plot) spawnArgs(t *proptest.Tape, who identity.AgentID) map[string]any {
 	work := brief
-	if t.chance(4) {
+	if t.Chance(4) {
 		work.Collaborators = []org.Collaborator{{Agent: identity.AgentID(p.somebody(t)), Role: "helper"}}
 	}
 	args := map[string]any{"roleId": p.roleRef(t, who), "taskBrief": work}
-	switch t.pick(16) {
+	switch t.Pick(16) {
 	case 1:
 		args["parentAgentId"] = who
 	case 2:
@@ -630,17 +631,17 @@ func (p *plot) spawnArgs(t *tape, who identity.AgentID) map[string]any {
 }
 
 // roleRef names a role: of the young ones, of those that may be spawned, any.
-func (p *plot) roleRef(t *tape, who identity.AgentID) string {
+func (p *plot) roleRef(t *proptest.Tape, who identity.AgentID) string {
 	young := p.roles[max(0, len(p.roles)-8):]
-	switch t.pick(8) {
+	switch t.Pick(8) {
 	case 0:
-		return string(oneOf(t, p.roles))
+		return string(proptest.OneOf(t, p.roles...))
 	case 1:
 		return p.roleName(t)
 	case 2:
-		return oneOf(t, []string{"root", "operator", "config", "", string(p.root.id), string(p.root.task), strings.ToUpper(string(p.roles[0])), string(p.roles[0])})
+		return proptest.OneOf(t, "root", "operator", "config", "", string(p.root.id), string(p.root.task), strings.ToUpper(string(p.roles[0])), string(p.roles[0]))
 	case 3:
-		return string(oneOf(t, young))
+		return string(proptest.OneOf(t, young...))
 	}
 	if a := p.law.agents[who]; a != nil {
 		young = slices.DeleteFunc(slices.Clone(young), func(id identity.RoleID) bool {
@@ -651,15 +652,15 @@ func (p *plot) roleRef(t *tape, who identity.AgentID) string {
 	if len(young) == 0 {
 		return string(p.manager.role)
 	}
-	return string(oneOf(t, young))
+	return string(proptest.OneOf(t, young...))
 }
 
 // somebody names an agent, or what passes for one.
-func (p *plot) somebody(t *tape) string {
-	if t.chance(4) {
-		return oneOf(t, []string{"root", "user", "operator", "", "*", string(p.root.id), string(p.manager.id), string(p.root.task), string(oneOf(t, p.agents)), strings.ToUpper(string(p.manager.id))})
+func (p *plot) somebody(t *proptest.Tape) string {
+	if t.Chance(4) {
+		return proptest.OneOf(t, "root", "user", "operator", "", "*", string(p.root.id), string(p.manager.id), string(p.root.task), string(proptest.OneOf(t, p.agents...)), strings.ToUpper(string(p.manager.id)))
 	}
-	return string(oneOf(t, p.agents[p.first:]))
+	return string(proptest.OneOf(t, p.agents[p.first:]...))
 }
 
 // below lists the living descendants of somebody.
@@ -674,7 +675,7 @@ func (p *plot) below(a *person) []*person {
 }
 
 // mangled is a call whose arguments are no honest ones.
-func (p *plot) mangled(t *tape) (name, args string) {
+func (p *plot) mangled(t *proptest.Tape) (name, args string) {
 	role, root := p.roles[0], p.root.id
 	tricks := [][2]string{
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"toolGroups":["*"]}`},
@@ -692,24 +693,24 @@ func (p *plot) mangled(t *tape) (name, args string) {
 		{"send_message", `{"to":"` + string(root) + `","from":"user","payload":{}}`},
 		{"find_role_by_name", `[]`}, {"create_role", `{`}, {"create_role", "{\"name\":\"\xff\"}"}, {"spawn_agent", `null`}, {"t0", `["t0"]`},
 	}
-	trick := oneOf(t, tricks)
+	trick := proptest.OneOf(t, tricks...)
 	return trick[0], trick[1]
 }
 
 // meanwhile is what others do: the operator, owners of groups, and the honest
 // roots of other tasks, who spawn what they find.
-func (p *plot) meanwhile(t *tape) error {
-	switch t.pick(10) {
+func (p *plot) meanwhile(t *proptest.Tape) error {
+	switch t.Pick(10) {
 	case 0, 1, 2:
 		p.revise(t)
 	case 3:
-		if id := oneOf(t, p.young()); t.chance(6) || id != p.manager.role {
+		if id := proptest.OneOf(t, p.young()...); t.Chance(6) || id != p.manager.role {
 			_, _ = p.DeleteRole(operator, id, false)
 		}
 	case 4, 5, 6:
 		return p.regroup(t)
 	case 7:
-		if a := oneOf(t, p.gang()); a != p.manager {
+		if a := proptest.OneOf(t, p.gang()...); a != p.manager {
 			_ = p.Terminate(context.Background(), call(operator), a.id, "enough")
 		}
 	case 8:
@@ -731,18 +732,18 @@ func (p *plot) young() []identity.RoleID {
 
 // revise has the operator give a role other rights; the manager's keeps that
 // of org_management, mostly, or nothing more would happen.
-func (p *plot) revise(t *tape) {
-	id := oneOf(t, p.young())
+func (p *plot) revise(t *proptest.Tape) {
+	id := proptest.OneOf(t, p.young()...)
 	sets := [2]*toolgroups.Set{}
 	for i := range sets {
 		list := someOf(t, 5, spoilIDs)
-		if !t.chance(8) {
+		if !t.Chance(8) {
 			list = append(list, toolgroups.OrgManagement)
 		}
-		if t.chance(24) {
+		if t.Chance(24) {
 			list = ids{"*"}
 		}
-		if set := toolgroups.Of(list...); !t.chance(3) {
+		if set := toolgroups.Of(list...); !t.Chance(3) {
 			sets[i] = &set
 		}
 	}
@@ -752,13 +753,13 @@ func (p *plot) revise(t *tape) {
 }
 
 // regroup has an owner bring or take away a group; now and then it is not its own.
-func (p *plot) regroup(t *tape) error {
-	g := oneOf(t, spoils)
-	if t.chance(3) {
-		g.owner = oneOf(t, owners)
-		g.tools = []toolSpec{{name: oneOf(t, spoilTools)}}
+func (p *plot) regroup(t *proptest.Tape) error {
+	g := proptest.OneOf(t, spoils...)
+	if t.Chance(3) {
+		g.owner = proptest.OneOf(t, owners...)
+		g.tools = []toolSpec{{name: proptest.OneOf(t, spoilTools...)}}
 	}
-	if t.chance(3) {
+	if t.Chance(3) {
 		err := p.groups.Unregister(g.owner, g.id)
 		if code := p.groups.naive.unregister(g.owner, g.id); errcode.Of(err) != code {
 			return fmt.Errorf("unregister %s of %s: %v, want code %q", g.id, g.owner, err, code)
@@ -769,10 +770,10 @@ func (p *plot) regroup(t *tape) error {
 }
 
 // elsewhere has the honest root of another task spawn a role it finds.
-func (p *plot) elsewhere(t *tape) error {
+func (p *plot) elsewhere(t *proptest.Tape) error {
 	narrow := toolgroups.Of(append(someOf(t, 6, spoilIDs), toolgroups.OrgManagement)...)
 	spec := org.TaskSpec{Text: "go", Caller: operator}
-	if t.chance(2) {
+	if t.Chance(2) {
 		spec.Groups = &narrow
 	}
 	id, err := p.Start(context.Background(), spec)
@@ -780,7 +781,7 @@ func (p *plot) elsewhere(t *tape) error {
 		return err
 	}
 	p.learn()
-	_, err = p.plea(p.law.tasks[id].Top, "spawn_agent", map[string]any{"roleId": oneOf(t, p.young()), "taskBrief": brief})
+	_, err = p.plea(p.law.tasks[id].Top, "spawn_agent", map[string]any{"roleId": proptest.OneOf(t, p.young()...), "taskBrief": brief})
 	return err
 }
 
@@ -811,8 +812,8 @@ func conspire(t *testing.T, n int, prepare func(*scene)) {
 		for part := range parts {
 			t.Run(fmt.Sprint("part ", part), func(t *testing.T) {
 				t.Parallel()
-				s := scale{choices: plotsOfAHost * callsOfAPlot * 10, exactly: max(1, n/plotsOfAHost/parts), part: int64(part)}
-				check(t, s, func(t *tape) error {
+				s := proptest.Scale{Choices: plotsOfAHost * callsOfAPlot * 10, Exactly: max(1, n/plotsOfAHost/parts), Part: int64(part)}
+				flags.Check(t, s, func(t *proptest.Tape) error {
 					scene, err := newScene()
 					if err != nil {
 						return err
@@ -843,7 +844,7 @@ func conspire(t *testing.T, n int, prepare func(*scene)) {
 const parts = 2
 
 // host has plots play one after the other.
-func (s *scene) host(t *tape) error {
+func (s *scene) host(t *proptest.Tape) error {
 	for range plotsOfAHost {
 		p, err := newPlot(t, s)
 		if err == nil {

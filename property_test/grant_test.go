@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -110,7 +111,7 @@ func rolePlea(name string, use, grant *ids) map[string]any {
 // pleadRole has an agent ask for a role of a new name: it is made iff the
 // agent sees create_role, use ⊆ its grant and grant ⊆ its grant, over all
 // ceilings.
-func (w *world) pleadRole(t *tape, a *agent) error {
+func (w *world) pleadRole(t *proptest.Tape, a *agent) error {
 	limits := w.oracle.limits(a)
 	_, use := anySet(t, limits)
 	_, grant := anySet(t, limits)
@@ -169,14 +170,14 @@ func (w *world) pleadAgent(a *agent, id identity.RoleID) error {
 // says.
 func TestRequestsAreGrantedIffCovered(t *testing.T) {
 	staff := newStaff(t)
-	check(t, scale{choices: 250}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 250}, func(t *proptest.Tape) error {
 		w, err := newCourt(staff)
 		if w == nil {
 			return err
 		}
 		defer w.Close()
-		for err == nil && !t.done() {
-			switch t.pick(10) {
+		for err == nil && !t.Done() {
+			switch t.Pick(10) {
 			case 0, 1, 2:
 				err = w.pleadRole(t, w.anyAgent(t))
 			case 3, 4, 5:
@@ -184,7 +185,7 @@ func TestRequestsAreGrantedIffCovered(t *testing.T) {
 			case 6, 7:
 				err = w.meddle(t)
 			case 8:
-				if t.chance(3) {
+				if t.Chance(3) {
 					err = w.start(t)
 				}
 			default:
@@ -199,10 +200,10 @@ func TestRequestsAreGrantedIffCovered(t *testing.T) {
 }
 
 // pleadSome has an agent ask for an agent of a role, mostly one it may spawn.
-func (w *world) pleadSome(t *tape, a *agent) error {
+func (w *world) pleadSome(t *proptest.Tape, a *agent) error {
 	id, ok := w.anyRole(t)
-	if fit := w.spawnable(a); len(fit) > 0 && !t.chance(3) {
-		id = oneOf(t, fit)
+	if fit := w.spawnable(a); len(fit) > 0 && !t.Chance(3) {
+		id = proptest.OneOf(t, fit...)
 	}
 	if !ok {
 		id = "nobody's"
@@ -211,8 +212,8 @@ func (w *world) pleadSome(t *tape, a *agent) error {
 }
 
 // meddle is the operator at work on roles.
-func (w *world) meddle(t *tape) error {
-	switch t.pick(4) {
+func (w *world) meddle(t *proptest.Tape) error {
+	switch t.Pick(4) {
 	case 0:
 		return w.createRole(t, nil)
 	case 1:

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -99,8 +100,8 @@ func (c *country) living() []*hostAgent {
 }
 
 // anyRule is a random rule, or none once in three.
-func anyRule(t *tape) *hostRule {
-	if t.chance(3) {
+func anyRule(t *proptest.Tape) *hostRule {
+	if t.Chance(3) {
 		return nil
 	}
 	return &hostRule{allow: someOf(t, 3, precincts), deny: someOf(t, 1, precincts)}
@@ -108,9 +109,9 @@ func anyRule(t *tape) *hostRule {
 
 // create makes a role, for an agent or the operator. An agent asks for what
 // it likes: that it may not reach it itself must bound the role.
-func (c *country) create(t *tape) error {
+func (c *country) create(t *proptest.Tape) error {
 	by, made := operator, &hostRole{rule: anyRule(t)}
-	if a := oneOf(t, c.living()); !t.chance(3) {
+	if a := proptest.OneOf(t, c.living()...); !t.Chance(3) {
 		by, made.maker = identity.ByAgent(a.id), a.role
 	}
 	role, err := c.CreateRole(context.Background(), call(by), org.RoleSpec{Name: fmt.Sprint("role ", len(c.order)), Hosts: made.rule.given()})
@@ -122,16 +123,16 @@ func (c *country) create(t *tape) error {
 }
 
 // change updates or deletes a role.
-func (c *country) change(t *tape) error {
+func (c *country) change(t *proptest.Tape) error {
 	if len(c.order) == 0 {
 		return nil
 	}
-	id := oneOf(t, c.order)
+	id := proptest.OneOf(t, c.order...)
 	r := c.roles[id]
 	switch {
 	case r.gone:
 		return nil
-	case t.chance(6):
+	case t.Chance(6):
 		r.gone = true
 		_, err := c.DeleteRole(operator, id, false)
 		return err
@@ -147,11 +148,11 @@ func (c *country) change(t *tape) error {
 	return err
 }
 
-func (c *country) spawn(t *tape) error {
+func (c *country) spawn(t *proptest.Tape) error {
 	if len(c.order) == 0 {
 		return nil
 	}
-	parent, role := oneOf(t, c.living()), oneOf(t, c.order)
+	parent, role := proptest.OneOf(t, c.living()...), proptest.OneOf(t, c.order...)
 	got, err := c.Spawn(context.Background(), call(identity.ByAgent(parent.id)), org.Spawn{Role: role, Brief: brief}, nil)
 	switch errcode.Of(err) {
 	case errcode.RoleNotFound, errcode.InsufficientPermissions:
@@ -162,10 +163,10 @@ func (c *country) spawn(t *tape) error {
 }
 
 // start begins a task, of the operator's or of a caller in a role.
-func (c *country) start(t *tape) error {
+func (c *country) start(t *proptest.Tape) error {
 	spec, top := org.TaskSpec{Text: "go", Caller: operator}, &hostAgent{}
-	if t != nil && len(c.order) > 0 && t.chance(2) {
-		id := oneOf(t, c.order)
+	if t != nil && len(c.order) > 0 && t.Chance(2) {
+		id := proptest.OneOf(t, c.order...)
 		if c.roles[id].gone {
 			return nil
 		}
@@ -186,8 +187,8 @@ func (c *country) start(t *tape) error {
 	return nil
 }
 
-func (c *country) terminate(t *tape) error {
-	target := oneOf(t, c.living())
+func (c *country) terminate(t *proptest.Tape) error {
+	target := proptest.OneOf(t, c.living()...)
 	if target.parent == nil {
 		return nil
 	}
@@ -206,8 +207,8 @@ func inside(a, ancestor *hostAgent) bool {
 	return false
 }
 
-func (c *country) step(t *tape) error {
-	switch t.pick(12) {
+func (c *country) step(t *proptest.Tape) error {
+	switch t.Pick(12) {
 	case 0, 1, 2:
 		return c.create(t)
 	case 3, 4, 5, 6:
@@ -256,13 +257,13 @@ func (c *country) check() error {
 // change later, an agent's requests reach only what its role, all that made
 // its role, all above it in its task and the task's caller may reach now.
 func TestNobodyReachesWhatItsMakersMayNot(t *testing.T) {
-	check(t, scale{choices: 300, times: 2}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 300, Times: 2}, func(t *proptest.Tape) error {
 		c, err := newCountry()
 		if c == nil {
 			return err
 		}
 		defer c.Close()
-		for err == nil && !t.done() {
+		for err == nil && !t.Done() {
 			if err = c.step(t); err == nil {
 				err = c.check()
 			}

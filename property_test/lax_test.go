@@ -497,7 +497,7 @@ func TestClosureFindsEachRuleSwitchedOff(t *testing.T) {
 // found, in so many hosts at most, and says what it was.
 func hunt(t *testing.T, off rules, only string, gullible bool, hosts int) (kind, text string) {
 	t.Helper()
-	seed := theSeed()
+	seed := flags.Seed()
 	for n := range hosts {
 		s, err := newLaxScene(off)
 		if err != nil {

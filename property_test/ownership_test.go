@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
@@ -24,15 +25,15 @@ import (
 // is shadowed or goes: not its groups, not its tools, not what a role sees of
 // them.
 func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
-	check(t, scale{choices: 250}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 250}, func(t *proptest.Tape) error {
 		d := newDesk()
 		for _, g := range slices.Concat(builtins, modules) {
 			if _, err := d.register(g); err != nil {
 				return err
 			}
 		}
-		for !t.done() {
-			attacker := oneOf(t, []toolgroups.Owner{"module:a", "module:b"})
+		for !t.Done() {
+			attacker := proptest.OneOf[toolgroups.Owner](t, "module:a", "module:b")
 			before := propertyOf(d.Snapshot(), attacker)
 			if err := d.attack(t, attacker); err != nil {
 				return err
@@ -47,16 +48,16 @@ func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
 
 // attack registers or unregisters in the attacker's name, mostly what is not
 // its own. What the Manager answers is checked against the naive registry.
-func (d *desk) attack(t *tape, attacker toolgroups.Owner) error {
+func (d *desk) attack(t *proptest.Tape, attacker toolgroups.Owner) error {
 	targets := append(ids{toolgroups.OrgManagement, toolgroups.Artifact}, groupIDs...)
-	if t.chance(3) {
-		_, err := d.unregister(attacker, oneOf(t, targets))
+	if t.Chance(3) {
+		_, err := d.unregister(attacker, proptest.OneOf(t, targets...))
 		return err
 	}
 	g := anySpec(t)
-	g.id, g.owner = oneOf(t, targets), attacker
-	if t.chance(4) {
-		g.tools = append(g.tools, toolSpec{name: oneOf(t, []string{"create_role", "put_artifact"})})
+	g.id, g.owner = proptest.OneOf(t, targets...), attacker
+	if t.Chance(4) {
+		g.tools = append(g.tools, toolSpec{name: proptest.OneOf(t, "create_role", "put_artifact")})
 	}
 	_, err := d.register(g)
 	return err
@@ -95,20 +96,20 @@ func foreign(s *toolgroups.Snapshot, names []string, attacker toolgroups.Owner) 
 // group keeps nothing of it when the group goes, gets nothing of another
 // owner's group of that id, and has it again when its owner brings it again.
 func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
-	check(t, scale{choices: 60}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 60}, func(t *proptest.Tape) error {
 		d := newDesk()
 		first, second := owners[0], owners[1]
-		id := oneOf(t, groupIDs)
+		id := proptest.OneOf(t, groupIDs...)
 		if _, err := d.register(spec{id: id, owner: first, tools: []toolSpec{{name: "t0"}}}); err != nil {
 			return err
 		}
 		role := d.Snapshot().Bind(toolgroups.Of(id))
-		for !t.done() {
-			if _, err := d.unregister(oneOf(t, []toolgroups.Owner{first, second}), id); err != nil {
+		for !t.Done() {
+			if _, err := d.unregister(proptest.OneOf[toolgroups.Owner](t, first, second), id); err != nil {
 				return err
 			}
-			owner := oneOf(t, []toolgroups.Owner{first, second})
-			if _, err := d.register(spec{id: id, owner: owner, tools: []toolSpec{{name: oneOf(t, toolNames)}}}); err != nil {
+			owner := proptest.OneOf[toolgroups.Owner](t, first, second)
+			if _, err := d.register(spec{id: id, owner: owner, tools: []toolSpec{{name: proptest.OneOf(t, toolNames...)}}}); err != nil {
 				return err
 			}
 			var want []string
@@ -210,13 +211,13 @@ func (a *arena) fight(r *rand.Rand, attacker toolgroups.Owner, rounds int) {
 // are after acts for an agent only as that of the owner its role was written
 // for, and nothing acts that was not called.
 func TestWhoRunsWhileOwnersFight(t *testing.T) {
-	seed := theSeed()
+	seed := flags.Seed()
 	t.Logf("seed %d", seed)
 	a := newArena(t)
 	var fight, calls sync.WaitGroup
 	over := make(chan struct{})
 	for i, owner := range attackers {
-		fight.Go(func() { a.fight(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10**casesFlag) })
+		fight.Go(func() { a.fight(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10*flags.Cases) })
 	}
 	acted := make([]map[string]int, 3)
 	for i, who := range []toolgroups.Owner{"module:a", "module:b", ""} {

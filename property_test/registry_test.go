@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -39,14 +40,14 @@ type toolSpec struct {
 }
 
 // anySpec makes a random group; about one in ten names a tool twice.
-func anySpec(t *tape) spec {
-	g := spec{id: oneOf(t, groupIDs), owner: oneOf(t, owners), text: fmt.Sprint("text ", t.pick(9))}
+func anySpec(t *proptest.Tape) spec {
+	g := spec{id: proptest.OneOf(t, groupIDs...), owner: proptest.OneOf(t, owners...), text: fmt.Sprint("text ", t.Pick(9))}
 	for _, name := range someOf(t, 4, toolNames) {
-		if !g.has(name) || t.chance(5) {
-			g.tools = append(g.tools, toolSpec{name: name, states: oneOf(t, offered), moves: oneOf(t, states)})
+		if !g.has(name) || t.Chance(5) {
+			g.tools = append(g.tools, toolSpec{name: name, states: proptest.OneOf(t, offered...), moves: proptest.OneOf(t, states...)})
 		}
 	}
-	if t.chance(3) {
+	if t.Chance(3) {
 		g.refs = someOf(t, 4, toolNames)
 	}
 	return g
@@ -267,12 +268,12 @@ func (d *desk) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcod
 }
 
 // step registers or, once in three, unregisters something.
-func (d *desk) step(t *tape) error {
+func (d *desk) step(t *proptest.Tape) error {
 	g := anySpec(t)
-	if owner := d.naive.owner(g.id); owner != "" && t.chance(2) {
+	if owner := d.naive.owner(g.id); owner != "" && t.Chance(2) {
 		g.owner = owner
 	}
-	if t.chance(3) {
+	if t.Chance(3) {
 		_, err := d.unregister(g.owner, g.id)
 		return err
 	}

@@ -246,11 +246,11 @@ func (s *siege) blink() error {
 // start was lawful at its place in that order, and every tool that acted had
 // its call let start, once.
 func TestNoCallStartsAfterARevocationWasAcknowledged(t *testing.T) {
-	seed := theSeed()
+	seed := flags.Seed()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	s := newSiege(t)
-	for range max(20, *casesFlag/2) {
+	for range max(20, flags.Cases/2) {
 		if err := s.strike(r.IntN(5)); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -16,10 +17,10 @@ import (
 // the manager contains the group, and getToolGroup (GroupOf) finds for each of
 // its tools the group it belongs to. A refused one changes nothing.
 func TestProperty1RegistrationConsistency(t *testing.T) {
-	check(t, scale{choices: 200}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
 		d := newDesk()
-		for !t.done() {
-			if t.chance(4) {
+		for !t.Done() {
+			if t.Chance(4) {
 				if err := d.step(t); err != nil {
 					return err
 				}
@@ -64,16 +65,16 @@ func (d *desk) contains(g spec) error {
 // unregistered the manager does not contain it any more, and getToolGroup
 // finds none of its tools.
 func TestProperty2UnregistrationCompleteness(t *testing.T) {
-	check(t, scale{choices: 200}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
 		d := newDesk()
-		for !t.done() {
+		for !t.Done() {
 			if err := d.step(t); err != nil {
 				return err
 			}
-			if len(d.naive.groups) == 0 || t.chance(3) {
+			if len(d.naive.groups) == 0 || t.Chance(3) {
 				continue
 			}
-			gone := oneOf(t, d.naive.groups)
+			gone := proptest.OneOf(t, d.naive.groups...)
 			if _, err := d.unregister(gone.owner, gone.id); err != nil {
 				return err
 			}
@@ -108,11 +109,11 @@ func (d *desk) lacks(g spec) error {
 // register a group under a reserved id, with an error: reserved_group_id,
 // whether the built-in group is there yet or not. Nor can it be unregistered.
 func TestProperty3ReservedIDConflict(t *testing.T) {
-	check(t, scale{choices: 60}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 60}, func(t *proptest.Tape) error {
 		d := newDesk()
-		for !t.done() {
-			id := oneOf(t, toolgroups.Reserved())
-			if t.chance(3) {
+		for !t.Done() {
+			id := proptest.OneOf(t, toolgroups.Reserved()...)
+			if t.Chance(3) {
 				if _, err := d.register(spec{id: id, owner: toolgroups.Builtin}); err != nil {
 					return err
 				}
@@ -141,9 +142,9 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 // definition twice, 3. all tools of those groups. And: in the order of the
 // list, then of registration; unknown ids are skipped; InGroups agrees.
 func TestProperty4DefinitionsCorrectness(t *testing.T) {
-	check(t, scale{choices: 200}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
 		d := newDesk()
-		for !t.done() {
+		for !t.Done() {
 			if err := d.step(t); err != nil {
 				return err
 			}
@@ -169,9 +170,9 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 // description and the right number of tools. And: every group there is, once,
 // sorted by id; IDs in the order of first registration.
 func TestProperty6QueryCompleteness(t *testing.T) {
-	check(t, scale{choices: 200}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
 		d := newDesk()
-		for !t.done() {
+		for !t.Done() {
 			if err := d.step(t); err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
@@ -29,14 +30,14 @@ import (
 // the role's runs once.
 func TestProperty5UnauthorisedCallRefused(t *testing.T) {
 	dir, n, staff := scratch(t), 0, newStaff(t)
-	check(t, scale{choices: 90}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 90}, func(t *proptest.Tape) error {
 		n++
 		return refusals(t, fmt.Sprint(dir, "/", n), staff)
 	})
 }
 
 // refusals plays a task whose agent calls random names, and looks at each answer.
-func refusals(t *tape, dir string, staff *staff) (err error) {
+func refusals(t *proptest.Tape, dir string, staff *staff) (err error) {
 	d := newDesk()
 	talk := &talker{}
 	store, err := persist.Open(dir)
@@ -58,7 +59,7 @@ func refusals(t *tape, dir string, staff *staff) (err error) {
 	}
 	use := toolgroups.Of(someOf(t, 4, append(ids{toolgroups.Console, toolgroups.OrgManagement}, groupIDs...))...)
 	task, allowed := org.TaskSpec{Caller: operator, Text: "go"}, d.naive.definitions(use.IDs()...)
-	if t.chance(5) {
+	if t.Chance(5) {
 		allowed = d.naive.definitions(toolgroups.OrgManagement) // what root may call
 	} else {
 		role, err := rt.CreateRole(context.Background(), call(operator), org.RoleSpec{Name: "tester", Use: &use})
@@ -67,7 +68,7 @@ func refusals(t *tape, dir string, staff *staff) (err error) {
 		}
 		task.Role = string(role.ID)
 	}
-	talk.names = append(someOf(t, 12, append(toolNames, "read_file", "console_print", "create_role", "nowhere", "T1", "")), oneOf(t, toolNames))
+	talk.names = append(someOf(t, 12, append(toolNames, "read_file", "console_print", "create_role", "nowhere", "T1", "")), proptest.OneOf(t, toolNames...))
 	id, err := rt.Start(context.Background(), task)
 	if err == nil {
 		_, err = rt.Wait(context.Background(), id)
@@ -148,27 +149,27 @@ func checkAnswer(answer model.Result, name string, known, may bool) error {
 // toolGroups.
 func TestProperty7RoleToolGroupsPersist(t *testing.T) {
 	dir, n := scratch(t), 0
-	check(t, scale{choices: 80}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 80}, func(t *proptest.Tape) error {
 		n++
 		return roundTrip(t, fmt.Sprint(dir, "/", n))
 	})
 }
 
-func roundTrip(t *tape, dir string) error {
+func roundTrip(t *proptest.Tape, dir string) error {
 	house, err := openHouse(dir, newDesk().Manager)
 	if err != nil {
 		return err
 	}
 	want := map[identity.RoleID]ids{}
 	var order []identity.RoleID
-	for err == nil && !t.done() {
+	for err == nil && !t.Done() {
 		set := toolgroups.Of(someOf(t, 5, choices)...)
 		var role org.Role
-		if len(order) == 0 || t.chance(3) {
+		if len(order) == 0 || t.Chance(3) {
 			role, err = house.CreateRole(context.Background(), call(operator), org.RoleSpec{Name: fmt.Sprint("role ", len(order)), Use: &set})
 			order = append(order, role.ID)
 		} else {
-			role, _, err = house.UpdateRole(operator, oneOf(t, order), org.RoleSpec{Use: &set}, false)
+			role, _, err = house.UpdateRole(operator, proptest.OneOf(t, order...), org.RoleSpec{Use: &set}, false)
 		}
 		want[role.ID] = listed(set)
 	}
@@ -216,7 +217,7 @@ func mustJSON(v any) []byte {
 // are registered later, whether root or the operator made the role. Root's own
 // are those of org_management.
 func TestProperty8DefaultIsEveryGroup(t *testing.T) {
-	check(t, scale{choices: 150}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 150}, func(t *proptest.Tape) error {
 		d := newDesk()
 		rt, err := newRuntime(newMemory(), d.Manager, newBrain())
 		if err != nil {
@@ -229,7 +230,7 @@ func TestProperty8DefaultIsEveryGroup(t *testing.T) {
 			}
 		}
 		root, agents, err := defaults(rt)
-		for err == nil && !t.done() {
+		for err == nil && !t.Done() {
 			if err = d.step(t); err == nil {
 				err = d.checkDefaults(rt, root, agents)
 			}

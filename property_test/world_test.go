@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -120,17 +121,17 @@ func (w *world) opened(id identity.TaskID) error {
 }
 
 // start gives a task to root, or to an agent of a role, narrowed to a set or not.
-func (w *world) start(t *tape) error {
+func (w *world) start(t *proptest.Tape) error {
 	task := org.TaskSpec{Text: "go", Caller: operator}
 	top := &agent{narrow: everything}
 	if t != nil {
-		task.State, top.state = oneOf(t, states), ""
+		task.State, top.state = proptest.OneOf(t, states...), ""
 		top.state = task.State
-		if t.chance(2) {
+		if t.Chance(2) {
 			narrow := toolgroups.Of(someOf(t, 5, choices)...)
 			task.Groups, top.narrow = &narrow, w.oracle.bind(listed(narrow))
 		}
-		if id, ok := w.anyRole(t); ok && t.chance(2) && !w.oracle.roles[id].gone {
+		if id, ok := w.anyRole(t); ok && t.Chance(2) && !w.oracle.roles[id].gone {
 			task.Role, top.role = string(id), id
 		}
 	}
@@ -158,32 +159,32 @@ func (w *world) add(id identity.AgentID, a *agent) {
 	w.agents = append(w.agents, id)
 }
 
-func (w *world) anyRole(t *tape) (identity.RoleID, bool) {
+func (w *world) anyRole(t *proptest.Tape) (identity.RoleID, bool) {
 	if len(w.roles) == 0 {
 		return "", false
 	}
-	return oneOf(t, w.roles), true
+	return proptest.OneOf(t, w.roles...), true
 }
 
 // anyAgent chooses a living agent, half of the time a young one.
-func (w *world) anyAgent(t *tape) *agent {
+func (w *world) anyAgent(t *proptest.Tape) *agent {
 	list := slices.DeleteFunc(w.oracle.living(w.agents), func(a *agent) bool { return a.over })
-	if t.chance(2) {
+	if t.Chance(2) {
 		list = list[max(0, len(list)-3):]
 	}
-	return oneOf(t, list)
+	return proptest.OneOf(t, list...)
 }
 
 // heldRole chooses a role, half of the time one that somebody holds.
-func (w *world) heldRole(t *tape) (identity.RoleID, bool) {
+func (w *world) heldRole(t *proptest.Tape) (identity.RoleID, bool) {
 	var held []identity.RoleID
 	for _, a := range w.oracle.living(w.agents) {
 		if a.role != "" && !w.oracle.roles[a.role].gone {
 			held = append(held, a.role)
 		}
 	}
-	if len(held) > 0 && t.chance(2) {
-		return oneOf(t, held), true
+	if len(held) > 0 && t.Chance(2) {
+		return proptest.OneOf(t, held...), true
 	}
 	return w.anyRole(t)
 }
@@ -203,12 +204,12 @@ func call(by identity.Principal) tool.Call {
 }
 
 // anySet is a random set, as a rule within limits, or nil once in four.
-func anySet(t *tape, limits []ids) (*toolgroups.Set, *ids) {
-	if t.chance(4) {
+func anySet(t *proptest.Tape, limits []ids) (*toolgroups.Set, *ids) {
+	if t.Chance(4) {
 		return nil, nil
 	}
 	from := choices
-	if given, _ := complete(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.chance(4) {
+	if given, _ := complete(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.Chance(4) {
 		from = given
 	}
 	set := toolgroups.Of(someOf(t, 7, from)...)
@@ -217,7 +218,7 @@ func anySet(t *tape, limits []ids) (*toolgroups.Set, *ids) {
 }
 
 // createRole makes a role for an agent, or for the operator when maker is nil.
-func (w *world) createRole(t *tape, maker *agent) error {
+func (w *world) createRole(t *proptest.Tape, maker *agent) error {
 	by, limits := operator, []ids(nil)
 	made := &role{}
 	if maker != nil {
@@ -244,13 +245,13 @@ func (w *world) createRole(t *tape, maker *agent) error {
 var servers = []string{"", "a", "b", "nowhere"}
 
 // bound has the operator say whether a role is confined and gated, or not.
-func (r *role) bound(t *tape, spec *org.RoleSpec) {
-	if t.chance(3) {
-		r.server = oneOf(t, servers)
+func (r *role) bound(t *proptest.Tape, spec *org.RoleSpec) {
+	if t.Chance(3) {
+		r.server = proptest.OneOf(t, servers...)
 		spec.Server = &r.server
 	}
-	if t.chance(3) {
-		r.gated = t.chance(2)
+	if t.Chance(3) {
+		r.gated = t.Chance(2)
 		spec.ToolGated = &r.gated
 	}
 }
@@ -275,7 +276,7 @@ func sameIDs(a, b ids) bool {
 }
 
 // updateRole gives a role other sets; the answer must say what that changes.
-func (w *world) updateRole(t *tape) error {
+func (w *world) updateRole(t *proptest.Tape) error {
 	id, ok := w.heldRole(t)
 	if !ok {
 		return nil
@@ -297,9 +298,9 @@ func (w *world) updateRole(t *tape) error {
 	return w.checkDiff(diff, before)
 }
 
-func (w *world) deleteRole(t *tape) error {
+func (w *world) deleteRole(t *proptest.Tape) error {
 	id, ok := w.heldRole(t)
-	if !ok || t.chance(2) {
+	if !ok || t.Chance(2) {
 		return nil
 	}
 	before := w.offers()
@@ -353,11 +354,11 @@ func without(list, others []string) []string {
 var brief = org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
 
 // spawn has an agent spawn one of a role, whoever made that.
-func (w *world) spawn(t *tape) error {
+func (w *world) spawn(t *proptest.Tape) error {
 	parent := w.anyAgent(t)
 	id, ok := w.anyRole(t)
-	if fit := w.spawnable(parent); len(fit) > 0 && !t.chance(4) {
-		id = oneOf(t, fit)
+	if fit := w.spawnable(parent); len(fit) > 0 && !t.Chance(4) {
+		id = proptest.OneOf(t, fit...)
 	}
 	if !ok {
 		return nil
@@ -382,7 +383,7 @@ func (w *world) spawn(t *tape) error {
 	return nil
 }
 
-func (w *world) terminate(t *tape) error {
+func (w *world) terminate(t *proptest.Tape) error {
 	target := w.anyAgent(t)
 	err := w.Terminate(context.Background(), call(operator), target.id, "why not")
 	if (target.parent == nil) != (errcode.Of(err) == errcode.NotChildAgent) {
@@ -395,12 +396,12 @@ func (w *world) terminate(t *tape) error {
 }
 
 // move has an agent call a tool in its own turn, which may move its state.
-func (w *world) move(t *tape) error {
+func (w *world) move(t *proptest.Tape) error {
 	a := w.anyAgent(t)
 	if a.parent == nil { // these never come to act by themselves
 		return nil
 	}
-	name := oneOf(t, toolNames)
+	name := proptest.OneOf(t, toolNames...)
 	if w.oracle.gated(a) && len(w.oracle.visible(a)) == 0 {
 		return w.mute(a)
 	}
@@ -443,14 +444,14 @@ func (w *world) mute(a *agent) error {
 }
 
 // damage flips a bit of a role's record on disk while nobody has it open.
-func (w *world) damage(t *tape) error {
+func (w *world) damage(t *proptest.Tape) error {
 	id, ok := w.anyRole(t)
 	if !ok || w.oracle.roles[id].gone {
 		return w.reopen(func(string) error { return nil })
 	}
 	return w.reopen(func(dir string) error {
 		w.damaged, w.oracle.roles[id].gone, w.oracle.roles[id].lost = true, true, true
-		return flip(dir, "role\x00"+string(id), t.pick(200))
+		return flip(dir, "role\x00"+string(id), t.Pick(200))
 	})
 }
 
@@ -472,8 +473,8 @@ func flip(dir, key string, at int) error {
 }
 
 // step does something to the world.
-func (w *world) step(t *tape) error {
-	switch t.pick(18) {
+func (w *world) step(t *proptest.Tape) error {
+	switch t.Pick(18) {
 	case 0, 1:
 		return w.createRole(t, nil)
 	case 2, 3, 4:
@@ -489,7 +490,7 @@ func (w *world) step(t *tape) error {
 	case 12:
 		return w.terminate(t)
 	case 13:
-		if t.chance(2) {
+		if t.Chance(2) {
 			return w.damage(t)
 		}
 		return w.start(t)
@@ -569,18 +570,18 @@ func (w *world) checkCalls(a *agent) error {
 // by a role that is or may have been, is not asked without a tool.
 func TestVisibleIsCallableInEveryState(t *testing.T) {
 	dir, n := scratch(t), 0
-	check(t, scale{choices: 400}, func(t *tape) error {
+	flags.Check(t, proptest.Scale{Choices: 400}, func(t *proptest.Tape) error {
 		n++
 		w, err := newWorld(fmt.Sprint(dir, "/", n))
 		if w == nil {
 			return err
 		}
-		for err == nil && !t.done() {
+		for err == nil && !t.Done() {
 			if err = w.step(t); err == nil {
 				err = w.checkSeats()
 			}
 			if err == nil {
-				err = w.checkCalls(oneOf(t, w.oracle.living(w.agents)))
+				err = w.checkCalls(proptest.OneOf(t, w.oracle.living(w.agents)...))
 			}
 		}
 		return cmp.Or(err, w.house.close(!w.damaged))

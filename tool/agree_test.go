@@ -3,48 +3,26 @@ package tool_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/leanovate/gopter"
-	"github.com/leanovate/gopter/gen"
-	"github.com/leanovate/gopter/prop"
-
+	"github.com/rolecall/rolecall/internal/proptest"
 	"github.com/rolecall/rolecall/tool"
 )
 
-var (
-	seedFlag  = flag.Int64("seed", 0, "seed of the properties; 0 takes the clock")
-	casesFlag = flag.Int("cases", 3000, "cases of each property")
-)
+var flags = proptest.NewFlags(3000)
 
 // Read and Validate have one verdict, on every schema and every document: what
 // fits is valid, and what is valid fits, unless it is one of the few things
 // that Read leaves to Validate.
 func TestPropertyReadAgreesWithValidate(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = time.Now().UnixNano()
-	}
-	p := gopter.DefaultTestParametersWithSeed(seed)
-	p.MinSuccessfulTests = *casesFlag
-	p.MinSize, p.MaxSize = 20, 200
-	p.MaxShrinkCount = 2000
 	var seen tally
-	result := prop.ForAll(func(choices []uint8) string {
-		tape := tape(choices)
-		return seen.play(&tape)
-	}, gen.SliceOf(gen.UInt8())).Check(p)
-	if !result.Passed() {
-		t.Fatalf("%s: %v %v\nagain: go test ./tool -run '^%s$' -seed %d", result.Status, result.Labels, result.Error, t.Name(), seed)
-	}
-	t.Logf("seed %d: %+v", seed, seen)
-	if least := *casesFlag / 20; seen.fit < least || seen.refused < least || seen.left < 1 {
-		t.Errorf("the cases are too much alike: %+v, seed %d", seen, seed)
+	flags.Check(t, proptest.Scale{Choices: 200, Least: 20}, seen.play)
+	t.Logf("%+v", seen)
+	if least := flags.Cases / 20; seen.fit < least || seen.refused < least || seen.left < 1 {
+		t.Errorf("the cases are too much alike: %+v", seen)
 	}
 }
 
@@ -62,13 +40,13 @@ func FuzzReadAgreesWithValidate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, choices, schema, args []byte) {
 		var seen tally
-		tape := tape(choices)
-		if fault := seen.play(&tape); fault != "" {
-			t.Error(fault)
+		tape := proptest.Tape(choices)
+		if err := seen.play(&tape); err != nil {
+			t.Error(err)
 		}
 		if s, err := tool.Compile(schema); err == nil {
-			if fault := seen.agree(s, false, args); fault != "" {
-				t.Errorf("schema %s\n%s", schema, fault)
+			if err := seen.agree(s, false, args); err != nil {
+				t.Errorf("schema %s\n%v", schema, err)
 			}
 		}
 	})
@@ -78,72 +56,57 @@ func FuzzReadAgreesWithValidate(f *testing.F) {
 type tally struct{ fit, refused, left int }
 
 // play makes a schema and documents and says where the verdicts differ.
-func (y *tally) play(t *tape) string {
-	w := author{tape: t, common: true}
+func (y *tally) play(t *proptest.Tape) error {
+	w := author{Tape: t, common: true}
 	input, _ := json.Marshal(w.input()) // what is made of maps and numbers marshals
 	s, err := tool.Compile(input)
 	if err != nil {
-		return fmt.Sprintf("schema %s: %v", input, err)
+		return fmt.Errorf("schema %s: %v", input, err)
 	}
 	for range 4 {
 		args := w.document(input)
-		if fault := y.agree(s, w.common, args); fault != "" {
-			return fmt.Sprintf("schema %s\n%s", input, fault)
+		if err := y.agree(s, w.common, args); err != nil {
+			return fmt.Errorf("schema %s\n%w", input, err)
 		}
 	}
-	return ""
+	return nil
 }
 
 // agree holds the verdicts on args against each other; common says that the
 // schema has only keywords of which Read leaves nothing to Validate.
-func (y *tally) agree(s *tool.Schema, common bool, args []byte) string {
+func (y *tally) agree(s *tool.Schema, common bool, args []byte) error {
 	fits, err := s.Read(args)
 	if (err == nil) != (s.Parse(args) == nil) {
-		return fmt.Sprintf("args %s\nRead says %v, Parse says otherwise", args, err)
+		return fmt.Errorf("args %s\nRead says %v, Parse says otherwise", args, err)
 	}
 	if err != nil {
-		return ""
+		return nil
 	}
 	invalid := s.Validate(args)
 	switch {
 	case fits && invalid != nil:
-		return fmt.Sprintf("args %s\nfit, but the full validator says: %v", args, invalid)
+		return fmt.Errorf("args %s\nfit, but the full validator says: %v", args, invalid)
 	case fits:
 		y.fit++
 	case invalid != nil:
 		y.refused++
 	case common && !doubtful.Match(args):
-		return fmt.Sprintf("args %s\ndo not fit, but the full validator accepts them", args)
+		return fmt.Errorf("args %s\ndo not fit, but the full validator accepts them", args)
 	default:
 		y.left++
 	}
-	return ""
+	return nil
 }
 
 // doubtful finds what Read may leave to Validate: escapes, exponents, and
 // numbers of many digits.
 var doubtful = regexp.MustCompile(`\\|\d[eE]|[\d.]{18}`)
 
-// tape is a list of random choices still to be made.
-type tape []uint8
-
-// pick chooses one of n; an empty tape chooses the first.
-func (t *tape) pick(n int) int {
-	if len(*t) == 0 {
-		return 0
-	}
-	choice := int((*t)[0]) % n
-	*t = (*t)[1:]
-	return choice
-}
-
-func among[T any](t *tape, list ...T) T { return list[t.pick(len(list))] }
-
 type obj = map[string]any
 
 // author writes schemas and documents by a tape.
 type author struct {
-	*tape
+	*proptest.Tape
 	common bool // no keyword so far is one that Read leaves to Validate
 }
 
@@ -159,18 +122,18 @@ func num(text string) json.Number { return json.Number(text) }
 func (w *author) input() obj {
 	s := w.objects(2)
 	s["type"] = "object"
-	s["$defs"] = obj{"one": w.schema(1), "self": obj{"type": among(w.tape, []any{"object", "null"}, []any{"object"}),
+	s["$defs"] = obj{"one": w.schema(1), "self": obj{"type": proptest.OneOf(w.Tape, []any{"object", "null"}, []any{"object"}),
 		"properties": obj{"a": obj{"$ref": "#/$defs/self"}, "b": w.leaf("integer")}}}
 	return s
 }
 
 // schema writes a schema that goes at most depth deeper.
 func (w *author) schema(depth int) any {
-	switch w.pick(16) {
+	switch w.Pick(16) {
 	case 0:
-		return among[any](w.tape, true, true, false)
+		return proptest.OneOf[any](w.Tape, true, true, false)
 	case 1:
-		return obj{"$ref": among(w.tape, "#/$defs/self", "#/$defs/self", "#")}
+		return obj{"$ref": proptest.OneOf(w.Tape, "#/$defs/self", "#/$defs/self", "#")}
 	case 2, 3:
 		return w.alternatives(depth)
 	case 4:
@@ -186,7 +149,7 @@ func (w *author) schema(depth int) any {
 	case 11, 12:
 		return w.leaf("array", depth)
 	}
-	return w.leaf(among(w.tape, "string", "number", "integer", "boolean", "null"))
+	return w.leaf(proptest.OneOf(w.Tape, "string", "number", "integer", "boolean", "null"))
 }
 
 // leaf writes a schema of one type.
@@ -212,21 +175,21 @@ func (w *author) types() obj {
 	for keyword, value := range w.numbers() {
 		s[keyword] = value
 	}
-	s["type"] = among(w.tape, []any{"string", "null"}, []any{"integer", "string"}, []any{"number", "integer", "boolean"}, []any{"array", "string", "number"})
+	s["type"] = proptest.OneOf(w.Tape, []any{"string", "null"}, []any{"integer", "string"}, []any{"number", "integer", "boolean"}, []any{"array", "string", "number"})
 	return s
 }
 
 // alternatives writes those that differ in type.
 func (w *author) alternatives(depth int) obj {
-	list := []any{w.leaf("string"), w.leaf("integer"), w.leaf("null")}[:1+w.pick(3)]
+	list := []any{w.leaf("string"), w.leaf("integer"), w.leaf("null")}[:1+w.Pick(3)]
 	if depth > 0 {
-		list = append(list, w.leaf(among(w.tape, "object", "array"), depth-1))
+		list = append(list, w.leaf(proptest.OneOf(w.Tape, "object", "array"), depth-1))
 	}
-	return obj{among(w.tape, "anyOf", "oneOf"): list}
+	return obj{proptest.OneOf(w.Tape, "anyOf", "oneOf"): list}
 }
 
 func (w *author) fixed() obj {
-	if w.pick(3) == 0 {
+	if w.Pick(3) == 0 {
 		return obj{"const": w.scalar()}
 	}
 	return obj{"enum": []any{w.scalar(), w.scalar(), w.scalar()}}
@@ -235,7 +198,7 @@ func (w *author) fixed() obj {
 // uncommon writes keywords that Read leaves to Validate.
 func (w *author) uncommon(depth int) obj {
 	w.common = false
-	return among(w.tape,
+	return proptest.OneOf(w.Tape,
 		obj{"not": w.leaf("string")},
 		obj{"prefixItems": []any{w.leaf("string")}, "items": w.leaf("number")},
 		obj{"patternProperties": obj{"^a": w.leaf("integer")}, "properties": obj{"a": w.leaf("number")}},
@@ -284,7 +247,7 @@ func (w *author) arrays(depth int) obj {
 func (w *author) objects(depth int) obj {
 	s, properties := obj{}, obj{}
 	var names []any
-	for _, name := range someNames[:w.pick(len(someNames)+1)] {
+	for _, name := range someNames[:w.Pick(len(someNames)+1)] {
 		names = append(names, name)
 		if depth > 0 {
 			properties[name] = w.schema(depth - 1)
@@ -304,19 +267,19 @@ func (w *author) objects(depth int) obj {
 
 // maybe sets a keyword to one of a few values, or not.
 func (w *author) maybe(s obj, keyword string, values ...any) {
-	if w.pick(3) == 0 {
-		s[keyword] = among(w.tape, values...)
+	if w.Pick(3) == 0 {
+		s[keyword] = proptest.OneOf(w.Tape, values...)
 	}
 }
 
 func (w *author) scalar() any {
-	switch w.pick(4) {
+	switch w.Pick(4) {
 	case 0:
-		return among[any](w.tape, nil, true, false)
+		return proptest.OneOf[any](w.Tape, nil, true, false)
 	case 1:
-		return among(w.tape, someTexts...)
+		return proptest.OneOf(w.Tape, someTexts...)
 	}
-	return among(w.tape, someNumbers...)
+	return proptest.OneOf(w.Tape, someNumbers...)
 }
 
 // document writes arguments that a schema might allow.
@@ -332,7 +295,7 @@ func (w *author) document(input []byte) []byte {
 // respell writes some things of a document otherwise.
 func (w *author) respell(args []byte) []byte {
 	text := string(args)
-	switch w.pick(8) {
+	switch w.Pick(8) {
 	case 0:
 		text = strings.Replace(text, `"a`, `"\u0061`, 1)
 	case 1:
@@ -361,18 +324,18 @@ func (w *author) valueOf(s any, root obj, depth int) any {
 	}
 	kind := rules["type"]
 	if list, ok := kind.([]any); ok {
-		kind = among(w.tape, list...)
+		kind = proptest.OneOf(w.Tape, list...)
 	}
-	if w.pick(24) == 23 {
+	if w.Pick(24) == 23 {
 		kind = nil // another type
 	}
 	return w.valueOfType(kind, rules, root, depth)
 }
 
 func (w *author) choose(ready bool, list []any, root obj, depth int) any {
-	if choice := among(w.tape, list...); !ready {
+	if choice := proptest.OneOf(w.Tape, list...); !ready {
 		return w.valueOf(choice, root, depth)
-	} else if w.pick(4) < 3 {
+	} else if w.Pick(4) < 3 {
 		return choice
 	}
 	return w.scalar()
@@ -381,11 +344,11 @@ func (w *author) choose(ready bool, list []any, root obj, depth int) any {
 func (w *author) valueOfType(kind any, rules, root obj, depth int) any {
 	switch kind {
 	case "string":
-		return among(w.tape, someTexts...)
+		return proptest.OneOf(w.Tape, someTexts...)
 	case "number", "integer":
-		return among(w.tape, someNumbers...)
+		return proptest.OneOf(w.Tape, someNumbers...)
 	case "boolean":
-		return w.pick(2) == 0
+		return w.Pick(2) == 0
 	case "null":
 		return nil
 	case "array":
@@ -397,7 +360,7 @@ func (w *author) valueOfType(kind any, rules, root obj, depth int) any {
 }
 
 func (w *author) valuesOf(items any, root obj, depth int) any {
-	list := make([]any, w.pick(4))
+	list := make([]any, w.Pick(4))
 	for i := range list {
 		if depth > 0 {
 			list[i] = w.valueOf(items, root, depth-1)
@@ -411,12 +374,12 @@ func (w *author) objectOf(rules, root obj, depth int) any {
 	properties, _ := rules["properties"].(obj)
 	for _, name := range someNames {
 		value, known := properties[name]
-		if known && depth > 0 && w.pick(8) > 0 {
+		if known && depth > 0 && w.Pick(8) > 0 {
 			object[name] = w.valueOf(value, root, depth-1)
 		}
 	}
-	if w.pick(6) == 5 {
-		object[among(w.tape, "other", "A", "x")] = w.scalar()
+	if w.Pick(6) == 5 {
+		object[proptest.OneOf(w.Tape, "other", "A", "x")] = w.scalar()
 	}
 	return object
 }

@@ -1,12 +1,27 @@
 package tool
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 // Progress is how far a call has come.
 type Progress struct {
 	Done    float64 // so far; it only grows
 	Total   float64 // 0 is not known
 	Message string  // what is being done, for people; "" is nothing to say
+}
+
+// Growing gives a function that tells fn of progress that is finite and more than
+// what it told before. One goroutine at a time may call it.
+func Growing(fn func(Progress)) func(Progress) {
+	last := math.Inf(-1)
+	return func(p Progress) {
+		if p.Done > last && !math.IsInf(p.Done, 1) {
+			last = p.Done
+			fn(p)
+		}
+	}
 }
 
 type progressKey struct{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/gatewaytest"
 	"github.com/rolecall/rolecall/gateway/mcp"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
@@ -124,7 +125,7 @@ func (p plan) open(t testing.TB) *house {
 	}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{
-		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: vouchers{},
+		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.Vouchers{},
 		Model: func(string) (model.Model, error) { return p.brain, nil },
 	})
 	if err != nil {

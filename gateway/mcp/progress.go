@@ -35,7 +35,7 @@ func (s *Server) reporting(ctx context.Context, send func(tool.Progress), run fu
 		}
 	})
 	go func() { done <- s.guarded(inner, run) }()
-	pass := growing(send)
+	pass := tool.Growing(func(p tool.Progress) { send(sendable(p)) })
 	for {
 		select {
 		case p := <-reports:
@@ -63,20 +63,13 @@ func (s *Server) guarded(ctx context.Context, run func(context.Context) outcome)
 // errBroke: something panicked; the log has how.
 var errBroke = errors.New("the call broke down")
 
-// growing passes on what is more than what was passed on before.
-func growing(send func(tool.Progress)) func(tool.Progress) {
-	last := math.Inf(-1)
-	return func(p tool.Progress) {
-		if !(p.Done > last) || math.IsInf(p.Done, 0) {
-			return
-		}
-		last = p.Done
-		if math.IsNaN(p.Total) || math.IsInf(p.Total, 0) || p.Total < p.Done {
-			p.Total = 0
-		}
-		p.Message = short(p.Message, maxMessage)
-		send(p)
+// sendable gives progress without a total that is none, and with a short message.
+func sendable(p tool.Progress) tool.Progress {
+	if math.IsNaN(p.Total) || math.IsInf(p.Total, 0) || p.Total < p.Done {
+		p.Total = 0
 	}
+	p.Message = short(p.Message, maxMessage)
+	return p
 }
 
 // short cuts text to at most so many bytes.

@@ -10,58 +10,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/gateway/gatewaytest"
 	"github.com/rolecall/rolecall/parameter"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
-
-// declared is a tool with declared parameters whose result says what it got,
-// or is always the same.
-type declared struct {
-	definition tool.Definition
-	set        *parameter.Set
-	answer     string
-}
-
-// newDeclared makes a tool.
-func newDeclared(t *testing.T, name, answer string, anyOf []string, specs ...parameter.Spec) declared {
-	t.Helper()
-	set, problems := parameter.Compile(parameter.Options{Services: []string{"my_auth"}}, specs, nil)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	auth := &tool.Auth{AnyOf: anyOf, Parameters: set.Services(), Secure: set.Secure()}
-	return declared{tool.Definition{Name: name, Description: "d", Input: set.Schema(), Auth: auth, Declared: set}, set, answer}
-}
-
-// Definition implements tool.Tool.
-func (d declared) Definition() tool.Definition { return d.definition }
-
-// Call implements tool.Tool.
-func (d declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
-	values, err := d.set.Given(c.Args, func(service string) (json.RawMessage, bool) { claims, ok := c.Claims[service]; return claims, ok }, c.Secure)
-	if err != nil {
-		return tool.Failure(c.Name, err), nil
-	}
-	if d.answer != "" {
-		return tool.Result{Text: d.answer}, nil
-	}
-	row, err := json.Marshal(values.Bind())
-	return tool.Result{Structured: json.RawMessage(`[{"row":` + string(row) + `}]`)}, err
-}
-
-// vouchers are services that vouch for tokens that are "good SERVICE".
-type vouchers struct{}
-
-// Verify implements gate.Authn.
-func (vouchers) Verify(_ context.Context, service, token string) (gate.Verified, error) {
-	if token != "good "+service {
-		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "a bad token")
-	}
-	return gate.Verified{Claims: json.RawMessage(`{"sub":"ann"}`)}, nil
-}
 
 // declare adds a role flyer with declared tools, and one without a single type.
 func (h *house) declare(t *testing.T) {
@@ -71,13 +24,13 @@ func (h *house) declare(t *testing.T) {
 	loose := made(t)(tool.New("loose", "d", func(context.Context, map[string]any) (string, error) { return "x", nil },
 		&tool.Options{Input: json.RawMessage(`{"type":"object","properties":{"type":{"type":["null","array"],"items":{"type":["string","null"]}}}}`)}))
 	h.register(t, toolgroups.Group{ID: "flights/find", Tools: []tool.Tool{
-		newDeclared(t, "s", "", nil, word),
-		newDeclared(t, "rows", `[{"id":1,"id":2},"text",{"id":9007199254740993}]`, nil),
-		newDeclared(t, "none", `[]`, nil), loose,
+		gatewaytest.Declare(t, "s", "", nil, word),
+		gatewaytest.Declare(t, "rows", `[{"id":1,"id":2},"text",{"id":9007199254740993}]`, nil),
+		gatewaytest.Declare(t, "none", `[]`, nil), loose,
 	}})
 	h.register(t, toolgroups.Group{ID: "flights/book", Tools: []tool.Tool{
-		newDeclared(t, "claim", "", []string{"my_auth"}, parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}}}),
-		newDeclared(t, "secret", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, word),
+		gatewaytest.Declare(t, "claim", "", []string{"my_auth"}, parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}}}),
+		gatewaytest.Declare(t, "secret", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, word),
 	}})
 	h.role(t, "flyer", "flights/find", "flights/book")
 }
@@ -194,8 +147,8 @@ func TestClientsOfToolboxCallWithoutASession(t *testing.T) {
 		"no rows":                {"none", `"arguments":{}`, nil, `[]`},
 		"null":                   {"none", `"arguments":null`, nil, `[]`},
 		"no arguments":           {"none", ``, nil, `[]`},
-		"a claim":                {"claim", `"arguments":{}`, token, `["{\"row\":[\"ann\"]}"]`},
-		"a claim in arguments":   {"claim", `"arguments":{"uid":"eve"}`, token, `["{\"row\":[\"ann\"]}"]`},
+		"a claim":                {"claim", `"arguments":{}`, token, `["{\"row\":[\"ann of my_auth\"]}"]`},
+		"a claim in arguments":   {"claim", `"arguments":{"uid":"eve"}`, token, `["{\"row\":[\"ann of my_auth\"]}"]`},
 		"progress, as one":       {"none", `"arguments":{},"_meta":{"progressToken":1}`, nil, `[]`},
 		"no token":               {"claim", `"arguments":{"uid":"eve"}`, nil, ``},
 		"a token in Bearer":      {"claim", `"arguments":{}`, map[string]string{"my_auth_token": "Bearer good my_auth"}, ``},

@@ -11,13 +11,8 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/modules"
-)
-
-// How long a server that cannot be reached is left alone.
-const (
-	firstPause = time.Second
-	lastPause  = time.Minute
 )
 
 // calm is the least time between two lists that a server asks for.
@@ -39,6 +34,7 @@ type link struct {
 
 	conn     *conn
 	failures int
+	pause    backoff.Pause
 	until    time.Time // no try before
 	last     error     // of the last try
 }
@@ -96,7 +92,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, l.failed(ctx, err)
 	}
-	l.conn, l.failures, l.last = n, 0, nil
+	l.conn, l.failures, l.pause, l.last = n, 0, 0, nil
 	l.seen.Store(n)
 	l.log.Info("connected to an MCP server", "protocol", n.session.InitializeResult().ProtocolVersion)
 	l.work.Go(func() { l.follow(n) })
@@ -141,7 +137,7 @@ func (l *link) failed(ctx context.Context, err error) error {
 		}
 		return gaveUp
 	}
-	pause := min(firstPause<<min(l.failures, 10), lastPause)
+	pause := l.pause.Next()
 	pause = pause/2 + rand.N(pause/2)
 	l.failures++
 	l.until, l.last = time.Now().Add(pause), err

@@ -74,7 +74,11 @@ func (t *remote) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, e
 	if t.extra != nil {
 		return t.extra.call(ctx, n.session, t.definition.Name, c.Args)
 	}
-	token, stop := n.expect(growing(ctx))
+	token, stop := n.expect(tool.Growing(func(p tool.Progress) { // called by one goroutine, of the connection
+		if ctx.Err() == nil {
+			tool.Report(ctx, p)
+		}
+	}))
 	defer stop()
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: t.pin.Tool, Arguments: c.Args}
 	params.SetProgressToken(token)
@@ -86,17 +90,6 @@ func (t *remote) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, e
 		return tool.Failure(t.definition.Name, errcode.New(errcode.ToolExecutionFailed, "%s asks for input from a person, which is not available here", t.definition.Name)), nil
 	}
 	return resultOf(t.definition.Name, r), nil
-}
-
-// growing reports progress that is some.
-func growing(ctx context.Context) func(tool.Progress) {
-	last := -1.0
-	return func(p tool.Progress) { // called by one goroutine, of the connection
-		if p.Done > last && ctx.Err() == nil {
-			last = p.Done
-			tool.Report(ctx, p)
-		}
-	}
 }
 
 // outcome says what an error means for a call: sent says whether the server

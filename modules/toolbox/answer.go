@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/hosts/guard"
+	"github.com/rolecall/rolecall/modules/toolbox/database"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -35,10 +36,10 @@ func (r *request) exchange(by *client, q *http.Request) (tool.Result, error) {
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case len(data) > most:
-		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's answer has more than %d bytes; ask for less", most)
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
 		return tool.Result{}, r.complaint(answer.StatusCode, data)
+	case len(data) > most:
+		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's answer has more than %d bytes; ask for less", most)
 	}
 	return content(answer.Header.Get("Content-Type"), data), nil
 }
@@ -75,6 +76,8 @@ func (r *request) explain(caller, timed context.Context, limit time.Duration, se
 	switch {
 	case caller.Err() != nil:
 		return context.Cause(caller)
+	case timed.Err() != nil && !sent:
+		return errcode.Wrap(errcode.ToolUnavailable, database.ErrWaited, "source %s: the request had no connection after %v; try again later", source, limit)
 	case timed.Err() != nil:
 		return errcode.New(errcode.ToolTimeout, "source %s did not answer within %v", source, limit)
 	case errors.Is(err, guard.ErrNotPublic):

@@ -80,6 +80,7 @@ type fill struct {
 	names []string
 	plain string             // the text, if there are no names
 	form  *template.Template // else
+	loops bool               // form has ranges
 }
 
 // newFill reads a template of Go's text/template. Beside what Go has, json
@@ -96,7 +97,7 @@ func newFill(text string, s style, names []string) (*fill, error) {
 	if err != nil {
 		return nil, fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
-	f.form = form
+	f.form, f.loops = form, counted(form.Root)
 	return f, nil
 }
 
@@ -107,11 +108,10 @@ const noValue = "<no value>"
 func (f *fill) text(v parameter.Values) (string, error) {
 	text := f.plain
 	if f.form != nil {
-		out := bounded{most: parameter.MaxText}
-		if err := f.form.Execute(&out, f.data(v)); err != nil {
+		var err error
+		if text, err = f.execute(v); err != nil {
 			return "", errors.New(strings.TrimPrefix(err.Error(), "template: "))
 		}
-		text = out.text.String()
 	}
 	switch {
 	case strings.Contains(text, noValue):
@@ -124,6 +124,16 @@ func (f *fill) text(v parameter.Values) (string, error) {
 		return "", errors.New("a parameter has characters that could mean something in a body of this type; in JSON, XML, a form and text/plain they cannot")
 	}
 	return text, nil
+}
+
+func (f *fill) execute(v parameter.Values) (string, error) {
+	form, err := f.fresh()
+	if err != nil {
+		return "", err
+	}
+	out := bounded{most: parameter.MaxText}
+	err = form.Execute(&out, f.data(v))
+	return out.text.String(), err
 }
 
 // bounded is an io.Writer that takes so many bytes.

@@ -266,4 +266,7 @@ func TestAServiceThatIsAwaySaysSo(t *testing.T) {
 		}
 	}
 	wantLogged(t, w, 1, 0)
+	if log := w.log.String(); !strings.Contains(log, s.Listener.Addr().String()) || strings.Contains(log, "key=q") {
+		t.Errorf("the log does not say where, or tells the query: %s", log)
+	}
 }

@@ -84,7 +84,6 @@ func (w *world) Verify(ctx context.Context, service, token string) (gate.Verifie
 // module makes the module of a source.
 func (w *world) module(c *config.Config, s config.Source) (*toolbox.Module, error) {
 	of := toolbox.Config{Source: s, Pools: &w.pools, Host: modules.Host{Log: slog.New(slog.NewTextHandler(&w.log, nil))}}
-	of.Host.Changed = func() { w.loader.Changed(toolbox.ModuleName(s.Name)) }
 	for _, t := range c.Tools {
 		if t.Source == s.Name {
 			of.Tools = append(of.Tools, t)

@@ -5,18 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
-)
-
-// How long a source that cannot be reached is left alone: doubling from the
-// first to the last.
-const (
-	firstPause = time.Second
-	lastPause  = time.Minute
 )
 
 // pool is the connections of one source.
@@ -32,7 +27,7 @@ type pool struct {
 	mu    sync.Mutex // guards what follows
 	away  bool       // it could not be reached last
 	until time.Time  // no try before that
-	pause time.Duration
+	pause backoff.Pause
 }
 
 // query runs a statement, unless the database could not be reached a moment
@@ -67,8 +62,7 @@ func (p *pool) note(err error) {
 	before := p.away
 	p.away = lost
 	if lost && time.Now().After(p.until) {
-		p.pause = min(max(2*p.pause, firstPause), lastPause)
-		p.until = time.Now().Add(p.pause)
+		p.until = time.Now().Add(p.pause.Next())
 	}
 	if !lost {
 		p.pause, p.until = 0, time.Time{}
@@ -91,11 +85,13 @@ func answered(err error) bool {
 	return false
 }
 
-// cause gives why, for the log: it names hosts.
+// cause gives why, for the log: it names hosts. What is around it may hold the
+// query of a request.
 func cause(err error) error {
 	for {
+		_, where := err.(*net.OpError)
 		inner := errors.Unwrap(err)
-		if inner == nil {
+		if where || inner == nil {
 			return err
 		}
 		err = inner

@@ -32,7 +32,11 @@ func (s *statement) run(ctx context.Context, p *pool, v parameter.Values) (tool.
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return s.tool.query(ctx, p, text, bound(s.tool.module.config.Source.Type, text, v), false)
+	args := bound(s.tool.module.config.Source.Type, text, v)
+	if err := s.tool.even(args); err != nil {
+		return tool.Result{}, err
+	}
+	return s.tool.query(ctx, p, text, args, false)
 }
 
 // execute runs the statement of a call.

@@ -19,6 +19,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,10 +53,10 @@ type Module struct {
 	config Config
 	name   string
 	log    *slog.Logger
+	tools  []tool.Tool
 
-	mu    sync.Mutex // guards what follows
-	tools []*declared
-	pool  *pool // from Provision to Close
+	mu   sync.Mutex // guards pool
+	pool *pool      // from Provision to Close
 }
 
 // New makes the module of a source. It reaches nothing. Errors: InvalidConfig.
@@ -70,9 +71,14 @@ func New(c Config) (*Module, error) {
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
-	tools, err := m.build(c.Tools)
-	m.tools = tools
-	return m, err
+	for _, t := range c.Tools {
+		built, err := m.declare(t)
+		if err != nil {
+			return nil, errcode.Wrap(errcode.InvalidConfig, err, "tool %q of source %q: %s", t.Name, c.Source.Name, errcode.Message(err))
+		}
+		m.tools = append(m.tools, built)
+	}
+	return m, nil
 }
 
 // ModuleName gives the name of a source's module, and of the server that roles
@@ -101,33 +107,10 @@ func GroupID(source string) toolgroups.GroupID {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.name }
 
-// Groups implements modules.Module: one group with all tools. A tool that
-// SetTools left as it was is the same value as before.
+// Groups implements modules.Module: one group with all tools.
 func (m *Module) Groups() []toolgroups.Group {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g := toolgroups.Group{ID: GroupID(m.config.Source.Name), Description: "Tools of the source " + m.config.Source.Name}
-	for _, t := range m.tools {
-		g.Tools = append(g.Tools, t)
-	}
-	return []toolgroups.Group{g}
-}
-
-// SetTools replaces the tools of a source that stays as it is, and has the
-// group asked for again (modules.Host.Changed); those that are the same, by
-// their Print, stay the same. On an error, InvalidConfig, nothing is changed.
-func (m *Module) SetTools(tools []config.DeclaredTool) error {
-	built, err := m.build(tools)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	m.tools = built
-	m.mu.Unlock()
-	if m.config.Host.Changed != nil {
-		m.config.Host.Changed()
-	}
-	return nil
+	name := m.config.Source.Name
+	return []toolgroups.Group{{ID: GroupID(name), Description: "Tools of the source " + name, Tools: slices.Clone(m.tools)}}
 }
 
 // Provision implements modules.Provisioner: it takes the source's pool, which
@@ -164,27 +147,4 @@ func (m *Module) lent() (*pool, error) {
 		return nil, errcode.New(errcode.ToolUnavailable, "source %s is closed; see whether you still have the tool and call it again", m.config.Source.Name)
 	}
 	return m.pool, nil
-}
-
-// build makes the tools, of those that are new.
-func (m *Module) build(tools []config.DeclaredTool) ([]*declared, error) {
-	known := map[string]*declared{}
-	m.mu.Lock()
-	for _, t := range m.tools {
-		known[t.config.Print] = t
-	}
-	m.mu.Unlock()
-	built := make([]*declared, len(tools))
-	for i, t := range tools {
-		before := known[t.Print]
-		if t.Print != "" && before != nil && before.config.Name == t.Name {
-			built[i] = before
-			continue
-		}
-		var err error
-		if built[i], err = m.declare(t); err != nil {
-			return nil, errcode.Wrap(errcode.InvalidConfig, err, "tool %q of source %q: %s", t.Name, m.config.Source.Name, errcode.Message(err))
-		}
-	}
-	return built, nil
 }

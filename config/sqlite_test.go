@@ -1,0 +1,25 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+// An address of SQLite is refused: read as a path it would be another file, an
+// empty one.
+func TestADatabaseOfSQLiteIsAPath(t *testing.T) {
+	for name, want := range map[string]string{
+		"x.db": "/dir/x.db", "/y/x.db": "/y/x.db", ":memory:": ":memory:", "./file:x": "/dir/file:x",
+		"file:x.db": "", "file:///x.db?mode=ro": "", "file::memory:?cache=shared": "",
+	} {
+		cfg, err := config.Read([]config.File{{Path: "/dir/tools.yaml", Data: []byte("{kind: source, name: db, type: sqlite, database: '" + name + "'}")}}, nil)
+		switch {
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "tools.yaml:1:50: database: ")):
+			t.Errorf("%s: got %v", name, err)
+		case want != "" && (err != nil || cfg.Sources[0].Database != want):
+			t.Errorf("%s: got %v, %v", name, cfg.Sources, err)
+		}
+	}
+}
