@@ -161,12 +161,16 @@ func (v *visit) record(b *journal.Batch, calls []*gate.Admission) error {
 		_, err := v.rt.commit(b)
 		return err
 	}
+	if err := v.rt.trail.room(); err != nil {
+		return err
+	}
 	if b.Prepare != nil {
 		if err := b.Prepare(b); err != nil {
 			return err
 		}
 	}
-	return v.rt.trail.add(size(calls), b.Events...)
+	v.rt.trail.add(size(calls), b.Events...)
+	return nil
 }
 
 // changes says whether a call may change anything, anywhere.

@@ -29,22 +29,27 @@ type trail struct {
 	bytes   int
 }
 
-// add takes events whose texts have so many bytes. Who adds more than may wait
-// puts it on disk; the error is that commit's.
-func (t *trail) add(bytes int, events ...journal.Event) error {
+// room puts on disk what waits if it is as much as may.
+func (t *trail) room() error {
 	t.mu.Lock()
-	first := len(t.waiting) == 0
-	t.waiting = append(t.waiting, events...)
-	t.bytes += bytes
 	full := len(t.waiting) >= trailLen || t.bytes >= trailBytes
 	t.mu.Unlock()
 	if full {
 		return t.flush()
 	}
+	return nil
+}
+
+// add takes events whose texts have so many bytes. It waits for nothing.
+func (t *trail) add(bytes int, events ...journal.Event) {
+	t.mu.Lock()
+	first := len(t.waiting) == 0
+	t.waiting = append(t.waiting, events...)
+	t.bytes += bytes
+	t.mu.Unlock()
 	if first {
 		time.AfterFunc(trailWait, func() { _ = t.flush() }) // that the store has stopped is told by commit
 	}
-	return nil
 }
 
 // flush returns when all that was added before is on disk.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/libc"
@@ -182,33 +184,38 @@ func (c *sqliteConn) Close() error {
 // interruptWith stops what the connection does when ctx ends, until end has
 // returned.
 func (c *sqliteConn) interruptWith(ctx context.Context) (end func()) {
-	over, left := make(chan struct{}), make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(left)
-		c.interrupt(over)
-	})
+	i := &interrupter{db: c.db}
+	stop := context.AfterFunc(ctx, i.run)
 	return func() {
 		if !stop() {
-			close(over)
-			<-left
+			i.end()
 		}
 	}
 }
 
-// interrupt stops the statement that runs, again and again until it is over:
-// one that is just about to begin takes no notice. The connection's own TLS is in
-// use meanwhile.
-func (c *sqliteConn) interrupt(over <-chan struct{}) {
+// interrupter stops the statement that runs until it is over.
+type interrupter struct {
+	db   uintptr
+	over atomic.Bool
+	busy sync.Mutex
+}
+
+// run tells it again and again: a statement that is just about to begin takes no
+// notice. The connection's own TLS is in use meanwhile.
+func (i *interrupter) run() {
+	i.busy.Lock()
+	defer i.busy.Unlock()
 	tls := libc.NewTLS()
 	defer tls.Close()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for {
-		sqlite3.Xsqlite3_interrupt(tls, c.db)
-		select {
-		case <-over:
-			return
-		case <-again.C:
-		}
+	for !i.over.Load() {
+		sqlite3.Xsqlite3_interrupt(tls, i.db)
+		time.Sleep(time.Millisecond)
 	}
+}
+
+// end returns when nothing is stopped any more.
+func (i *interrupter) end() {
+	i.over.Store(true)
+	i.busy.Lock()
+	defer i.busy.Unlock()
 }
