@@ -29,7 +29,7 @@ func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
 	stdout, stderr := newRecorder(j.Limits.Output), newRecorder(j.Limits.Output)
 	p, err := l.start(limited, j, strings.NewReader(""), stdout, stderr)
 	if err == nil {
-		err = p.wait()
+		err = p.ended()
 	}
 	out := Outcome{Stdout: stdout.output(), Stderr: stderr.output(), OutOfMemory: p != nil && p.outOfMemory}
 	switch {
@@ -124,7 +124,7 @@ func (l *Launcher) Start(j Job) (*Process, error) {
 func (p *Process) Close() {
 	p.cancel()
 	if p.p != nil {
-		_ = p.p.wait() // it was ended
+		_ = p.p.ended() // it was ended
 	}
 	for _, f := range p.files {
 		_ = f.Close()

@@ -14,13 +14,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rolecall/rolecall/internal/pgroup"
 )
 
 // process is a job's first process. When it is gone all of the job is gone.
 type process struct {
 	cmd         *exec.Cmd
-	open        bool
-	memory      int64 // its limit
+	wait        func() error // exec.Cmd.Wait, or for an open job that of its process group
+	memory      int64        // its limit
 	group       *group
 	done        chan struct{}
 	err         error // how it ended; read after done
@@ -45,7 +47,8 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 			return nil, fmt.Errorf("start a job: %w", err)
 		}
 	}
-	p := &process{cmd: command(ctx, j.Open), open: j.Open, memory: j.Limits.Memory, done: make(chan struct{})}
+	p := &process{memory: j.Limits.Memory, done: make(chan struct{})}
+	p.cmd, p.wait = command(ctx, j.Open)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
 	p.cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
 	if !j.Open {
@@ -66,7 +69,7 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 // giveUp ends a process that did not become its job.
 func (p *process) giveUp(why error) error {
 	_ = p.cmd.Process.Kill() // it may have ended already
-	_ = p.wait()
+	<-p.done
 	if p.outOfMemory {
 		return &Unavailable{Missing: fmt.Sprintf("memory: a limit of %d bytes is too little to start a program in", p.memory)}
 	}
@@ -92,11 +95,8 @@ func (p *process) run() error {
 		if err != nil {
 			return
 		}
-		if p.err = p.cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
-			p.err = nil // an open job's children hold its pipes
-		}
-		if p.open {
-			_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL) // whoever is left of it
+		if p.err = p.wait(); errors.Is(p.err, exec.ErrWaitDelay) {
+			p.err = nil // somebody who left an open job's group holds its pipes
 		}
 		p.outOfMemory = p.group.close()
 		close(p.done)
@@ -117,27 +117,30 @@ func brief(s *spec, to, from *os.File) error {
 	return readReport(from)
 }
 
-func (p *process) wait() error {
+// ended waits for the job.
+func (p *process) ended() error {
 	<-p.done
 	return p.err
 }
 
-// command is this binary again, to become a job.
-func command(ctx context.Context, open bool) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+// command is this binary again, to become a job. An open one ends with all of
+// its process group.
+func command(ctx context.Context, open bool) (cmd *exec.Cmd, wait func() error) {
+	cmd = exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{asWalls}
 	cmd.Env = ownEnvironment
 	cmd.WaitDelay = 200 * time.Millisecond // for who holds the pipes of an open job
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	if open {
-		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-		return cmd
+		g := pgroup.Of(cmd)
+		cmd.Cancel = func() error { g.Signal(unix.SIGKILL); return nil }
+		return cmd, g.Wait
 	}
 	cmd.SysProcAttr.Cloneflags = namespaces
 	cmd.SysProcAttr.UidMappings = identity(os.Getuid())
 	cmd.SysProcAttr.GidMappings = identity(os.Getgid())
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
-	return cmd
+	return cmd, cmd.Wait
 }
 
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |

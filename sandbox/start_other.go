@@ -54,7 +54,7 @@ func openCommand(ctx context.Context, j Job) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-func (p *process) wait() error {
+func (p *process) ended() error {
 	err := p.cmd.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		return nil
