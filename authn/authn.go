@@ -14,6 +14,7 @@ package authn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -184,15 +185,34 @@ func (s *Service) signed(ctx context.Context, by issuer, token string) (Claims, 
 			return nil, context.Cause(ctx)
 		}
 		if strings.HasPrefix(err.Error(), noKeys) {
-			return nil, errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer's keys cannot be had now; try again later", s.config.Name)
+			return nil, errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer's keys cannot be had now; try again later", s.config.Name)
 		}
-		return nil, s.refuse("its signature, issuer or time is not right")
+		return nil, s.refuse(wrong(err))
 	}
 	var claims json.RawMessage
 	if err := verified.Claims(&claims); err != nil {
 		return nil, s.refuse("its claims cannot be read")
 	}
 	return s.exactly(verified.Issuer, Claims(claims))
+}
+
+// wrong words why package oidc refuses a JWT: its own words may repeat a part of
+// it. Nothing is decided by them.
+func wrong(err error) string {
+	if _, expired := errors.AsType[*oidc.TokenExpiredError](err); expired {
+		return "it has expired, or does not say when"
+	}
+	for _, is := range []struct{ said, word string }{
+		{"issued by a different provider", "it is of another issuer"},
+		{"(not before) time", "it is not valid yet"},
+		{"failed to verify signature", "no key of its issuer's verifies its signature"},
+		{"unexpected signature algorithm", "its issuer does not sign so"},
+	} {
+		if strings.Contains(err.Error(), is.said) {
+			return is.word
+		}
+	}
+	return "it is no JWT that can be read"
 }
 
 // exactly holds claims against the configuration by their exact names: package

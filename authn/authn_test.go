@@ -195,6 +195,34 @@ func TestWhatNobodySignedIsRefused(t *testing.T) {
 	}
 }
 
+// The reason is in the error, for the log, in our own words.
+func TestTheReasonIsSaid(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s, now := service(t, i, c, nil), c.now.Load()
+	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]string{
+		i.token(c, map[string]any{"iss": "https://evil.example"}):          "another issuer",
+		i.token(c, map[string]any{"aud": "others"}):                        "another audience",
+		i.token(c, map[string]any{"exp": now - 600}):                       "expired",
+		i.token(c, map[string]any{"nbf": now + 600}):                       "not valid yet",
+		oidctest.SignIDToken(foreign, i.kid, oidc.RS256, i.claims(c, nil)): "no key of its issuer",
+		oidctest.SignIDToken(curve, i.kid, oidc.ES256, i.claims(c, nil)):   "does not sign so",
+		"abc.def.ghi": "can be read",
+	} {
+		_, err := s.Verify(t.Context(), token)
+		if errcode.Of(err) != errcode.Unauthenticated || !strings.Contains(errcode.Message(err), want) || strings.Contains(err.Error(), "evil") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
 func sign(i *issuer, claims string) string {
 	return oidctest.SignIDToken(crypto.PrivateKey(i.signer), i.kid, oidc.RS256, claims)
 }

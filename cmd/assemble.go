@@ -68,8 +68,9 @@ type house struct {
 
 	data   string
 	log    *slog.Logger
-	in     io.Reader // where a person answers
-	screen *screen   // where a task is shown, and a person asked
+	warn   *slog.Logger // of what the operator has to know without asking: a source, or an issuer, is away
+	in     io.Reader    // where a person answers
+	screen *screen      // where a task is shown, and a person asked
 }
 
 // assemble opens the data directory and puts the house together.
@@ -79,16 +80,19 @@ func assemble(c *common, a assembly) (*house, error) {
 		return nil, err
 	}
 	h := &house{
-		data: c.data, log: c.logger(c.err), in: c.in, screen: a.screen, store: store,
+		data: c.data, in: c.in, screen: a.screen, store: store,
 		groups: toolgroups.NewManager(toolgroups.Reserved()...), figures: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{}, recordings: &recordings{dir: filepath.Join(c.data, "recordings")},
 	}
 	h.models.Store(&roster{})
+	var talk io.Writer = c.err
 	if h.screen == nil {
 		h.screen = &screen{out: io.Discard}
 	} else {
-		h.log = c.logger(h.screen) // who is asked there is not written over
+		talk = h.screen // who is asked there is not written over
 	}
+	h.log, h.warn = c.logger(talk, slog.LevelError), c.logger(talk, slog.LevelWarn)
+	h.services.log = h.warn
 	h.recordings.log = h.log
 	h.counted, err = metrics.New(h.figures, metrics.Config{Groups: h.groups, Load: func() metrics.Load { return metrics.Load(h.rt.Load()) }})
 	if err != nil {

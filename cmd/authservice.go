@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 
@@ -16,12 +17,14 @@ import (
 // for nobody. Safe for concurrent use.
 type services struct {
 	now atomic.Pointer[map[string]service]
+	log *slog.Logger // nil: nothing is told
 }
 
 // service is an auth service, and what it was made of.
 type service struct {
 	*authn.Service
 	print string
+	away  *atomic.Bool // its issuer could not be asked last
 }
 
 // Verify implements gate.Authn.
@@ -31,10 +34,32 @@ func (s *services) Verify(ctx context.Context, name, token string) (gate.Verifie
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
 	}
 	claims, err := found.Service.Verify(ctx, token)
+	s.tell(found, err)
 	if err != nil {
 		return gate.Verified{}, err
 	}
-	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes()}, nil
+	inForce := func() bool { return s.all()[name].Service == found.Service }
+	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), InForce: inForce}, nil
+}
+
+// tell logs why a token is refused, which its bearer is not told, and once that
+// an issuer is away. What authn says of a token holds nothing of it.
+func (s *services) tell(of service, err error) {
+	log := s.log
+	if log == nil {
+		return
+	}
+	log = log.With("authService", of.Name())
+	switch {
+	case err == nil:
+		if of.away.Swap(false) {
+			log.Info("an issuer can be asked again")
+		}
+	case errcode.Of(err) == errcode.Unauthenticated:
+		log.Debug("a token is refused", "reason", errcode.Message(err))
+	case errcode.Of(err) == errcode.ToolUnavailable && !of.away.Swap(true):
+		log.Warn("an issuer cannot be asked; calls with its tokens try again", "error", reasonOf(err))
+	}
 }
 
 func (s *services) all() map[string]service {
@@ -64,7 +89,7 @@ func (s *services) prepare(cfg *config.Config) (next map[string]service, faults 
 			faults = append(faults, cfg.Fault(a.Pos, "authService", errcode.Message(err), ""))
 			continue
 		}
-		next[a.Name] = service{made, a.Print}
+		next[a.Name] = service{made, a.Print, new(atomic.Bool)}
 	}
 	return next, faults
 }

@@ -60,6 +60,13 @@ func (s *transcript) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
+// String gives all that was written.
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 // Keys never reach a log, an error, an event, a record or a recording, also
 // when a provider sends them back.
 func TestKeysAreWrittenNowhere(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,6 @@ type canOptions struct {
 	role, agent, state string
 	groups             []string
 	who                bool
-	json               bool
 }
 
 func newCanCommand(c *common) *cobra.Command {
@@ -33,23 +33,23 @@ narrowing of a task. With --who it lists every role and agent that may call
 the tool. The holder of a role's token (ROLECALL_TOKEN) need not name its role.
 
 It prints "allowed", or "denied: CODE: reason", and exits 0 or 1. A role, an
-agent or a tool that nobody knows is a denial.`,
+agent or a tool that nobody knows is a denial. Of a tool that asks for a token of
+an auth service it says so: callers of the role may have one, agents never.`,
 		Example: `  rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 send_message
   rolecall can --who run_javascript`,
 		Args: exactly(1, "one tool name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.json = c.json
 			q, err := o.question(args[0], c.variable(tokenVariable) != "")
 			if err != nil {
 				return err
 			}
 			return connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
 				if o.who {
-					return whoFunc(ctx, c.out, client, q, o.json)
+					return whoFunc(ctx, c, client, q)
 				}
-				return canFunc(ctx, c.out, client, q, o.json)
+				return canFunc(ctx, c, client, q)
 			})(cmd, args)
 		},
 	}
@@ -91,7 +91,13 @@ func (o *canOptions) question(tool string, token bool) (gateway.Question, error)
 	return q, nil
 }
 
-func canFunc(ctx context.Context, out io.Writer, client *gateway.Client, q gateway.Question, asJSON bool) error {
+// ruled is a verdict, and what a call has to bring beside the right.
+type ruled struct {
+	gateway.Verdict
+	Needs string `json:"needs,omitempty"`
+}
+
+func canFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
 	v, err := client.Can(ctx, q)
 	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
 		return errWhose // the token is an operator's
@@ -99,37 +105,87 @@ func canFunc(ctx context.Context, out io.Writer, client *gateway.Client, q gatew
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = printJSON(out, v)
-	} else {
-		_, err = io.WriteString(out, verdictText(v))
+	shown := ruled{Verdict: v}
+	if v.Allowed {
+		if shown.Needs, err = needsOf(ctx, client, v.Tool); err != nil {
+			return err
+		}
 	}
-	if err == nil && !v.Allowed {
+	if shown.Needs != "" && q.Agent != "" {
+		shown.Allowed, shown.Code, shown.Rule = false, errcode.Unauthenticated, "agents have no tokens"
+		shown.Reason = "tool " + v.Tool + " asks for " + shown.Needs + ", and agents have none"
+	}
+	if c.json {
+		err = printJSON(c.out, shown)
+	} else {
+		_, err = io.WriteString(c.out, verdictText(shown))
+	}
+	if err == nil && !shown.Allowed {
 		return errRefused
 	}
 	return err
 }
 
+// needsOf says what a tool asks of who calls it, that agents never have; "" is
+// nothing.
+func needsOf(ctx context.Context, client *gateway.Client, name string) (string, error) {
+	t, err := client.Tool(ctx, name)
+	if err != nil || t.Auth == nil {
+		return "", err
+	}
+	var list []string
+	if tokens := vouchers(t.Auth); tokens != "" {
+		list = append(list, "a token of "+tokens)
+	}
+	if t.Auth.Secure {
+		list = append(list, "secure arguments")
+	}
+	return strings.Join(list, ", and "), nil
+}
+
 // verdictText words a verdict, the decision on its first line.
-func verdictText(v gateway.Verdict) string {
+func verdictText(v ruled) string {
 	decision := "allowed"
-	if !v.Allowed {
+	switch {
+	case !v.Allowed:
 		decision = fmt.Sprintf("denied: %s: %s", v.Code, clean(v.Reason))
+	case v.Needs != "":
+		decision = onlyWith(v.Needs)
 	}
 	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\nrule: %s\n", decision, orDash(clean(string(v.Group))), v.Epoch, clean(v.Rule))
 }
 
-func whoFunc(ctx context.Context, out io.Writer, client *gateway.Client, q gateway.Question, asJSON bool) error {
+func onlyWith(needs string) string {
+	return "allowed only with " + clean(needs) + "; agents never are"
+}
+
+// held are those that may call a tool, and what a call has to bring beside.
+type held struct {
+	gateway.Holders
+	Needs string `json:"needs,omitempty"`
+}
+
+func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
 	h, err := client.Who(ctx, q)
+	shown := held{Holders: h}
+	if err == nil && h.Code == "" {
+		shown.Needs, err = needsOf(ctx, client, h.Tool)
+	}
+	if shown.Needs != "" {
+		shown.Agents = []gateway.AgentHolder{}
+	}
 	switch {
 	case err != nil:
 		return err
-	case asJSON:
-		err = printJSON(out, h)
+	case c.json:
+		err = printJSON(c.out, shown)
 	case h.Code != "":
-		_, err = fmt.Fprintf(out, "denied: %s: %s\n", h.Code, clean(h.Reason))
+		_, err = fmt.Fprintf(c.out, "denied: %s: %s\n", h.Code, clean(h.Reason))
 	default:
-		err = holderTable(h).print(out)
+		err = holderTable(shown.Holders).print(c.out)
+		if shown.Needs != "" {
+			fmt.Fprintln(c.err, onlyWith(shown.Needs))
+		}
 	}
 	if err == nil && h.Code != "" {
 		return errRefused

@@ -34,6 +34,9 @@ With --write FILE itself is rewritten, and what it held is kept as FILE.bak.`,
 
 func migrateFunc(c *common, path string, write bool) error {
 	data, err := os.ReadFile(path)
+	if info, also := os.Stat(path); also == nil && info.IsDir() {
+		return usageError{fmt.Errorf("migrate %s: it is a directory; migrate takes one file: call it for each, as %s", path, filepath.Join(path, "tools.yaml"))}
+	}
 	if err != nil {
 		return usageError{fmt.Errorf("migrate %s: %w", path, err)}
 	}
@@ -63,31 +66,35 @@ func migrateFunc(c *common, path string, write bool) error {
 }
 
 // rewrite replaces what a file holds, in one step, and keeps its mode. What it
-// held is in the backup.
-func rewrite(path string, old, data []byte) (backup string, err error) {
-	if path, err = filepath.EvalSymlinks(path); err != nil {
+// held is in the backup. One that fails leaves nothing beside it.
+func rewrite(path string, old, data []byte) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
 		return "", err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
 	}
-	backup = path + ".bak"
-	if err := create(backup, old, info.Mode()); errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("%s is there already; move it away", backup)
-	} else if err != nil {
-		return "", err
-	}
-	fresh := path + ".new"
+	fresh, backup := path+".new", path+".bak"
 	if err := create(fresh, data, info.Mode()); err != nil {
 		return "", err
 	}
-	return backup, errors.Join(os.Rename(fresh, path))
+	if err := create(backup, old, info.Mode()); err != nil {
+		return "", errors.Join(err, os.Remove(fresh))
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return "", errors.Join(err, os.Remove(fresh), os.Remove(backup))
+	}
+	return backup, nil
 }
 
 // create writes a file that is not there, with a mode, to the disk.
 func create(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already; move it away", path)
+	}
 	if err != nil {
 		return err
 	}

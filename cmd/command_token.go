@@ -101,6 +101,6 @@ func tokenFunc(out io.Writer, e tokenEntry, asJSON bool) error {
 		return err
 	}
 	text := "  " + strings.ReplaceAll(strings.TrimRight(string(entry), "\n"), "\n", "\n  ")
-	_, err = fmt.Fprintf(out, "%s\n\n# It is shown this once. In the configuration:\n# kind: gateway\ntokens:\n%s\n", token, text)
+	_, err = fmt.Fprintf(out, "%s\n\n# It is shown this once. For the configuration; where that has a document of kind\n# gateway, the entry goes under its tokens.\nkind: gateway\nname: door\ntokens:\n%s\n", token, text)
 	return err
 }

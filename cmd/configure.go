@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcp"
+	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/runtime"
 )
 
@@ -67,7 +69,8 @@ func (h *house) adopt(ctx context.Context, cfg *config.Config, loaded error, s r
 	if err := config.Join(loaded, append(ch.failed, ch.faults...)...); err != nil {
 		return errors.Join(err, h.discard(ctx, ch))
 	}
-	return h.install(ctx, ch)
+	_, err := h.install(ctx, ch)
+	return err
 }
 
 // reconfigure puts another configuration in force beside agents at work. What is
@@ -83,8 +86,7 @@ func (h *house) reconfigure(ctx context.Context, cfg *config.Config) (told []str
 		if err := h.rt.Plan(ch.setup); err != nil {
 			return nil, errors.Join(err, h.discard(ctx, ch))
 		}
-		err := h.install(ctx, ch)
-		return ch.news(), err
+		return h.install(ctx, ch)
 	}
 	return nil, errors.Join(config.Join(nil, append(ch.failed, ch.faults...)...), h.discard(ctx, ch))
 }
@@ -140,6 +142,9 @@ func (h *house) makeModules(ch *change) (made []staged, news []modules.Module) {
 		stays[m.Name] = true
 		old, runs := h.running[m.Name]
 		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
+			continue
+		}
+		if faulty(ch.cfg, m) {
 			continue
 		}
 		module, fault := h.makeModule(ch.cfg, m)
@@ -206,16 +211,20 @@ func (h *house) discard(ctx context.Context, ch *change) error {
 }
 
 // install puts what is ready in force, in an order in which nobody has more than
-// one of the two configurations gives: models there are either way; modules are
-// swapped; roles and bounds come together; what is not needed any more goes
-// last. Calls that go on in what was replaced hinder none of it.
-func (h *house) install(ctx context.Context, ch *change) error {
+// one of the two configurations gives: toolsets and auth services narrow, or
+// nothing is changed; models there are either way; modules are swapped; roles and
+// bounds come together; what is not needed any more goes last. Calls that go on in
+// what was replaced hinder none of it. told is nil where all stays as it was.
+func (h *house) install(ctx context.Context, ch *change) (told []string, err error) {
+	if err := h.narrow(ch); err != nil {
+		return nil, errors.Join(err, h.discard(ctx, ch))
+	}
 	old := h.models.Load()
 	h.models.Store(ch.models.with(old))
-	errs := append([]error{h.narrow(ch)}, h.swap(ctx, ch)...)
+	errs := h.swap(ctx, ch)
 	if err := h.bounds.set(ch.cfg, func() error { return h.rt.Configure(ch.setup) }); err != nil {
 		errs = append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))
-		return errors.Join(append(errs, h.retire(ctx, ch, nil)...)...)
+		return ch.news(), errors.Join(append(errs, h.retire(ctx, ch, nil)...)...)
 	}
 	errs = append(errs, h.widen(ch), h.tokens.Replace(ch.tokens))
 	h.models.Store(ch.models)
@@ -223,7 +232,7 @@ func (h *house) install(ctx context.Context, ch *change) error {
 	h.current = ch.cfg
 	errs = append(errs, h.retire(ctx, ch, ch.gone)...)
 	old.retire(ch.models)
-	return errors.Join(errs...)
+	return ch.news(), errors.Join(errs...)
 }
 
 // news tells what a change does, for people.
@@ -259,6 +268,11 @@ func (h *house) known(ch *change) (groups, servers []string) {
 			servers = append(servers, m.Name)
 		}
 	}
+	for _, one := range ch.cfg.Sources {
+		if one.Faulty {
+			groups, servers = append(groups, string(toolbox.GroupID(one.Name))), append(servers, toolbox.ModuleName(one.Name))
+		}
+	}
 	s := h.groups.Snapshot()
 	for _, id := range s.IDs() {
 		if !leaves[s.Owner(id)] {
@@ -288,7 +302,7 @@ func (h *house) groupFaults(ch *change) (faults []*config.Error) {
 			case slices.Contains(ch.down, module):
 				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" does not come up", ""))
 			default:
-				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, config.Suggest(id, known)))
+				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, cmp.Or(h.toolHint(ch.cfg, id), config.Suggest(id, known))))
 			}
 		}
 	}
@@ -298,6 +312,18 @@ func (h *house) groupFaults(ch *change) (faults []*config.Error) {
 		check("grant", r.Grant)
 	}
 	return faults
+}
+
+// toolHint says what to write for a tool where a tool group is to stand; "" if
+// there is no such tool.
+func (h *house) toolHint(cfg *config.Config, name string) string {
+	if slices.ContainsFunc(cfg.Tools, func(t config.DeclaredTool) bool { return t.Name == name }) {
+		return "it is a tool: list it in a document of kind: toolset, and name that"
+	}
+	if handle, ok := h.groups.Snapshot().Lookup(name); ok {
+		return "it is a tool of the group " + string(handle.Group)
+	}
+	return ""
 }
 
 // serverFaults finds servers that bring nothing: a role confined to one would

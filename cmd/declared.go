@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"maps"
 
 	"github.com/rolecall/rolecall/config"
 )
@@ -16,10 +17,20 @@ func (h *house) declareFaults(ch *change) (faults []*config.Error) {
 
 // narrow is the first step of a change: what toolsets hold in one of both
 // configurations alone goes, auth services that are others vouch for nobody, and
-// tools leave the sources that lose them.
+// tools leave the sources that lose them. Where that fails, roles that come after
+// would get what neither configuration gives: it is undone.
 func (h *house) narrow(ch *change) error {
+	services, sets, groups := h.services.all(), maps.Clone(h.toolsets), h.groups.Snapshot()
 	h.services.narrow(ch.services)
-	return errors.Join(append(h.makeRoom(ch), h.narrowToolsets(ch.toolsets))...)
+	err := h.narrowToolsets(ch.toolsets)
+	if err == nil {
+		err = h.makeRoom(ch)
+	}
+	if err == nil {
+		return nil
+	}
+	h.services.replace(services)
+	return errors.Join(err, h.refill(ch, groups), h.widenToolsets(sets))
 }
 
 // widen is the step after the roles: toolsets and auth services are those of

@@ -70,7 +70,7 @@ func run(ctx context.Context, c *common, args []string) int {
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errRefused) {
-		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(err.Error()))
+		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(err.Error()+c.advice(err)))
 	}
 	return status(err)
 }
@@ -131,13 +131,13 @@ Start here:
   rolecall run -f org.yaml "TASK"        give a task to an organization of yours
   rolecall can --role analyst read_file  what the gate would say, and why`
 
-// logger writes to out, which is stderr, when asked to.
-func (c *common) logger(out io.Writer) *slog.Logger {
-	level := slog.LevelError
+// logger writes to out, which is stderr, what is of this level or above, and all
+// when asked to.
+func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
 	if c.verbose {
-		level = slog.LevelDebug
+		least = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: least}))
 }
 
 // exactly refuses another number of arguments with words.

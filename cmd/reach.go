@@ -3,7 +3,9 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 )
 
@@ -44,4 +46,19 @@ func reach(c *common) (*gateway.Client, error) {
 		return client, err
 	}
 	return client.WithToken(token)
+}
+
+// advice says, behind an error of a gateway, what of the environment leads there
+// and what to do; "" where that is not it.
+func (c *common) advice(err error) string {
+	base, token := c.variable(urlVariable), c.variable(tokenVariable)
+	switch {
+	case base != "" && errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("; nobody answers at %s, which %s names: start \"rolecall serve\" there, or unset it", base, urlVariable)
+	case base == "" && token == "" || errcode.Of(err) != errcode.Unauthenticated:
+		return ""
+	case token == "":
+		return fmt.Sprintf("; set %s to the token that serve prints, or to one that \"rolecall token\" made for its configuration", tokenVariable)
+	}
+	return fmt.Sprintf("; it is what %s holds: see whether the configuration lists it, and until when", tokenVariable)
 }

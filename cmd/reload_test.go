@@ -61,6 +61,7 @@ func (l *lamp) Close() error {
 type workshop struct {
 	*house
 	t     *testing.T
+	said  transcript // on stderr
 	mu    sync.Mutex
 	noted []string
 }
@@ -77,7 +78,7 @@ func openWorkshop(t *testing.T, more ...modules.Kind) *workshop {
 		l := &lamp{name: c.Name, notes: notes{add}}
 		return l, c.Decode(l)
 	}}
-	c := &common{launcher: launcher, data: t.TempDir(), err: &transcript{}, kinds: append(more, kind)}
+	c := &common{launcher: launcher, data: t.TempDir(), err: &w.said, kinds: append(more, kind)}
 	h, err := assemble(c, assembly{})
 	if err != nil {
 		t.Fatal(err)

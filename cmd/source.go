@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"slices"
@@ -62,14 +63,21 @@ func (h *house) makeSource(cfg *config.Config, m config.Module) (modules.Module,
 	if other, ok := namesake(cfg, m); ok {
 		return nil, cfg.Fault(m.Pos, "name", other+" has the same name", "choose another")
 	}
+	host := h.host(m.Name)
+	host.Log = h.warn.With("module", m.Name)
 	made, err := toolbox.New(toolbox.Config{
-		Source: s, Tools: toolsOf(cfg, s.Name), Host: h.host(m.Name), Pools: &h.pools,
+		Source: s, Tools: toolsOf(cfg, s.Name), Host: host, Pools: &h.pools,
 		ScopesOf: scopesOf(cfg), Network: h.reachable,
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindSource, errcode.Message(err), "")
 	}
 	return made, nil
+}
+
+// faulty says whether a module is a source that was refused where it was read.
+func faulty(cfg *config.Config, m config.Module) bool {
+	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos && s.Faulty })
 }
 
 // namesake finds another document that is a module of the same name.
@@ -85,7 +93,7 @@ func namesake(cfg *config.Config, m config.Module) (other string, found bool) {
 		}
 	}
 	for _, o := range cfg.Sources {
-		if toolbox.ModuleName(o.Name) == m.Name && o.Pos != m.Pos {
+		if toolbox.ModuleName(o.Name) == m.Name && o.Pos != m.Pos && !o.Faulty {
 			return "the source at " + o.Pos.String(), true
 		}
 	}
@@ -99,19 +107,38 @@ func (h *house) reachable() toolbox.Network {
 
 // makeRoom takes those tools out of the groups of sources that another source
 // is about to bring: a name has one owner at a time.
-func (h *house) makeRoom(ch *change) (errs []error) {
-	snapshot, gone := h.groups.Snapshot(), ch.departing()
-	moved, leaves := map[toolgroups.GroupID]bool{}, map[string]bool{}
+func (h *house) makeRoom(ch *change) error {
+	var errs []error
+	snapshot := h.groups.Snapshot()
+	moved, leave := h.moving(ch, snapshot)
+	for _, id := range moved {
+		errs = append(errs, h.takeOut(snapshot, id, leave))
+	}
+	return errors.Join(errs...)
+}
+
+// refill gives the groups that makeRoom took tools out of what they had before.
+func (h *house) refill(ch *change, before *toolgroups.Snapshot) error {
+	var errs []error
+	moved, _ := h.moving(ch, before)
+	for _, id := range moved {
+		errs = append(errs, h.takeOut(before, id, nil))
+	}
+	return errors.Join(errs...)
+}
+
+// moving lists the groups of a snapshot that lose tools to another source, and
+// the tools.
+func (h *house) moving(ch *change, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
+	gone, tools := ch.departing(), map[string]bool{}
 	for _, t := range ch.cfg.Tools {
-		old, ok := snapshot.Lookup(t.Name)
+		old, ok := in.Lookup(t.Name)
 		if ok && old.Owner != ownerOf(t) && (gone[old.Owner] || h.isSource(old.Owner)) {
-			moved[old.Group], leaves[t.Name] = true, true
+			groups, tools[t.Name] = append(groups, old.Group), true
 		}
 	}
-	for id := range moved {
-		errs = append(errs, h.takeOut(snapshot, id, leaves))
-	}
-	return errs
+	slices.Sort(groups)
+	return slices.Compact(groups), tools
 }
 
 // departing gives the owners whose modules a configuration no longer has.

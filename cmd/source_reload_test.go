@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/internal/dbtest"
 	"github.com/rolecall/rolecall/internal/issuertest"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // invoke has somebody in the role reader call a tool.
@@ -204,7 +205,12 @@ func TestAuthServicesStayWhatTheyAre(t *testing.T) {
 	}
 	want(shown, "", `[{"who":"ann"}]`)
 	want(t.Context(), "unauthenticated", "my")
-	before := w.services.all()["my"]
+	vouched, err := w.services.Verify(t.Context(), "my", token)
+	if err != nil || !vouched.InForce() {
+		t.Fatalf("the service is not in force: %v", err)
+	}
+	first := w.services.all()["my"]
+	before := first
 	for _, audience := range []string{"orders", "others", "orders"} {
 		if _, err := w.reconfigure(t.Context(), with(audience)); err != nil {
 			t.Fatal(err)
@@ -214,6 +220,9 @@ func TestAuthServicesStayWhatTheyAre(t *testing.T) {
 			t.Errorf("for %s: declared as before: %v, the same service: %v", audience, same, after == before)
 		}
 		before = after
+		if vouched.InForce() != (after == first) {
+			t.Errorf("for %s: the word of the first service is in force: %v", audience, vouched.InForce())
+		}
 		if audience == "others" {
 			want(shown, "unauthenticated", "my")
 		}
@@ -246,5 +255,75 @@ func TestASourceThatIsNotReplacedGivesNothing(t *testing.T) {
 	}
 	if _, err := w.reconfigure(t.Context(), w.read(source, declared("y"), "{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [y]}")); err != nil || w.may("x", "y", "z") != "y" {
 		t.Errorf("after it is mended: %q, %v", w.may("x", "y", "z"), err)
+	}
+}
+
+// Where toolsets cannot narrow, nothing of the change comes in force: a role
+// of the new configuration gets nothing in the stead of its toolsets.
+func TestAChangeThatCannotNarrowChangesNothing(t *testing.T) {
+	w, dir := openWorkshop(t), t.TempDir()
+	with := func(docs ...string) *config.Config {
+		docs = append(docs, "{kind: module, name: a, type: lamp}", "{kind: source, name: one, type: sqlite, database: '"+dir+"/1.db'}", "{kind: source, name: two, type: sqlite, database: '"+dir+"/2.db'}",
+			"{kind: tool, name: y, type: sqlite-sql, source: one, description: d, statement: SELECT 1}")
+		return w.read(docs...)
+	}
+	declared := func(source string) string {
+		return "{kind: tool, name: x, type: sqlite-sql, source: " + source + ", description: d, statement: SELECT 1}"
+	}
+	if err := w.configure(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
+		t.Fatal(err)
+	}
+	next := with(declared("two"), "{kind: toolset, name: old, tools: [y]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
+	ch := w.prepare(t.Context(), next, setup(next))
+	if len(ch.faults)+len(ch.failed) > 0 {
+		t.Fatal(ch.faults, ch.failed)
+	}
+	own, err := tool.New("danger", "", func(context.Context, struct{}) (string, error) { return "", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.rt.Register("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
+		t.Fatal(err)
+	}
+	before := w.current
+	told, err := w.install(t.Context(), ch)
+	if err == nil || !strings.Contains(err.Error(), `toolset "new"`) || told != nil {
+		t.Errorf("told %q, %v; want nothing told, and the toolset named", told, err)
+	}
+	if got := w.may("x", "y", "danger"); got != "x y" || w.current != before {
+		t.Errorf("the reader may call %q, want what it could before", got)
+	}
+	if err := w.rt.Unregister("module/other", "new"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconfigure(t.Context(), next); err != nil || w.may("x", "y") != "x y" {
+		t.Errorf("when there is no hindrance: %q, %v", w.may("x", "y"), err)
+	}
+}
+
+// A toolset takes no id of a module that is still there when it is registered.
+func TestAToolsetWaitsForTheModuleOfItsName(t *testing.T) {
+	w := openWorkshop(t)
+	source := "{kind: source, name: db, type: sqlite, database: '" + t.TempDir() + "/x.db'}"
+	declared := "{kind: tool, name: x, type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
+	if err := w.configure(t.Context(), w.read("{kind: module, name: a, type: lamp}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
+		t.Fatal(err)
+	}
+	steps := []struct {
+		docs []string
+		want string
+	}{
+		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, "take that module out first"},
+		{[]string{"{kind: role, name: reader, toolGroups: []}"}, ""},
+		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, ""},
+	}
+	for n, s := range steps {
+		told, err := w.reconfigure(t.Context(), w.read(s.docs...))
+		if s.want == "" && err != nil || s.want != "" && (err == nil || told != nil || !strings.Contains(err.Error(), s.want)) {
+			t.Errorf("step %d: told %q, %v; want %q", n, told, err, s.want)
+		}
+	}
+	if got := w.may("x", "a"); got != "x" {
+		t.Errorf("the reader may call %q, want x", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // toolset is a tool group of the configuration's own: references to declared
-// tools.
+// tools, and prompts.
 type toolset struct {
 	toolgroups.Group
 	owners []toolgroups.Owner // of Refs
@@ -36,8 +36,46 @@ func toolsetsOf(cfg *config.Config) toolsets {
 		}
 		all[g.ID] = t
 	}
+	all.tell(cfg)
 	return all
 }
+
+// tell gives toolsets the prompts that they list. One that is wrong is nobody's;
+// the configuration is refused for it.
+func (t toolsets) tell(cfg *config.Config) {
+	known := map[string]*toolgroups.Prompt{}
+	for _, p := range cfg.Prompts {
+		if made, err := promptOf(p); err == nil {
+			known[p.Name] = made
+		}
+	}
+	for _, s := range cfg.Toolsets {
+		set, ok := t[toolgroups.GroupID(s.Name)]
+		if !ok {
+			continue
+		}
+		for _, name := range s.Prompts {
+			if p := known[name]; p != nil {
+				set.Prompts = append(set.Prompts, p)
+			}
+		}
+		t[set.ID] = set
+	}
+}
+
+func promptOf(p config.Prompt) (*toolgroups.Prompt, error) {
+	if p.Arguments == nil {
+		return nil, fmt.Errorf("prompt %q has no arguments that could be read", p.Name)
+	}
+	var messages []toolgroups.Message
+	for _, m := range p.Messages {
+		messages = append(messages, toolgroups.Message{Role: m.Role, Text: m.Content})
+	}
+	return toolgroups.NewPrompt(p.Name, p.Description, p.Print, p.Arguments, messages)
+}
+
+// samePrompt says whether two prompts say the same.
+func samePrompt(a, b *toolgroups.Prompt) bool { return a.Name == b.Name && a.Print == b.Print }
 
 // with lists the ids of both, sorted.
 func (t toolsets) with(other toolsets) []toolgroups.GroupID {
@@ -47,10 +85,11 @@ func (t toolsets) with(other toolsets) []toolgroups.GroupID {
 }
 
 func (t toolset) equal(other toolset) bool {
-	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners)
+	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) &&
+		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt)
 }
 
-// common gives t without the references that other has not.
+// common gives t without the references and prompts that other has not.
 func (t toolset) common(other toolset) toolset {
 	theirs := make(map[string]toolgroups.Owner, len(other.Refs))
 	for i, name := range other.Refs {
@@ -60,6 +99,11 @@ func (t toolset) common(other toolset) toolset {
 	for i, name := range t.Refs {
 		if theirs[name] == t.owners[i] {
 			both.Refs, both.owners = append(both.Refs, name), append(both.owners, t.owners[i])
+		}
+	}
+	for _, p := range t.Prompts {
+		if slices.ContainsFunc(other.Prompts, func(o *toolgroups.Prompt) bool { return samePrompt(o, p) }) {
+			both.Prompts = append(both.Prompts, p)
 		}
 	}
 	return both
@@ -104,7 +148,7 @@ func (h *house) widenToolsets(next toolsets) error {
 // putToolset registers a toolset without the references whose tools are missing
 // now, or somebody else's: a name is bound to who owns it when it is registered.
 func (h *house) putToolset(t toolset) error {
-	snapshot, bound := h.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description}}
+	snapshot, bound := h.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
 	for i, name := range t.Refs {
 		if tool, ok := snapshot.Lookup(name); ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])
@@ -122,14 +166,18 @@ func (h *house) putToolset(t toolset) error {
 // were read.
 func (h *house) toolsetFaults(ch *change) (faults []*config.Error) {
 	others, _ := h.known(ch)
+	snapshot := h.groups.Snapshot()
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
 		at, field := toolsetPlace(ch.cfg, id)
+		owner := snapshot.Owner(id)
 		switch {
 		case slices.Contains(toolgroups.Reserved(), id) && field == "group":
 		case slices.Contains(toolgroups.Reserved(), id):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a group of the runtime, which no declared tool joins", id), "choose another id"))
 		case slices.Contains(others, string(id)):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))
+		case owner != "" && owner != toolgroups.Config: // until the change is done
+			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of %s now", id, owner), "choose another id, or take that module out first and add the toolset then"))
 		}
 	}
 	return faults

@@ -10,7 +10,7 @@
 // tool groups exist, whether a script compiles) adds to that list with
 // Config.Fault and Join.
 //
-// What MCP Toolbox declares (sources, tools, toolsets, auth services) is read in
+// What MCP Toolbox declares (sources, tools, toolsets, prompts, auth services) is read in
 // its three spellings, mixed as one likes; Migrate writes the first two in the
 // third. Reload reads again only what has changed of thousands of tools.
 //
@@ -49,6 +49,7 @@ type Config struct {
 	Sources      []Source       `json:",omitempty"`
 	Tools        []DeclaredTool `json:",omitempty"`
 	Toolsets     []Toolset      `json:",omitempty"`
+	Prompts      []Prompt       `json:",omitempty"`
 	AuthServices []AuthService  `json:",omitempty"`
 	Files        []File         // everything read: documents first, then what they name
 }

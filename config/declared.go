@@ -36,6 +36,10 @@ type Source struct {
 	MaxRows          int           // of one result; 0 is not set
 	MaxResponseBytes int           // of one result; 0 is not set
 
+	// Faulty says that something is wrong with the document, which is reported:
+	// what is made of it is no source, and no fault beside that.
+	Faulty bool `json:"-"`
+
 	// Print is the same for two sources that are the same but for their
 	// places. It holds a digest of the password: it is for comparing, not for
 	// showing.
@@ -126,7 +130,26 @@ type Toolset struct {
 	Name        string // "" is the group of all, which has a description only
 	Description string
 	Tools       []string // in order, each once
+	Prompts     []string `json:",omitempty"` // likewise
 	Pos         Pos
+}
+
+// Prompt is a text for who asks for it by name, with places for arguments. It
+// is for those alone who hold a toolset that lists it.
+type Prompt struct {
+	Name        string
+	Description string
+	Arguments   *parameter.Set `json:"-"` // never nil where Load gives no error
+	Messages    []PromptMessage
+
+	Print string `json:"-"` // the same for two prompts that are the same but for their places
+	Pos   Pos
+}
+
+// PromptMessage is one message of a prompt.
+type PromptMessage struct {
+	Role    string // user or assistant
+	Content string // a template of the arguments
 }
 
 // AuthService says whose tokens vouch for a caller.

@@ -45,7 +45,7 @@ func (p *pending) set(services []string) *parameter.Set {
 	if set, ok := p.doc.sets[key]; ok {
 		return set
 	}
-	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-")}
+	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), Unknown: unknownQuotes(p.tool.Type)}
 	set, problems := parameter.Compile(o, ordinary, p.template)
 	for _, problem := range problems {
 		p.locate(problem.Field).fail(problem.Message, problem.Hint)
@@ -54,6 +54,18 @@ func (p *pending) set(services []string) *parameter.Set {
 		p.doc.sets[key] = set
 	}
 	return set
+}
+
+// unknownQuotes gives the styles of escape that the database of a type of tool
+// does not know. SQLite knows all.
+func unknownQuotes(tool string) []string {
+	switch database, _, _ := strings.Cut(tool, "-"); database {
+	case "postgres":
+		return []string{parameter.Backticks, parameter.SquareBrackets}
+	case "mysql":
+		return []string{parameter.SquareBrackets}
+	}
+	return nil
 }
 
 // templates checks the texts that values are put into.
@@ -89,9 +101,11 @@ var templateFields = map[string]string{"statement": "templateParameters", "path"
 
 // finish checks what declared tools name, when all of that is read.
 func (r *reader) finish() {
-	f := finisher{reader: r, sources: make(map[string]string, len(r.config.Sources))}
+	f := finisher{reader: r, sources: make(map[string]Source, len(r.config.Sources))}
 	for _, s := range r.config.Sources {
-		f.sources[s.Name] = s.Type
+		if _, twice := f.sources[s.Name]; !twice {
+			f.sources[s.Name] = s
+		}
 	}
 	for key := range r.names {
 		if key.kind == "authService" {
@@ -114,29 +128,42 @@ func (r *reader) finish() {
 // finisher knows what declared tools may name.
 type finisher struct {
 	*reader
-	sources  map[string]string // types by name
+	sources  map[string]Source // by name
 	services []string
 	mcp      bool // a service vouches for the callers of MCP
 }
 
 func (f *finisher) finish(p *pending) {
-	if of := f.sources[p.tool.Source]; of != "" && !slices.Contains(p.sources, of) {
-		p.sourceAt.fail("source "+quote(p.tool.Source)+" is of type "+of, "a tool of type "+p.tool.Type+" asks one of type "+strings.Join(p.sources, " or "))
+	before, of := len(f.errs), f.sources[p.tool.Source]
+	if of.Type != "" && !slices.Contains(p.sources, of.Type) {
+		p.sourceAt.fail("source "+quote(p.tool.Source)+" is of type "+of.Type, "a tool of type "+p.tool.Type+" asks one of type "+strings.Join(p.sources, " or "))
+	} else if of.ReadOnly && p.tool.changes() {
+		p.methodAt.fail(p.tool.HTTP.Method+" asks for a change, and source "+quote(p.tool.Source)+" is readOnly", "use GET, HEAD or OPTIONS, or a source that is not readOnly")
 	}
 	if len(p.tool.ScopesRequired) > 0 && !f.mcp {
 		p.scopesAt.fail("is checked of callers of MCP, for whom no auth service vouches", "declare one with mcpEnabled: true")
 	}
+	wrong := len(f.errs) > before
 	if p.doc != nil { // it had to wait for the auth services
 		p.faults = len(f.errs)
 		p.compile(f.services)
 	}
+	if wrong { // as with one whose own document is: its source has no fault by it
+		p.tool.Parameters, p.tool.own = nil, false
+	}
+}
+
+// changes says whether a tool sends requests that ask a service for a change.
+func (t *DeclaredTool) changes() bool {
+	return t.HTTP != nil && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
 }
 
 // stands says whether a tool that was kept is still right: what it names is
 // there, and as it needs it.
 func (f *finisher) stands(t *DeclaredTool) bool {
 	i := slices.IndexFunc(f.toolTypes, func(known toolType) bool { return known.name == t.Type })
-	if i < 0 || !slices.Contains(f.toolTypes[i].sources, f.sources[t.Source]) || len(t.ScopesRequired) > 0 && !f.mcp {
+	of := f.sources[t.Source]
+	if i < 0 || !slices.Contains(f.toolTypes[i].sources, of.Type) || of.ReadOnly && t.changes() || len(t.ScopesRequired) > 0 && !f.mcp {
 		return false
 	}
 	missing := func(service string) bool { return !slices.Contains(f.services, service) }

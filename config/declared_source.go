@@ -30,6 +30,7 @@ func sourceTypes() []sourceType {
 const maxDatabaseConns = 10_000
 
 func readSource(it item) {
+	faults := len(it.doc.errs)
 	it.declare()
 	known := sourceTypes()
 	i, ok := it.typed("source", len(known), func(i int) string { return known[i].name })
@@ -42,7 +43,7 @@ func readSource(it item) {
 		{"timeout", duration(&s.Timeout, maxCallTime)},
 	})...)
 	it.need(known[i].needs...)
-	s.Print = it.print(s.Database)
+	s.Print, s.Faulty = it.print(s.Database), len(it.doc.errs) > faults
 	it.doc.config.Sources = append(it.doc.config.Sources, s)
 }
 
@@ -152,6 +153,15 @@ func (it item) typed(kind string, n int, name func(int) string) (int, bool) {
 		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(lacking(word), Suggest(word, all), listing("there are ", all)))
 	}
 	return i, i >= 0
+}
+
+// foreign says of a field that Toolbox has, and no document here, what to do; ""
+// of others.
+func foreign(name string) string {
+	if name == "useClientOAuth" {
+		return "no caller's token is passed on to a source; leave it out, give the source an account of its own, and name in authRequired whose tokens a tool asks for"
+	}
+	return ""
 }
 
 // need refuses a document without fields that it has to have.

@@ -231,6 +231,7 @@ func FuzzDeclared(f *testing.F) {
 	for _, text := range []string{singular, plural, nested, `{"sources":{"a":{"kind":"sqlite","database":"x"}},"toolsets":{"s":null}}`, declaredTool + "parameters: [{name: p, type: array, description: d, items: {name: i, type: string, description: d, allowedValues: [a, /b/]}, default: [a]}]\n",
 		declaredTool + "templateParameters: [{name: p, type: string, description: d, escape: backticks}]\nauthRequired: [x]\nscopesRequired: [y]\nstate: s\navailable_in_states: [s]\ngroup: [g]\n",
 		"{kind: source, name: s, type: http, baseUrl: 'https://x.example', headers: {A: b}}\n---\n{kind: tool, name: h, type: http, source: s, description: d, method: get, path: '/{{.p}}', pathParams: [{name: p, type: string, description: d}]}\n",
+		"prompts:\n  p: {kind: custom, messages: [{role: assistant, content: 'To {{.a}}{{range .b}} by {{.}}{{end}}'}], arguments: [{name: a, description: d}, {name: b, type: array, description: d, items: {name: i, type: integer, description: d}}]}\n---\n{kind: prompts, name: q}\n---\n{kind: group, name: g, prompts: [p, q]}\n",
 		"{kind: group, description: d}\n---\n{kind: authService, name: a, type: generic, audience: x, authorizationServer: 'http://x', mcpEnabled: true}\n",
 	} {
 		f.Add([]byte(text))
@@ -299,6 +300,11 @@ func wantSound(t *testing.T, cfg *config.Config) {
 			}
 		}
 	}
+	for _, p := range cfg.Prompts {
+		if p.Arguments == nil || p.Name == "" || p.Print == "" {
+			t.Errorf("accepted %+v", p)
+		}
+	}
 }
 
 // prints gives what the declared parts of a configuration are.
@@ -313,7 +319,10 @@ func prints(cfg *config.Config) (list []string) {
 		list = append(list, tool.Print)
 	}
 	for _, set := range cfg.Toolsets {
-		list = append(list, fmt.Sprint(set.Name, set.Description, set.Tools))
+		list = append(list, fmt.Sprint(set.Name, set.Description, set.Tools, set.Prompts))
+	}
+	for _, p := range cfg.Prompts {
+		list = append(list, p.Print)
 	}
 	slices.Sort(list)
 	return list

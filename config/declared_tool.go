@@ -40,6 +40,7 @@ type pending struct {
 	place    int      // among config.Tools
 	sources  []string // types
 	sourceAt value
+	methodAt value
 	scopesAt value
 	ordinary []parameter.Spec
 	template []parameter.Spec
@@ -62,6 +63,7 @@ func readTool(it item) {
 	it.need(known[i].needs...)
 	p.tool.Print = it.print()
 	p.sourceAt, _ = it.child("source")
+	p.methodAt, _ = it.child("method")
 	p.scopesAt, _ = it.child("scopesRequired")
 	if !p.claims() || len(it.doc.errs) > p.faults {
 		p.compile(nil)

@@ -15,7 +15,7 @@ func readToolset(it item) {
 	it.declare()
 	it.shortName("toolset")
 	t := Toolset{Name: it.name, Pos: it.pos}
-	tools := members(&t)
+	tools := members("tool", &t.Tools)
 	switch {
 	case it.entry && it.isNull():
 	case it.entry && it.node.Kind == yaml.SequenceNode:
@@ -36,8 +36,8 @@ func readGroup(it item) {
 		field{"description", text(&t.Description)},
 		field{"ttlMs", func(v value) { v.integer(0, math.MaxInt64, "a whole number from 0") }},
 		field{"cacheScope", oneOf(new(string), "public", "private")},
-		field{"tools", members(&t)},
-		field{"prompts", notServed(promptHint)},
+		field{"tools", members("tool", &t.Tools)},
+		field{"prompts", members("prompt", &t.Prompts)},
 		field{"resources", notServed(resourceHint)},
 		field{"resourceTemplates", notServed(resourceHint)},
 	)
@@ -50,12 +50,12 @@ func readGroup(it item) {
 	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
 }
 
-// members reads the tools of a toolset. As with Toolbox, there may be none
-// behind the name.
-func members(t *Toolset) func(value) {
+// members reads the tools of a toolset, or its prompts. As with Toolbox, there
+// may be none behind the name.
+func members(kind string, to *[]string) func(value) {
 	return func(v value) {
 		if !v.isNull() {
-			references("tool", &t.Tools)(v)
+			references(kind, to)(v)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (d *document) unique(n *yaml.Node, path string) {
 // read finds the document's kind and lets it read the rest.
 func (d *document) read(root value) {
 	if root.node.Kind != yaml.MappingNode || !hasTag(root, "!!map") {
-		root.fail("a document must be a mapping with kind and name, not "+root.describe(), "")
+		root.at("kind").fail("is missing: a document must be a mapping with kind and name, not "+root.describe(), "")
 		return
 	}
 	at, ok := root.child("kind")

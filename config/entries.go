@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -12,20 +13,41 @@ import (
 func (d *document) readWithoutKind(root value) {
 	if !isSections(root) {
 		_, now := kindNames()
-		root.at("kind").fail("is missing", listing("this version reads ", now))
+		root.at("kind").fail("is missing", cmp.Or(root.meantSection(), listing("this version reads ", now)))
 		return
 	}
 	known := sections()
 	for key, val := range root.pairs() {
 		name, ok := known[key.node.Value]
 		if !ok {
-			key.fail("unknown field", listing("Toolbox's v1 form has ", slices.Collect(maps.Keys(known))))
+			key.fail("unknown field", cmp.Or(Suggest(key.node.Value, slices.Collect(maps.Keys(known))), listing("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
 			continue
 		}
-		if k, ok := d.kind(key, name); ok && !val.isNull() {
+		if isVoid(val) {
+			continue
+		}
+		if k, ok := d.kind(key, name); ok {
 			d.section(k, val)
 		}
 	}
+}
+
+// isVoid says whether there is nothing in a section, so that it does not
+// matter of what.
+func isVoid(v value) bool {
+	return v.isNull() || v.node.Kind == yaml.MappingNode && len(v.node.Content) == 0 && hasTag(v, "!!map")
+}
+
+// meantSection suggests a section for a key that is one but for an s, with
+// entries below it; "" where there is none.
+func (v value) meantSection() string {
+	for key, val := range v.pairs() {
+		name := key.node.Value + "s"
+		if _, near := sections()[name]; near && val.node.Kind == yaml.MappingNode {
+			return "in Toolbox's v1 form it is " + quote(name)
+		}
+	}
+	return ""
 }
 
 // isSections says whether a mapping has a key of the v1 form.

@@ -38,7 +38,7 @@ func unknownHint(name string, known []field) string {
 			now = append(now, f.name)
 		}
 	}
-	return cmp.Or(Suggest(name, all), listing("known are ", now))
+	return cmp.Or(foreign(name), Suggest(name, all), listing("known are ", now))
 }
 
 // text reads a field that holds any text.

@@ -26,6 +26,7 @@ func kinds() []kind {
 		{name: "tool", read: readTool},
 		{name: "toolset", read: readToolset},
 		{name: "group", read: readGroup, as: "toolset"},
+		{name: "prompt", read: readPrompt},
 
 		{name: "toolService"},
 		{name: "broker"},
@@ -36,10 +37,9 @@ func kinds() []kind {
 		{name: "authServices", read: readAuthService, as: "authService"},
 		{name: "tools", read: readTool, as: "tool"},
 		{name: "toolsets", read: readToolset, as: "toolset"},
+		{name: "prompts", read: readPrompt, as: "prompt"},
 
-		// What Toolbox has beside tools.
-		{name: "prompt", hint: promptHint},
-		{name: "prompts", hint: promptHint},
+		// What Toolbox has beside these.
 		{name: "resource", hint: resourceHint},
 		{name: "resourceTemplate", hint: resourceHint},
 		{name: "embeddingModel", hint: embeddingHint},
@@ -48,7 +48,6 @@ func kinds() []kind {
 }
 
 const (
-	promptHint    = "prompts of Toolbox are not served; leave the document out, and say to a role what it has to know in its prompt"
 	resourceHint  = "resources of Toolbox are not served; leave the document out"
 	embeddingHint = "embedding models of Toolbox are not served; leave the document out, and embeddedBy of the parameters that name it"
 )

@@ -10,9 +10,10 @@ import (
 )
 
 // Notes says what is no mistake and may be one, sorted: states of declared
-// tools that no tool leads to, and states that are led to where no tool can be
-// called.
+// tools that no tool leads to, states that are led to where no tool can be
+// called, and prompts that nobody can be given.
 func (c *Config) Notes() (list []string) {
+	list = c.stray()
 	led, served := map[string]*DeclaredTool{}, map[string]*DeclaredTool{} // the first tool of each
 	always := false                                                       // a tool can be called in every state
 	for i := range c.Tools {
@@ -43,4 +44,20 @@ func (c *Config) Notes() (list []string) {
 
 func stateNote(t *DeclaredTool, state, format string) string {
 	return strings.TrimPrefix(t.Pos.String()+": ", ": ") + "tool " + t.Name + " " + fmt.Sprintf(format, quote(state))
+}
+
+// stray says which prompts no group lists.
+func (c *Config) stray() (list []string) {
+	listed := map[string]bool{}
+	for _, t := range c.Toolsets {
+		for _, name := range t.Prompts {
+			listed[name] = true
+		}
+	}
+	for _, p := range c.Prompts {
+		if !listed[p.Name] {
+			list = append(list, p.Pos.String()+": prompt "+quote(p.Name)+" is in no group, so nobody is offered it: list it under prompts of a document of kind group")
+		}
+	}
+	return list
 }

@@ -84,6 +84,10 @@ func someDocuments(random *rand.Rand) string {
 	if random.IntN(3) == 0 {
 		docs = append(docs, wrong[random.IntN(len(wrong))])
 	}
+	if kind := []string{"http", "http", "sqlite"}[random.IntN(3)]; random.IntN(2) == 0 { // whose tool may not fit it
+		docs = append(docs, "{kind: tool, name: k, type: http, source: api, description: d, method: POST, path: /x}",
+			fmt.Sprintf("{kind: source, name: api, type: %s, %s: 'https://a.example', readOnly: %t}", kind, map[string]string{"http": "baseUrl", "sqlite": "database"}[kind], random.IntN(3) == 0))
+	}
 	random.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 	return strings.Repeat("\n", random.IntN(3)) + strings.Join(docs, "\n---\n") + "\n"
 }

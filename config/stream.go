@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,7 +99,7 @@ func unreadable(text string, r rune) string {
 func (s *source) syntaxFault(err error) *Error {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		return s.fault(Pos{File: s.path}, "", "is not YAML: "+err.Error(), "")
+		return s.fault(Pos{File: s.path}, "kind", "is not YAML: "+err.Error(), "")
 	}
 	at := Pos{s.path, e.Mark.Line, e.Mark.Column}
 	begin := Pos{s.path, e.ContextMark.Line, e.ContextMark.Column}
@@ -117,5 +118,19 @@ func (s *source) syntaxFault(err error) *Error {
 	if at.Line > 0 && strings.Contains(s.line(at.Line), "${") {
 		hint = `within { } and [ ] write "${NAME}" with quotes`
 	}
-	return s.fault(at, "", message, hint)
+	return s.fault(at, s.keyAt(at.Line), message, hint)
+}
+
+var rootKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
+
+// keyAt names the field of the document's root that a line belongs to, as far as
+// that can be said of what is no YAML; kind, with which documents begin, if there
+// is none.
+func (s *source) keyAt(n int) string {
+	for ; n > 0 && !strings.HasPrefix(s.line(n), "---"); n-- {
+		if key := rootKey.FindStringSubmatch(s.line(n)); key != nil {
+			return key[1]
+		}
+	}
+	return "kind"
 }

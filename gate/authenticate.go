@@ -23,6 +23,11 @@ type Authn interface {
 type Verified struct {
 	Claims json.RawMessage // a JSON object
 	Scopes []string
+
+	// InForce says whether the service is still there that verified the token. A
+	// call for which it does not say so when it starts is decided anew. nil: it
+	// never goes.
+	InForce func() bool
 }
 
 // authenticate refuses a caller for whom nobody vouches whom the tool asks. It
@@ -37,7 +42,7 @@ func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
 	if err := w.meet(ctx, need); err != nil {
 		return err
 	}
-	a.claims = w.claims()
+	a.claims, a.vouchers = w.claims()
 	if need.Secure {
 		a.secure = shown.Secure
 	}
@@ -57,14 +62,15 @@ type witnesses struct {
 // tool names.
 func (w *witnesses) meet(ctx context.Context, need *tool.Auth) error {
 	if len(need.AnyOf) > 0 && !w.any(ctx, need.AnyOf) {
-		return w.refuse("%s: no auth service of %s vouches for the caller: send a valid token of one of them", w.name, strings.Join(need.AnyOf, ", "))
+		return w.refuse("%s: no auth service of %s vouches for the caller: send a valid token of one of them %s", w.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))
 	}
 	if err := w.scopes(ctx, need); err != nil {
 		return err
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(need.Parameters)) {
-		if !w.any(ctx, need.Parameters[parameter]) {
-			return w.refuse("%s: error parsing authenticated parameter %q: missing or invalid authentication header", w.name, parameter).With("parameter", parameter)
+		services := need.Parameters[parameter]
+		if !w.any(ctx, services) {
+			return w.refuse("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", w.name, parameter, headers(services)).With("parameter", parameter)
 		}
 	}
 	return nil
@@ -76,7 +82,7 @@ func (w *witnesses) scopes(ctx context.Context, need *tool.Auth) error {
 	}
 	v := w.ask(ctx, need.ScopesOf)
 	if v == nil {
-		return w.refuse("%s: the caller's token has to carry the scopes %s, and there is no valid one", w.name, strings.Join(need.Scopes, ", "))
+		return w.refuse("%s: the caller's token has to carry the scopes %s, and there is no valid one: send it %s", w.name, strings.Join(need.Scopes, ", "), headers([]string{need.ScopesOf}))
 	}
 	for _, scope := range need.Scopes {
 		if !slices.Contains(v.Scopes, scope) {
@@ -84,6 +90,11 @@ func (w *witnesses) scopes(ctx context.Context, need *tool.Auth) error {
 		}
 	}
 	return nil
+}
+
+// headers says in which header of a request a token of a service goes.
+func headers(services []string) string {
+	return "in the header " + strings.Join(services, "_token or ") + "_token"
 }
 
 // any asks all of several services whether they vouch.
@@ -125,12 +136,23 @@ func (w *witnesses) refuse(format string, args ...any) *errcode.Error {
 	return errcode.New(code, format, args...)
 }
 
-func (w *witnesses) claims() map[string]json.RawMessage {
-	all := map[string]json.RawMessage{}
+// claims gives what was verified, by service, and who says whether it still is.
+func (w *witnesses) claims() (all map[string]json.RawMessage, vouchers []func() bool) {
+	all = map[string]json.RawMessage{}
 	for service, v := range w.verified {
-		if v != nil {
-			all[service] = v.Claims
+		if v == nil {
+			continue
+		}
+		all[service] = v.Claims
+		if v.InForce != nil {
+			vouchers = append(vouchers, v.InForce)
 		}
 	}
-	return all
+	return all, vouchers
+}
+
+// vouched says whether every service that vouched for the caller is still in
+// force.
+func (a *Admission) vouched() bool {
+	return !slices.ContainsFunc(a.vouchers, func(inForce func() bool) bool { return !inForce() })
 }

@@ -157,3 +157,35 @@ func TestTokensAreLookedAtLast(t *testing.T) {
 		t.Errorf("%v were asked, %v", p.asked, err)
 	}
 }
+
+// A service that is gone, or another one, when the call is about to start has
+// vouched for nobody: the decision is made again.
+func TestAServiceThatGoesTakesItsWordBack(t *testing.T) {
+	d := definition("a", tool.ReadOnly)
+	d.Auth = &tool.Auth{AnyOf: []string{"one", "two"}}
+	p, there := newPassport(), true
+	v := p.tokens["one"]["good"]
+	v.InForce = func() bool { return there }
+	p.tokens["one"]["good"] = v
+	h := openWith(t, gate.Config{Authn: p}, &fake{d: d, run: mustNotRun(t)})
+	b := &book{}
+	b.started = func(calls []*gate.Admission) error {
+		if len(b.lines) == 1 { // between decision and commit
+			there = false
+			delete(p.tokens, "one")
+		}
+		if calls[0].Superseded() {
+			return gate.ErrSuperseded
+		}
+		return nil
+	}
+	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"one": "good"}})
+	list, err := h.Call(ctx, ann, []gate.Request{request("a", `{}`)}, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list[0]; got.Code() != errcode.Unauthenticated || !strings.Contains(got.Denial.Error(), "in the header one_token or two_token") {
+		t.Errorf("got %q %v", got.Code(), got.Denial)
+	}
+	wantLines(t, b.lines, "start a:allowed", "start a:unauthenticated", "finish a:unauthenticated")
+}

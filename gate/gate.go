@@ -117,6 +117,12 @@ func (s *Seat) Wire() []byte { return s.in(s.view()).Wire() }
 // the list.
 func (s *Seat) Offered() []tool.Definition { return s.view().Offered() }
 
+// Prompts lists the prompts of the groups that the principal holds, of one group
+// if it is named, sorted by name.
+func (s *Seat) Prompts(within toolgroups.GroupID) []*toolgroups.Prompt {
+	return s.view().Prompts(within)
+}
+
 // After gives the Seat as it will be when a call of a tool it sees has
 // succeeded: in the state that the tool leads to.
 func (s *Seat) After(name string) *Seat {

@@ -35,8 +35,10 @@ type Admission struct {
 	handle  *toolgroups.Handle
 	entered tool.Entered               // from enter to leave, of a tool that is entered
 	fits    bool                       // parse saw that the arguments keep the schema
-	claims  map[string]json.RawMessage // what authenticate verified, by auth service
 	secure  json.RawMessage            // secure arguments, of a tool that takes them
+	claims  map[string]json.RawMessage // what authenticate verified, by auth service
+
+	vouchers []func() bool // whether who verified claims is still in force
 }
 
 // Allowed says whether the call passed every step so far.
@@ -53,9 +55,11 @@ func (a *Admission) Code() errcode.Code {
 	return ""
 }
 
-// Superseded says whether the View that allowed the call is no longer in
-// force. A denial is never superseded.
-func (a *Admission) Superseded() bool { return a.Allowed() && !a.Seat.inForce(a.Decision) }
+// Superseded says whether the View that allowed the call is no longer in force,
+// or an auth service that vouched for the caller. A denial is never superseded.
+func (a *Admission) Superseded() bool {
+	return a.Allowed() && !(a.Seat.inForce(a.Decision) && a.vouched())
+}
 
 // step is one check; its error, with a code, refuses the call.
 type step struct {

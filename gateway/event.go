@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/mcp"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -47,14 +48,14 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if deltas && follow && !ended {
 		events = a.rt.Watch(ctx, task.ID, after)
 	}
-	if err := s.sendAll(task.ID, events); err != nil {
+	if err := s.sendAll(task.ID, events, func() error { return a.stillIn(r) }); err != nil {
 		return a.cutOff(s, err)
 	}
 	s.close(ended)
 	return nil
 }
 
-// cutOff ends a stream that the log broke: one that has begun visibly, so
+// cutOff ends a stream that the log broke, or its token: one that has begun visibly, so
 // that it does not pass for a whole one.
 func (a *api) cutOff(s *stream, err error) error {
 	if !s.opened {
@@ -87,7 +88,7 @@ func seqOf(text, field string) (uint64, error) {
 
 func seqText(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// stream writes events as they come.
+// stream writes events as they come. A peer that does not read is let go.
 type stream struct {
 	w      http.ResponseWriter
 	sse    bool
@@ -96,7 +97,7 @@ type stream struct {
 }
 
 func newStream(w http.ResponseWriter, r *http.Request) *stream {
-	return &stream{w: w, sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
+	return &stream{w: mcp.Hasty(w, 0), sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
 }
 
 func acceptsSSE(r *http.Request) bool {
@@ -125,14 +126,18 @@ func (s *stream) open() {
 }
 
 // sendAll sends the public events of a task, up to its result. The error is
-// that of the events; a peer that has gone ends the stream without one.
-func (s *stream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error]) error {
+// that of the events, or of may, which is asked before each; a peer that has gone
+// ends the stream without one.
+func (s *stream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], may func() error) error {
 	for e, err := range events {
 		if err != nil {
 			return err
 		}
 		if e.Task != task || !journal.Public(e.Body) {
 			continue
+		}
+		if err := may(); err != nil {
+			return err
 		}
 		if s.send(e) != nil {
 			return nil

@@ -30,14 +30,10 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	if a.mcp == nil {
 		return noRoute(w, r)
 	}
-	who := Sender(r.Context())
 	if r.Header.Get("Upgrade") != "" { // what lets the sender in may end before the connection does
-		r = r.WithContext(mcp.Lasting(r.Context(), func() bool {
-			now, err := a.authenticate(r)
-			return err == nil && now == who
-		}))
+		r = r.WithContext(mcp.Lasting(r.Context(), func() bool { return a.stillIn(r) == nil }))
 	}
-	return a.mcp.Serve(w, r, who)
+	return a.mcp.Serve(w, r, sender(r))
 }
 
 // UntilShutdown gives a context for an answer that may take for ever: it ends

@@ -44,6 +44,16 @@ func Sender(ctx context.Context) identity.Principal {
 // sender gives who sent a request.
 func sender(r *http.Request) identity.Principal { return Sender(r.Context()) }
 
+// stillIn says whether who sent a request would still be let in as who it was
+// then: for answers that outlive a token.
+func (a *api) stillIn(r *http.Request) error {
+	now, err := a.authenticate(r)
+	if err == nil && now != sender(r) {
+		err = noToken()
+	}
+	return err
+}
+
 // access says whose requests a route answers. The zero access is the
 // operator's alone.
 type access uint8

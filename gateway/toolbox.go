@@ -26,15 +26,36 @@ const maxArguments = 8 << 20
 // for the role that the operator names. Their refusals are in its shape,
 // {"status", "error"}, but for those of who is not let in.
 func (a *api) toolboxRoutes() (list []route) {
+	invoke := few(a.busy(), a.invoke)
 	for _, at := range []string{"", "/roles/{role}"} {
 		list = append(list,
 			route{"GET", at + "/api/toolset", "", callers, a.asToolbox(a.showToolset)},
 			route{"GET", at + "/api/toolset/{name...}", "", callers, a.asToolbox(a.showToolset)},
 			route{"GET", at + "/api/tool/{name}", "", callers, a.asToolbox(a.showDeclared)},
-			route{"POST", at + "/api/tool/{name}/invoke", "", callers, a.asToolbox(a.invoke)},
+			route{"POST", at + "/api/tool/{name}/invoke", "", callers, a.asToolbox(invoke)},
 		)
 	}
 	return list
+}
+
+// busy counts the calls of each sender, together with what it asks over MCP.
+func (a *api) busy() *mcp.Busy {
+	if a.mcp == nil {
+		return mcp.NewBusy(0)
+	}
+	return a.mcp.Busy()
+}
+
+// few gives an endpoint that each sender asks only so often at once.
+func few(busy *mcp.Busy, serve endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		leave, err := busy.Enter(sender(r))
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return serve(mcp.Hasty(w, 0), r)
+	}
 }
 
 // acting gives what the sender of a request reaches.

@@ -79,6 +79,17 @@ func (c *compiler) escape(at string, spec *Spec, f *form) {
 		hint := "one of " + strings.Join([]string{SingleQuotes, DoubleQuotes, Backticks, SquareBrackets}, ", ")
 		c.problem(at+".escape", hint, "there is no way to escape called %q", brief(spec.Escape))
 	}
+	if f.statement && slices.Contains(c.Unknown, spec.Escape) {
+		c.problem(at+".escape", c.quoteHint(), "%s quote nothing in this database", spec.Escape)
+	}
+}
+
+// quoteHint says how names are quoted where not every style is known.
+func (c *compiler) quoteHint() string {
+	if slices.Contains(c.Unknown, Backticks) {
+		return DoubleQuotes + " quote a name, " + SingleQuotes + " a text"
+	}
+	return Backticks + " quote a name, " + SingleQuotes + " a text"
 }
 
 // members checks what is inside of arrays and maps.
@@ -171,9 +182,18 @@ func (c *compiler) entry(field string, l Literal, f *form, list *choice, express
 func (c *compiler) allow(field, text string) (*expression, bool) {
 	e, literal, err := allowedText(text)
 	if err != nil {
-		c.problem(field, "write /"+brief(text)+"/ for an expression that matches the whole value, /"+brief(regexp.QuoteMeta(text))+"/ for the text itself", "%v", err)
+		c.problem(field, allowHint(text), "%v", err)
 	}
 	return e, literal
+}
+
+// allowHint says how to write what an entry that is no expression may mean.
+func allowHint(text string) string {
+	inner, is := slashed(text)
+	if is || anchored(text) {
+		return "mend the expression, or write /" + brief(regexp.QuoteMeta(inner)) + "/ for the text " + brief(inner)
+	}
+	return "write /" + brief(text) + "/ for an expression that matches the whole value, /" + brief(regexp.QuoteMeta(text)) + "/ for the text itself"
 }
 
 // exclude gives the expression that an entry is.

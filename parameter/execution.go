@@ -21,6 +21,7 @@ type execution struct {
 	text     strings.Builder
 	steps    int
 	err      error // what ended it, if it was the execution itself
+	prose    bool  // the text is no statement
 }
 
 // Write implements io.Writer.
@@ -69,6 +70,9 @@ func (e *execution) count(text string, err error) (string, error) {
 
 // emit gives the text of a value that an action of the template prints.
 func (e *execution) emit(source string, value any) (string, error) {
+	if e.prose {
+		return e.count(told(value), e.err)
+	}
 	text, err := printed(value)
 	if err == nil && strings.ContainsRune(text, 0) { // from within a map; others were checked
 		err = errNUL
@@ -80,6 +84,14 @@ func (e *execution) emit(source string, value any) (string, error) {
 		e.err = fmt.Errorf("%s %w", brief(source), err)
 	}
 	return e.count(text, e.err)
+}
+
+// told gives the text of a value as Go's templates print it.
+func told(value any) string {
+	if value == nil {
+		return "<no value>"
+	}
+	return fmt.Sprint(value)
 }
 
 // negative says whether a text begins as a number under zero, whichever function

@@ -71,6 +71,11 @@ type Options struct {
 	// an escape, as MySQL does, so that Escape doubles it in single and double
 	// quotes.
 	Backslash bool
+
+	// Unknown are the styles of Escape that the database does not know: they
+	// would quote nothing in its statements, and are refused for those of the
+	// template.
+	Unknown []string
 }
 
 // Problem is one thing that is wrong with parameters as configured.

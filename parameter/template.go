@@ -25,6 +25,7 @@ type Template struct {
 	set    *Set
 	names  []string
 	text   string             // as it is, if parsed is nil
+	prose  bool               // not of a statement
 	parsed *template.Template // never executed itself, but copied
 	idle   sync.Pool          // of *execution
 }
@@ -54,6 +55,14 @@ func (s *Set) Template(text string, names ...string) (*Template, error) {
 	return t, t.parse()
 }
 
+// Prose reads text as a template of all parameters, always, whose text is for
+// people and models to read: what is missing prints as <no value>, and maps as
+// Go prints them. Else it is as Template.
+func (s *Set) Prose(text string) (*Template, error) {
+	t := &Template{set: s, names: append(s.Ordinary(), s.Templates()...), text: text, prose: true}
+	return t, t.parse()
+}
+
 // Stray tells of a text that is no template, for want of parameters, and takes
 // one all the same: it would be sent as it stands. nil if it takes none, or {{
 // means something else in it, as in the arrays of PostgreSQL.
@@ -71,13 +80,13 @@ func Stray(text string) error {
 }
 
 func (t *Template) parse() (err error) {
-	t.parsed, err = template.New("statement").Funcs((&execution{}).functions()).Parse(t.text)
+	t.parsed, err = template.New(t.what()).Funcs((&execution{}).functions()).Parse(t.text)
 	if err != nil {
 		return fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	for _, other := range t.parsed.Templates() {
 		if other.Name() != t.parsed.Name() {
-			return fmt.Errorf("template: define and block are not supported: a statement is one template, without %q", brief(other.Name()))
+			return fmt.Errorf("template: define and block are not supported: a %s is one template, without %q", t.what(), brief(other.Name()))
 		}
 	}
 	r := rewriter{names: t.names}
@@ -98,9 +107,25 @@ func (t *Template) Text(v Values) (string, error) {
 	}
 	text, err := t.execute(v)
 	if err != nil {
-		return "", errcode.New(errcode.InvalidArguments, "statement cannot be made of the template parameters: %v", err)
+		return "", errcode.New(errcode.InvalidArguments, "%s cannot be made of the %s: %v", t.what(), t.of(), err)
 	}
 	return text, nil
+}
+
+// what the text is, in words.
+func (t *Template) what() string {
+	if t.prose {
+		return "message"
+	}
+	return "statement"
+}
+
+// of gives what the values are called that the text is made of.
+func (t *Template) of() string {
+	if t.prose {
+		return "arguments"
+	}
+	return "template parameters"
 }
 
 func (t *Template) execute(v Values) (string, error) {
@@ -117,7 +142,7 @@ func (t *Template) execute(v Values) (string, error) {
 	case e.err != nil:
 		return "", e.err
 	case err != nil:
-		return "", reason(err)
+		return "", reason(t.what(), err)
 	}
 	return e.text.String(), nil
 }
@@ -132,7 +157,7 @@ func (t *Template) execution() (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := new(execution)
+	e := &execution{prose: t.prose}
 	e.template = copied.Funcs(e.functions())
 	return e, nil
 }
@@ -144,8 +169,8 @@ func (t *Template) rest(e *execution) {
 }
 
 // reason gives the error without what the library says around it.
-func reason(err error) error {
-	_, words, ok := strings.Cut(err.Error(), `executing "statement" at `)
+func reason(what string, err error) error {
+	_, words, ok := strings.Cut(err.Error(), `executing "`+what+`" at `)
 	if !ok {
 		return err
 	}

@@ -83,7 +83,7 @@ func (m *Manager) put(before *group, owner Owner, g Group, handles []*Handle, re
 	}
 	m.replace(before, &group{
 		Info: Info{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
-		own:  handles, refs: refs,
+		own:  handles, refs: refs, texts: slices.Clone(g.Prompts),
 	})
 	return nil
 }
@@ -105,8 +105,8 @@ func (m *Manager) Unregister(owner Owner, id GroupID) error {
 	return nil
 }
 
-// Update replaces the tools of a group, keeping its description and
-// references. Errors: GroupNotFound, InvalidGroupDef, DuplicateToolName.
+// Update replaces the tools of a group, keeping its description, references and
+// prompts. Errors: GroupNotFound, InvalidGroupDef, DuplicateToolName.
 func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	handles, err := m.newHandles(owner, Group{ID: id, Tools: tools})
 	if err != nil {
@@ -118,7 +118,7 @@ func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	if !ok || g.Owner != owner {
 		return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, owner)
 	}
-	return m.put(g, owner, Group{ID: id, Description: g.Description}, handles, g.refs)
+	return m.put(g, owner, Group{ID: id, Description: g.Description, Prompts: g.texts}, handles, g.refs)
 }
 
 // Settle returns when the change that is under way, if there is one, is

@@ -22,6 +22,7 @@ type group struct {
 	Info            // without Tools and Count, which depend on the snapshot
 	own   []*Handle // in registration order
 	refs  []ref
+	texts []*Prompt
 	order uint64 // revision of the first registration
 }
 

@@ -46,13 +46,14 @@ func Reserved() []GroupID {
 	return []GroupID{Artifact, Command, Console, Context, Network, OrgManagement, Workspace}
 }
 
-// Group is what one owner brings under one id: tools of its own and, for a
-// toolset, the names of tools that other groups own.
+// Group is what one owner brings under one id: tools of its own, for a toolset
+// the names of tools that other groups own, and prompts.
 type Group struct {
 	ID          GroupID
 	Description string
 	Tools       []tool.Tool
 	Refs        []string // bound to the owners the tools have now; unknown names, and those the owner may not reference, stay inert
+	Prompts     []*Prompt
 }
 
 // Info describes a registered group.

@@ -48,6 +48,7 @@ type View struct {
 	known    bits // of handles
 	other    Shelf
 	states   map[string]*Shelf // states that tools name; nil when none do
+	texts    []*group          // those with prompts
 
 	once    sync.Once
 	offered []tool.Definition
@@ -154,6 +155,7 @@ func (s *Snapshot) Compile(use Binding, limits ...Binding) *View {
 	}
 	v := newView()
 	v.revision, v.handles, v.known = s.revision, handles, bitsOf(s.width, handles)
+	v.texts = s.withPrompts(use, limits)
 	v.other.stock(s, handles)
 	if names := statesOf(handles); names != nil {
 		v.states = make(map[string]*Shelf, len(names))

@@ -130,6 +130,9 @@ func errorAnswer(id string, e *jsonrpc.Error) []byte {
 	b := append(begun(id, len(e.Message)), `,"error":{"code":`...)
 	b = append(strconv.AppendInt(b, e.Code, 10), `,"message":`...)
 	b = gjson.AppendJSONString(b, e.Message)
+	if len(e.Data) > 0 {
+		b = append(append(b, `,"data":`...), e.Data...)
+	}
 	return append(b, `}}`...)
 }
 

@@ -16,6 +16,7 @@ type door struct {
 	by     identity.Principal // a Caller
 	at     *endpoint
 	json   bool // answers are single documents, never streams
+	any    bool // but for a session of streams: the client takes those too
 	piped  bool // it came by lines, and has no session id
 
 	still  func() bool // says whether the sender is let in still; nil is for ever
@@ -59,7 +60,7 @@ func (s *Server) door(sender identity.Principal, role, toolset string) (*door, e
 	}
 	d := &door{sender: sender, by: by}
 	d.at = s.endpoint(key{found.ID, group})
-	if toolset != "" && found.Use.IsAll() && len(s.offered(d).within) == 0 { // what bounds the role may hide the group
+	if toolset != "" && found.Use.IsAll() && len(s.offered(d).within) == 0 && len(s.prompts(d)) == 0 { // what bounds the role may hide the group
 		d.at.leave()
 		return nil, noGroup(toolset)
 	}

@@ -23,6 +23,7 @@ import (
 type lines struct {
 	in   chan line
 	most int // calls under way
+	ids  ids
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -51,8 +52,8 @@ const settling = 5 * time.Second
 
 // newLines reads in until it ends, in a goroutine that ends with it. close is
 // called once, when the connection ends.
-func newLines(in io.Reader, out io.Writer, most int, close func()) *lines {
-	l := &lines{in: make(chan line), most: most, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+func newLines(in io.Reader, out io.Writer, most int, ids ids, close func()) *lines {
+	l := &lines{in: make(chan line), most: most, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
@@ -135,7 +136,7 @@ func (l *lines) message(got line) jsonrpc.Message {
 		l.refuse("", jsonrpc.CodeParseError, "the message is no JSON that is safe to read: "+err.Error())
 		return nil
 	}
-	m, err := jsonrpc.DecodeMessage(got.text)
+	m, err := jsonrpc.DecodeMessage(l.ids.hide(got.text))
 	if err != nil {
 		l.refuse("", jsonrpc.CodeInvalidRequest, "the message is none of JSON-RPC 2.0")
 		return nil
@@ -206,7 +207,7 @@ func (l *lines) refuse(id string, code int64, message string) {
 func (l *lines) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.out.Write(append(text, '\n'))
+	_, err := l.out.Write(append(l.ids.show(text), '\n'))
 	return err
 }
 

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ type Config struct {
 	Sessions int           // at once, of one sender; 64. The oldest idle one makes room
 	Calls    int           // requests at once, of one sender; 64
 	Idle     time.Duration // after which a session without requests ends; 30 minutes
+	Patience time.Duration // in which a client reads a part of an answer; 30 seconds
 
 	// Streaming gives the context of an answer that may take for ever: it ends
 	// with the request, and when the listener shuts down. Nil is that of the
@@ -72,11 +74,12 @@ type Server struct {
 	work sync.WaitGroup // sessions that end, pipes, the watch
 
 	http transports
+	ids  ids
+	busy *Busy
 
 	mu        sync.Mutex // guards what follows; held for no I/O
 	endpoints map[key]*endpoint
 	sessions  map[string]*session
-	busy      map[identity.Principal]int // requests under way, by sender
 	watching  bool
 }
 
@@ -86,15 +89,15 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcp: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.Idle < 0:
-		return nil, errors.New("mcp: Config.Sessions, Calls and Idle must not be negative")
+	case config.Sessions < 0 || config.Calls < 0 || config.Idle < 0 || config.Patience < 0:
+		return nil, errors.New("mcp: Config.Sessions, Calls, Idle and Patience must not be negative")
 	}
 	config.complete()
 	s := &Server{
 		config: config, rt: config.Runtime, log: config.Log,
 		about:     &sdk.Implementation{Name: "rolecall", Version: config.Version},
 		endpoints: map[key]*endpoint{}, sessions: map[string]*session{},
-		busy: map[identity.Principal]int{},
+		ids: newIDs(), busy: NewBusy(config.Calls),
 	}
 	s.signature = signature(s.about)
 	var err error
@@ -114,10 +117,13 @@ func (config *Config) complete() {
 		config.Sessions = 64
 	}
 	if config.Calls == 0 {
-		config.Calls = 64
+		config.Calls = maxCalls
 	}
 	if config.Idle == 0 {
 		config.Idle = 30 * time.Minute
+	}
+	if config.Patience == 0 {
+		config.Patience = patience
 	}
 	if config.Version == "" {
 		config.Version = "unknown"
@@ -145,7 +151,8 @@ func (s *Server) Close() error {
 }
 
 // Serve answers one HTTP request of sender: the operator, or a caller in its
-// role. The path values role and toolset say which tools are meant. The error,
+// role. The path values role and toolset, which may have a slash at its end, say
+// which tools are meant. The error,
 // with its code, says why the request was refused before anything was written:
 // RoleNotFound and GroupNotFound for what is not the sender's, too. A message to
 // a group that is not there is answered, with an error of the protocol.
@@ -153,7 +160,8 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 	if s.life.Err() != nil {
 		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is closing")
 	}
-	d, err := s.door(sender, r.PathValue("role"), r.PathValue("toolset"))
+	w = Hasty(w, s.config.Patience)
+	d, err := s.door(sender, r.PathValue("role"), strings.TrimSuffix(r.PathValue("toolset"), "/"))
 	if errcode.Of(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
 		s.noToolset(w, r, sender)
 		return nil
@@ -170,21 +178,4 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 	}
 	s.stream(w, r, d)
 	return nil
-}
-
-// enter counts a request of sender; false when it has too many under way.
-func (s *Server) enter(sender identity.Principal) (leave func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy[sender] >= s.config.Calls {
-		return nil, false
-	}
-	s.busy[sender]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.busy[sender]--; s.busy[sender] == 0 {
-			delete(s.busy, sender)
-		}
-	}, true
 }

@@ -9,10 +9,13 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/tool"
@@ -29,17 +32,18 @@ const (
 // Limits of one request.
 const (
 	maxBody  = strictjson.MaxSize
-	maxBatch = 64 // messages
+	maxBatch = 64  // messages
+	maxEcho  = 100 // bytes of a word that is nobody's, as a refusal repeats them
 )
 
 // admit counts a request of sender; false when it has too many under way, and
 // that is answered.
 func (s *Server) admit(w http.ResponseWriter, sender identity.Principal) (leave func(), ok bool) {
-	leave, ok = s.enter(sender)
-	if !ok {
-		refuse(w, http.StatusTooManyRequests, "", codeBusy, fmt.Sprintf("more than %d requests at once", s.config.Calls))
+	leave, err := s.busy.Enter(sender)
+	if err != nil {
+		refuse(w, http.StatusTooManyRequests, "", codeBusy, errcode.Message(err))
 	}
-	return leave, ok
+	return leave, err == nil
 }
 
 // post answers one POST: a message of the client.
@@ -49,7 +53,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
 		return nil
 	}
 	defer leave()
-	document, stream := accepted(r.Header["Accept"])
+	document, stream, anything := accepted(r.Header["Accept"])
 	switch {
 	case !document:
 		refuse(w, http.StatusNotAcceptable, "", jsonrpc.CodeInvalidRequest, "the request must accept application/json, and text/event-stream beside it")
@@ -58,7 +62,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
 		refuse(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must be application/json, and say so")
 		return nil
 	}
-	d.json = !stream
+	d.json, d.any = !stream, anything
 	q, ok := received(w, r)
 	switch {
 	case !ok:
@@ -82,7 +86,7 @@ func isJSON(contentType string) bool {
 // may take to arrive is a matter of whoever listens.
 func received(w http.ResponseWriter, r *http.Request) (*request, bool) {
 	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
-	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	_, err := buffer.ReadFrom(http.MaxBytesReader(bare(w), r.Body, maxBody))
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
 		refuse(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBody))
 		return nil, false
@@ -96,11 +100,44 @@ func received(w http.ResponseWriter, r *http.Request) (*request, bool) {
 		return nil, false
 	}
 	q := readRequest(buffer.Bytes())
-	if q.batch && !batched(r, q) {
+	return q, !settled(w, r, q)
+}
+
+// settled answers what needs no look at who asks, and at what.
+func settled(w http.ResponseWriter, r *http.Request, q *request) bool {
+	switch {
+	case q.batch && !batched(r, q):
 		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("batches are a part of 2025-03-26 alone, and have at most %d messages", maxBatch))
-		return nil, false
+	case q.odd:
+		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the id must be a string or a number")
+	case !known(r):
+		otherVersion(w, r, q.id)
+	case q.silent():
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		return false
 	}
-	return q, true
+	return true
+}
+
+// known says whether a request is of a version that is spoken, or names none.
+func known(r *http.Request) bool {
+	version := r.Header.Get(versionHeader)
+	return version == "" || slices.Contains(versions[:], version)
+}
+
+// otherVersion refuses a request of a version that is not spoken, and says which
+// ones are.
+func otherVersion(w http.ResponseWriter, r *http.Request, id string) {
+	e := protocolError(sdk.CodeUnsupportedProtocolVersion, "unsupported protocol version")
+	e.Data = marshal(sdk.UnsupportedProtocolVersionData{Supported: versions[:], Requested: short(r.Header.Get(versionHeader), maxEcho)})
+	write(w, http.StatusBadRequest, errorAnswer(id, e))
+}
+
+// noMethod refuses a request of a method that nobody answers. In a session 404
+// would say that the session has ended.
+func noMethod(w http.ResponseWriter, q *request, status int) {
+	refuse(w, status, q.id, jsonrpc.CodeMethodNotFound, "there is no method "+short(q.method, maxEcho))
 }
 
 // batched says whether a batch may be sent.
@@ -124,6 +161,10 @@ func sessionless(r *http.Request, q *request) bool {
 
 // postAlone answers a request of a version without sessions.
 func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *request) {
+	if q.unknown() {
+		noMethod(w, q, http.StatusNotFound)
+		return
+	}
 	if q.plain && q.id != "" && labelled(r, q) {
 		s.answer(w, r, d, q, true)
 		return
@@ -135,7 +176,7 @@ func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *r
 		defer cancel()
 		defer context.AfterFunc(d.at.there, cancel)()
 	}
-	s.http.stateless[index(d.json)].ServeHTTP(hasty{w}, d.passOn(ctx, r, q))
+	s.passOn(s.http.stateless[index(d.json)], w, r.WithContext(ctx), d, q)
 }
 
 // labelled says whether the headers surely say what the body does.
@@ -152,7 +193,7 @@ func (s *Server) postInSession(w http.ResponseWriter, r *http.Request, d *door, 
 		return
 	}
 	if id == "" { // a new one begins
-		s.http.stateful[index(d.json)].ServeHTTP(hasty{w}, d.passOn(r.Context(), r, q))
+		s.passOn(s.http.stateful[index(d.json)], w, r, d, q)
 		return
 	}
 	session, leave := s.find(d, id)
@@ -166,11 +207,11 @@ func (s *Server) postInSession(w http.ResponseWriter, r *http.Request, d *door, 
 	if s.inSession(w, r, session, d, q) {
 		return
 	}
-	if d.json && !session.json {
+	if d.json && !session.json && !d.any {
 		refuse(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was begun by a client that accepts text/event-stream, and must go on so")
 		return
 	}
-	s.http.stateful[index(session.json)].ServeHTTP(hasty{w}, d.passOn(r.Context(), r, q))
+	s.passOn(s.http.stateful[index(session.json)], w, r, d, q)
 }
 
 func noSession(w http.ResponseWriter, id string) {
@@ -179,6 +220,10 @@ func noSession(w http.ResponseWriter, id string) {
 
 // inSession answers a plain request of a session; false when it is the SDK's.
 func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *session, d *door, q *request) bool {
+	if q.unknown() {
+		noMethod(w, q, http.StatusOK)
+		return true
+	}
 	if !q.plain || q.version != "" || !spoken(r.Header) || r.Header["Last-Event-Id"] != nil {
 		return false
 	}
@@ -211,7 +256,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *door, q *requ
 	}
 	call := asked{name: q.name, args: present([]byte(q.args)), secure: []byte(q.secure), knows: alone && q.knows, header: r.Header}
 	run := func(ctx context.Context) outcome { return s.call(ctx, d, call) }
-	out := events{w: hasty{w}}
+	out := events{w: w}
 	var o outcome
 	if q.token == "" || d.json {
 		o = run(r.Context())
@@ -249,18 +294,24 @@ func index(json bool) int { return choose(json, 1, 0) }
 // passOn gives a request to the SDK: it comes through the door, its body is
 // read already, and the answer may be of any kind, since there is a handler for
 // each.
-func (d *door) passOn(ctx context.Context, r *http.Request, q *request) *http.Request {
-	r = r.WithContext(d.with(ctx))
+func (s *Server) passOn(to http.Handler, w http.ResponseWriter, r *http.Request, d *door, q *request) {
+	body := s.ids.hide(q.body)
+	r = r.WithContext(d.with(r.Context()))
 	r.Header = maps.Clone(r.Header)
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(q.body)), int64(len(q.body))
-	return r
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	to.ServeHTTP(&relay{ResponseWriter: w, ids: s.ids, id: q.id}, r)
 }
 
 // stream answers what is no POST: the stream of a session, or its end.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, d *door) {
 	ctx, cancel := s.config.Streaming(d.with(r.Context()))
 	defer cancel()
+	if !known(r) {
+		otherVersion(w, r, "")
+		return
+	}
+	w = &relay{ResponseWriter: w, ids: s.ids}
 	id := r.Header.Get(sessionHeader)
 	if id == "" || r.Header.Get(versionHeader) >= stateless || r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		s.http.stateless[0].ServeHTTP(w, r.WithContext(ctx)) // takes POST alone, and says so
@@ -277,5 +328,5 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, d *door) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	s.http.stateful[index(session.json)].ServeHTTP(hasty{w}, r.WithContext(ctx))
+	s.http.stateful[index(session.json)].ServeHTTP(w, r.WithContext(ctx))
 }

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -122,25 +121,10 @@ func (e *events) send(message []byte) {
 	_ = http.NewResponseController(e.w).Flush()
 }
 
-// patience is how long a client may take to read a part of a stream.
-const patience = 30 * time.Second
-
-// hasty is a ResponseWriter that gives up on a client who does not read: others
-// wait for it.
-type hasty struct{ http.ResponseWriter }
-
-func (h hasty) Write(b []byte) (int, error) {
-	c := http.NewResponseController(h.ResponseWriter)
-	_ = c.SetWriteDeadline(time.Now().Add(patience)) // not every writer has one
-	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
-	return h.ResponseWriter.Write(b)
-}
-
-// Unwrap serves http.ResponseController.
-func (h hasty) Unwrap() http.ResponseWriter { return h.ResponseWriter }
-
-// accepted says which answers a client takes.
-func accepted(values []string) (document, stream bool) {
+// accepted says which answers a client takes: single documents, streams, or
+// anything, as one does that does not say. Who takes anything takes the simplest.
+func accepted(values []string) (document, stream, anything bool) {
+	anything = strings.TrimSpace(strings.Join(values, "")) == ""
 	for _, value := range values {
 		for kind := range strings.SplitSeq(value, ",") {
 			name, _, _ := strings.Cut(kind, ";")
@@ -150,9 +134,9 @@ func accepted(values []string) (document, stream bool) {
 			case "text/event-stream", "text/*":
 				stream = true
 			case "*/*":
-				document = true // who takes anything takes the simplest
+				anything = true
 			}
 		}
 	}
-	return document, stream
+	return document || anything, stream, anything
 }

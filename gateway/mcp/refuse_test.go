@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/gateway/mcp"
 )
 
@@ -38,13 +40,19 @@ func TestBadRequestsGetTheProtocolsErrors(t *testing.T) {
 		"a number":                   {`7`, in(), 400, ""},
 		"no request":                 {`{"jsonrpc":"2.0"}`, in(), 400, ""},
 		"another JSON-RPC":           {`{"jsonrpc":"1.0","id":1,"method":"tools/list"}`, in(), 400, ""},
-		"a method of nobody":         {`{"jsonrpc":"2.0","id":1,"method":"tools/steal"}`, in(), 400, ""},
+		"a method of nobody":         {`{"jsonrpc":"2.0","id":1,"method":"tools/steal"}`, in(), 200, "-32601"},
+		"one without a session":      {`{"jsonrpc":"2.0","id":1,"method":"tools/steal"}`, nil, 200, "-32601"},
+		"one in the new version":     {`{"jsonrpc":"2.0","id":1,"method":"tools/steal","params":{` + meta + `}}`, modern("tools/steal", ""), 404, "-32601"},
+		"no method":                  {`{"jsonrpc":"2.0","id":1,"method":""}`, in(), 200, "-32601"},
+		"an id that is none":         {`{"jsonrpc":"2.0","id":true,"method":"tools/list"}`, in(), 400, "-32600"},
+		"an id with parts":           {`{"jsonrpc":"2.0","id":{"x":1},"method":"tools/list"}`, nil, 400, "-32600"},
+		"no parameters":              {`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, in(), 400, ""},
 		"a batch":                    {`[` + ping + `]`, in("Mcp-Protocol-Version", "2025-11-25"), 400, "-32600"},
 		"a batch without a session":  {`[` + ping + `]`, modern("ping", ""), 400, "-32600"},
 		"a large batch":              {`[` + strings.Repeat(ping+",", 64) + ping + `]`, in("Mcp-Protocol-Version", "2025-03-26"), 400, "-32600"},
-		"an old version":             {say, in("Mcp-Protocol-Version", "2024-10-07"), 400, ""},
+		"an old version":             {say, in("Mcp-Protocol-Version", "2024-10-07"), 400, "-32022"},
 		"a version of the future":    {strings.ReplaceAll(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+meta+`}}`, "2026-07-28", "2099-01-01"), map[string]string{"Mcp-Protocol-Version": "2099-01-01", "Mcp-Method": "tools/list"}, 400, "-32022"},
-		"a version that is none":     {say, in("Mcp-Protocol-Version", "newest"), 400, ""},
+		"a version that is none":     {say, in("Mcp-Protocol-Version", "newest"), 400, "-32022"},
 		"no version in the body":     {say, modern("tools/call", "say"), 400, "-32602"},
 		"another tool in the header": {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta + `,"name":"run_command"}}`, modern("tools/call", "say"), 400, "-32020"},
 		"another kind of body":       {say, in("Content-Type", "text/plain"), 415, "-32600"},
@@ -54,8 +62,12 @@ func TestBadRequestsGetTheProtocolsErrors(t *testing.T) {
 		"a cursor":                   {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`, in(), 200, "-32602"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := h.post(t, "ann@tester", "/mcp", c.body, c.header); got.status != c.status || !strings.Contains(got.body, c.has) {
+			got := h.post(t, "ann@tester", "/mcp", c.body, c.header)
+			if got.status != c.status || !strings.Contains(got.body, c.has) {
 				t.Errorf("%d %.300s, want %d with %q", got.status, got.body, c.status, c.has)
+			}
+			if kind := got.header.Get("Content-Type"); got.status >= 400 && (kind != "application/json" || !gjson.Get(got.body, "error.code").Exists()) {
+				t.Errorf("%s %s is no error of the protocol", kind, got.body)
 			}
 		})
 	}
@@ -139,6 +151,8 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPut, h.url+"/mcp", nil)
 		if got := h.send(t, "ann@tester", r, header); got.status != http.StatusMethodNotAllowed {
 			t.Errorf("PUT: %d %s", got.status, got.body)
+		} else if !gjson.Get(got.body, "error.code").Exists() {
+			t.Errorf("PUT is answered with no error of the protocol: %s", got.body)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package mcp
 
 import (
-	"strings"
+	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
@@ -14,6 +14,17 @@ const (
 	cancelled = "notifications/cancelled"
 )
 
+// methods are those of all requests that are answered, here or by the SDK, and
+// notes those of the notifications that the SDK takes.
+var (
+	methods = []string{
+		listTools, callTool, "initialize", "ping", "server/discover", "subscriptions/listen",
+		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
+		"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
+	}
+	notes = []string{cancelled, "notifications/initialized", "notifications/progress", "notifications/roots/list_changed"}
+)
+
 // request is a message that came by HTTP, as far as it is understood here. The
 // body passed strictjson.Check before, so that every later reader sees the same
 // in it.
@@ -21,7 +32,9 @@ type request struct {
 	body   []byte
 	batch  bool
 	method string
-	id     string // as it is written in the body; "" when there is none, or one that is not plain
+	id     string // as it is written in the body; "" when there is none, which null is too
+	odd    bool   // the id is something that cannot be one
+	tagged bool   // it is a request or a notification of JSON-RPC 2.0
 
 	// plain: it is one call of tools/list or tools/call, or a cancellation, of
 	// which nothing is left that is not below. What is not plain is the SDK's.
@@ -47,17 +60,17 @@ func readRequest(body []byte) *request {
 		q.plain = false
 		return q
 	}
-	var params gjson.Result
-	tagged := false
+	var params, tag, method gjson.Result
 	doc.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "jsonrpc":
-			tagged = value.Str == "2.0"
+			tag = value
 		case "id":
-			q.id = plainID(value)
-			q.plain = q.plain && q.id != ""
+			q.id = idOf(value)
+			q.odd = q.id == "" && value.Type != gjson.Null
+			q.plain = q.id != "" && q.plain
 		case "method":
-			q.method = value.Str
+			method = value
 		case "params":
 			params = value
 		default:
@@ -65,27 +78,30 @@ func readRequest(body []byte) *request {
 		}
 		return true
 	})
-	q.plain = q.plain && tagged && (!params.Exists() || params.IsObject())
+	q.method, q.tagged = method.Str, tag.Str == "2.0" && method.Type == gjson.String
+	q.plain = q.plain && q.tagged && (!params.Exists() || params.IsObject())
 	q.readParams(params)
 	return q
 }
 
-// plainID gives an id as it is written, if there is but one way to write it.
-func plainID(v gjson.Result) string {
-	switch v.Type {
-	case gjson.String:
-		if strings.Contains(v.Raw, `\`) {
-			return ""
-		}
-		return v.Raw
-	case gjson.Number:
-		digits := strings.TrimPrefix(v.Raw, "-")
-		if len(digits) > 15 || strings.Trim(digits, "0123456789") != "" || v.Raw == "-0" {
-			return ""
-		}
+// idOf gives an id as it is written; "" is that it is none: neither a text nor
+// a number.
+func idOf(v gjson.Result) string {
+	if v.Type == gjson.String || v.Type == gjson.Number {
 		return v.Raw
 	}
 	return ""
+}
+
+// unknown says whether a request is of a method that nobody answers.
+func (q *request) unknown() bool {
+	return q.tagged && q.id != "" && !slices.Contains(methods, q.method)
+}
+
+// silent says whether nothing is done about a message, and nobody waits for an
+// answer: a notification that is not known, and a request that has no id.
+func (q *request) silent() bool {
+	return q.tagged && q.id == "" && !q.odd && !slices.Contains(notes, q.method)
 }
 
 func (q *request) readParams(params gjson.Result) {
@@ -112,7 +128,7 @@ func (q *request) readParams(params gjson.Result) {
 		case key.Str == "secureArguments" && q.method == callTool:
 			q.secure = value.Raw
 		case key.Str == "requestId" && q.method == cancelled:
-			q.target = plainID(value)
+			q.target = idOf(value)
 		case key.Str == "reason" && q.method == cancelled:
 		default:
 			q.plain = false
@@ -132,7 +148,7 @@ func (q *request) readMeta(meta gjson.Result) {
 		switch key.Str {
 		case "progressToken":
 			q.token = value.Raw
-			q.plain = q.plain && plainID(value) != ""
+			q.plain = q.plain && idOf(value) != ""
 		case sdk.MetaKeyProtocolVersion:
 			q.version = value.Str
 			q.plain = q.plain && value.Type == gjson.String

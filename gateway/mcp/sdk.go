@@ -70,11 +70,16 @@ func (s *Server) received(ctx context.Context, d *door, method string, req sdk.R
 		return &sdk.ListToolsResult{Tools: s.offered(d).tools, Cacheable: private}, nil
 	case *sdk.CallToolRequest:
 		return s.callFor(ctx, d, req)
+	case *sdk.ListPromptsRequest:
+		return s.listPrompts(d, req)
+	case *sdk.GetPromptRequest:
+		return s.getPrompt(d, req)
 	}
+	next = s.declaring(d, next)
 	if method == "initialize" && !d.piped {
 		return s.initialize(ctx, d, method, req, next)
 	}
-	return next(ctx, method, req) // of resources and prompts, that there are none
+	return next(ctx, method, req) // of resources, that there are none
 }
 
 // initialize begins a session.

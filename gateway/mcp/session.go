@@ -19,7 +19,7 @@ type session struct {
 	used  time.Time // when its last request began or ended
 	busy  int       // requests under way
 	ended bool
-	calls map[string]context.CancelFunc // calls under way that the SDK does not know, by request id
+	calls map[string]context.CancelFunc // calls under way that the SDK does not know, by what their id means
 }
 
 // maxSessions bounds the sessions of all senders.
@@ -109,6 +109,7 @@ func (s *Server) find(d *door, id string) (session *session, leave func()) {
 // cancelled; false when the id is that of another call under way. It gives the
 // context of the call, which also ends when done is called.
 func (s *Server) calling(ctx context.Context, session *session, id string) (_ context.Context, done func(), ok bool) {
+	id = meant(id)
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +130,7 @@ func (s *Server) calling(ctx context.Context, session *session, id string) (_ co
 func (s *Server) cancel(session *session, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := session.calls[id]
+	end := session.calls[meant(id)]
 	if end != nil {
 		end()
 	}

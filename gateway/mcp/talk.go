@@ -34,7 +34,7 @@ func (s *Server) Talk(ctx context.Context, in io.Reader, out io.Writer, sender i
 
 // talk serves a client on lines; hangUp is called when its session ends.
 func (s *Server) talk(ctx context.Context, d *door, in io.Reader, out io.Writer, hangUp func()) error {
-	l := newLines(in, out, s.config.Calls, hangUp)
+	l := newLines(in, out, s.config.Calls, s.ids, hangUp)
 	defer l.Close()
 	d.piped, d.hangUp = true, func() { l.Close() }
 	session, err := d.at.server.Connect(d.with(ctx), l, nil)
@@ -74,16 +74,19 @@ func (s *Server) pipe(w http.ResponseWriter, r *http.Request, d *door) error {
 	d.still, _ = r.Context().Value(stillKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if err := s.talk(ctx, d, rw, hurried{conn}, func() { conn.Close() }); err != nil {
+	if err := s.talk(ctx, d, rw, hurried{conn, s.config.Patience}, func() { conn.Close() }); err != nil {
 		s.log.Warn("MCP connection ended", "error", err)
 	}
 	return nil
 }
 
 // hurried gives up on a peer who does not read.
-type hurried struct{ net.Conn }
+type hurried struct {
+	net.Conn
+	within time.Duration
+}
 
 func (h hurried) Write(b []byte) (int, error) {
-	_ = h.SetWriteDeadline(time.Now().Add(patience)) // if it has gone, Write says so
+	_ = h.SetWriteDeadline(time.Now().Add(h.within)) // if it has gone, Write says so
 	return h.Conn.Write(b)
 }

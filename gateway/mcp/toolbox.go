@@ -114,8 +114,11 @@ func (o outcome) contents() []sdk.Content {
 // gives nobody more. False is what a session is needed for.
 func (s *Server) withoutSession(w http.ResponseWriter, r *http.Request, d *door, q *request) bool {
 	switch {
-	case q.method == "notifications/initialized" && !gjson.GetBytes(q.body, "id").Exists():
+	case q.method == "notifications/initialized" && q.id == "":
 		w.WriteHeader(http.StatusAccepted)
+		return true
+	case q.unknown():
+		noMethod(w, q, http.StatusOK)
 		return true
 	case !q.plain || q.id == "" || q.version != "" || !spoken(r.Header) || r.Header["Last-Event-Id"] != nil:
 		return false

@@ -1,5 +1,6 @@
-// Package turns owns waiting one after the other: those who share a name have
-// their turns, those of other names are not held up.
+// Package turns owns waiting that is fair: those who share a name have their
+// turns, one after the other (Turns) or some at once (Places), and those of other
+// names are not held up.
 package turns
 
 import (

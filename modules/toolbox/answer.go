@@ -47,8 +47,8 @@ func (r *request) exchange(by *client, q *http.Request) (tool.Result, error) {
 // complaint passes on what a service that refuses says, unless it may hold a
 // value that the caller is not to see.
 func (r *request) complaint(status int, data []byte) error {
-	if r.tool.config.Parameters.Secure() {
-		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its words may hold a secure value and are not passed on", status).With("status", status)
+	if r.tool.hides() {
+		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its words may hold a value that is secure or of a claim and are not passed on", status).With("status", status)
 	}
 	said := strings.ToValidUTF8(string(data[:min(len(data), maxComplaint)]), "\uFFFD")
 	return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d: %s", status, said).With("status", status)

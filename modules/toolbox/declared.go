@@ -25,7 +25,7 @@ type declared struct {
 // action is what a tool does with the values of a call. Its error has a code,
 // but for ctx's.
 type action interface {
-	run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error)
+	run(ctx context.Context, p share, v parameter.Values) (tool.Result, error)
 }
 
 // kind makes the action of one type of tool.
@@ -136,7 +136,7 @@ func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return t.action.run(ctx, p, values)
+	return t.action.run(ctx, p.of(c.By), values)
 }
 
 func claimsOf(c tool.Call) parameter.Claims {

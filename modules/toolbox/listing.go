@@ -94,7 +94,7 @@ type (
 	}
 )
 
-func (l *listing) run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error) {
+func (l *listing) run(ctx context.Context, p share, v parameter.Values) (tool.Result, error) {
 	format := textOf(v, config.ParameterOutputFormat)
 	if format != "" && format != "simple" && format != "detailed" {
 		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is simple or detailed, not %q", config.ParameterOutputFormat, format).With("parameter", config.ParameterOutputFormat)
@@ -117,7 +117,7 @@ func (l *listing) run(ctx context.Context, p *pool, v parameter.Values) (tool.Re
 	return document(doc), nil
 }
 
-func (l *listing) columns(ctx context.Context, p *pool, names string) (list []column, err error) {
+func (l *listing) columns(ctx context.Context, p share, names string) (list []column, err error) {
 	args := []any{names}
 	if types[l.tool.module.config.Source.Type] == database.MySQL {
 		args = append(args, names)

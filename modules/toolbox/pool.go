@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
@@ -17,8 +19,11 @@ import (
 // pool is the connections of one source.
 type pool struct {
 	print, source string
-	users         int // guarded by Pools.mu
+	remote        bool // a database on a server
 	log           *slog.Logger
+
+	users int  // guarded by Pools.mu
+	seen  bool // it was looked at; likewise
 
 	db     *database.DB // of a database
 	client *client      // of a service
@@ -28,6 +33,21 @@ type pool struct {
 	away  bool       // it could not be reached last
 	until time.Time  // no try before that
 	pause backoff.Pause
+}
+
+// share is a pool as one caller has it.
+type share struct {
+	*pool
+	who string
+}
+
+// of gives a caller's share.
+func (p *pool) of(by identity.Principal) share { return share{p, cmp.Or(by.Key(), by.String())} }
+
+// query runs a caller's statement: pool.query.
+func (s share) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
+	q.Who = s.who
+	return s.pool.query(ctx, q)
 }
 
 // query runs a statement, unless the database could not be reached a moment

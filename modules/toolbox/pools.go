@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -73,9 +74,37 @@ func (p *Pools) give(one *pool) error {
 	return one.close()
 }
 
+// Look asks the databases on servers whether they are there, each once: those
+// that are not are in the log before somebody calls. It returns when all have
+// answered, or ctx ends.
+func (p *Pools) Look(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, one := range p.unseen() {
+		all.Go(func() {
+			_, _ = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: true}) // it logs by itself
+			_ = p.give(one)                                                        // who else closes it says what is wrong
+		})
+	}
+	all.Wait()
+}
+
+// unseen takes the pools that were not looked at; give them back.
+func (p *Pools) unseen() (list []*pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.open {
+		if one.remote && !one.seen {
+			one.seen = true
+			one.users++
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // newPool makes a pool, which connects to nothing yet.
 func newPool(c Config, log *slog.Logger) (*pool, error) {
-	one := &pool{source: c.Source.Name, log: log}
+	one := &pool{source: c.Source.Name, log: log, remote: c.Source.Type != config.SourceSQLite && c.Source.Type != config.SourceHTTP}
 	if c.Source.Type == config.SourceHTTP {
 		one.client = newClient(c)
 		return one, nil

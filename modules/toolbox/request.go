@@ -88,7 +88,7 @@ func (r *request) style(body string) style {
 	return styleOfOther
 }
 
-func (r *request) run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error) {
+func (r *request) run(ctx context.Context, p share, v parameter.Values) (tool.Result, error) {
 	limit := r.tool.patience()
 	if limit <= 0 {
 		limit = defaultTimeout

@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/dbtest"
+	"github.com/rolecall/rolecall/internal/issuertest"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -205,6 +209,22 @@ func TestSourcesAreChecked(t *testing.T) {
 	}
 }
 
+// What is wrong with a source's parameters is said by name, without the value.
+func TestTheWrongParameterIsNamed(t *testing.T) {
+	var pools toolbox.Pools
+	for name, params := range map[string]map[string]string{
+		"sslmode":      {"sslmode": "s3cret", "application_name": "a b"},
+		"sslrootcert":  {"sslmode": "verify-full", "sslrootcert": "/s3cret/ca.pem"},
+		"queryParams ": {"sslmode": "s3cret", "sslrootcert": "/s3cret/ca.pem"}, // no single one
+	} {
+		s := config.Source{Name: "a", Type: config.SourcePostgres, Host: "h", Port: 1, User: "u", Database: "d", Params: params}
+		_, err := toolbox.New(toolbox.Config{Source: s, Pools: &pools})
+		if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 func TestNamesOfSources(t *testing.T) {
 	for _, name := range []string{"db", "my db", "my.db", "Root", "ü/\x00", strings.Repeat("x", 300), strings.Repeat("x", 128)} {
 		m, err := toolbox.New(toolbox.Config{Source: config.Source{Name: name, Type: config.SourceSQLite, Database: "a.db"}, Pools: new(toolbox.Pools)})
@@ -272,5 +292,40 @@ func TestSecureArgumentsStayAway(t *testing.T) {
 	wantCode(t, a, errcode.ToolExecutionFailed)
 	if all := fmt.Sprint(a.Result, string(a.Request.Args), w.log.String()); strings.Contains(all, "s3cret") {
 		t.Errorf("%s tells the secret", all)
+	}
+}
+
+// What the database or the service says of a value that a claim gave is not
+// passed on.
+func TestClaimsStayAway(t *testing.T) {
+	refuses := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.RawQuery, http.StatusTeapot) })
+	idp := issuertest.New(t)
+	c := parse(t, fmt.Sprintf(`%s
+---
+{kind: source, name: api, type: http, baseUrl: '%s'}
+---
+{kind: authService, name: id, type: generic, audience: us, authorizationServer: '%s'}
+---
+{kind: tool, name: states, type: sqlite-sql, source: db, description: d, statement: "SELECT json_extract('{}', ?1) AS a", parameters: [{name: a, type: string, description: d, authServices: [{name: id, field: sub}]}]}
+---
+{kind: tool, name: copies, type: sqlite-sql, source: db, description: d, statement: "SELECT json_extract('{}', ?1) AS a", parameters: [{name: b, type: string, description: d, valueFromParam: a}, {name: a, type: string, description: d, authServices: [{name: id, field: sub}]}]}
+---
+{kind: tool, name: asks, type: http, source: api, description: d, method: GET, path: /, queryParams: [{name: a, type: string, description: d, authServices: [{name: id, field: sub}]}]}
+`, sqlite(t), refuses, idp.URL))
+	w := newWorld(t, c)
+	w.change = func(c *toolbox.Config) {
+		c.Network = func() toolbox.Network {
+			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+		}
+	}
+	w.load(c)
+	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"us","sub":"s3cret","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
+	shown := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"id": token}})
+	for _, name := range []string{"states", "copies", "asks"} {
+		a := w.call(shown, name, `{}`)
+		wantCode(t, a, errcode.ToolExecutionFailed)
+		if all := string(a.Result.JSON()) + w.log.String(); strings.Contains(all, "s3cret") || !strings.Contains(all, "not passed on") {
+			t.Errorf("%s: %s", name, all)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
@@ -27,7 +26,7 @@ func newStatement(t *declared) (action, error) {
 	return &statement{t, template}, nil
 }
 
-func (s *statement) run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error) {
+func (s *statement) run(ctx context.Context, p share, v parameter.Values) (tool.Result, error) {
 	text, err := s.template.Text(v)
 	if err != nil {
 		return tool.Result{}, err
@@ -44,7 +43,7 @@ type execute struct{ tool *declared }
 
 func newExecute(t *declared) (action, error) { return &execute{t}, nil }
 
-func (e *execute) run(ctx context.Context, p *pool, v parameter.Values) (tool.Result, error) {
+func (e *execute) run(ctx context.Context, p share, v parameter.Values) (tool.Result, error) {
 	value, _ := v.Value(config.ParameterSQL)
 	text, ok := value.(string)
 	if !ok {
@@ -55,7 +54,7 @@ func (e *execute) run(ctx context.Context, p *pool, v parameter.Values) (tool.Re
 
 // query asks the database for rows; foreign says that the caller wrote the
 // statement.
-func (t *declared) query(ctx context.Context, p *pool, text string, args []any, foreign bool) (tool.Result, error) {
+func (t *declared) query(ctx context.Context, p share, text string, args []any, foreign bool) (tool.Result, error) {
 	rows, err := p.query(ctx, database.Query{
 		SQL: text, Args: args, ReadOnly: t.definition.Effect == tool.ReadOnly, Foreign: foreign,
 		MaxRows: t.rows(), MaxBytes: t.bytes(), Timeout: t.patience(),
@@ -69,22 +68,25 @@ func (t *declared) query(ctx context.Context, p *pool, text string, args []any, 
 // discreet leaves the database's words out where they may hold a value that
 // the caller is not to see.
 func (t *declared) discreet(err error) error {
-	if errcode.Of(err) != errcode.ToolExecutionFailed || !t.config.Parameters.Secure() {
+	if errcode.Of(err) != errcode.ToolExecutionFailed || !t.hides() {
 		return err
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "run a statement: the database refused it; its words may hold a secure value and are not passed on")
+	return errcode.New(errcode.ToolExecutionFailed, "run a statement: the database refused it; its words may hold a value that is secure or of a claim and are not passed on")
+}
+
+// hides says whether there are values that are not the caller's own words:
+// secure ones, and those of claims.
+func (t *declared) hides() bool {
+	return t.config.Parameters.Secure() || len(t.config.Parameters.Services()) > 0
 }
 
 // bound gives the values for the placeholders of a statement. More parameters
-// than placeholders are fine, so drivers that count get no more than there can
-// be.
+// than placeholders are fine: PostgreSQL, which counts, gets no more than there
+// can be.
 func bound(source, text string, v parameter.Values) []any {
 	switch source {
-	case config.SourceSQLite:
+	case config.SourceSQLite, config.SourceMySQL:
 		return v.BindText()
-	case config.SourceMySQL:
-		args := v.BindText()
-		return args[:min(len(args), strings.Count(text, "?"))]
 	}
 	args := v.Bind()
 	return args[:min(len(args), numbered(text))]

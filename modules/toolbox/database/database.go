@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/turns"
 )
 
 // Type is a kind of database.
@@ -46,7 +47,7 @@ type Config struct {
 	Params   map[string]string // of the driver's connection string
 
 	ReadOnly bool                                                     // no Query changes anything
-	MaxConns int                                                      // open at once; 0 is 8
+	MaxConns int                                                      // open at once; 0 is 8; one Who has half of them, rounded up
 	Mode     string                                                   // PostgreSQL: queryExecMode; "" is cache_statement
 	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is a net.Dialer's
 }
@@ -54,11 +55,14 @@ type Config struct {
 // Query is one statement with the values of its placeholders.
 type Query struct {
 	SQL string
-	// Args are nil, bool, int64, float64, string, time.Time; and []any of these,
-	// or a map as json.RawMessage, which a database without such values gets as
-	// JSON text.
+	// Args are nil, bool, int64, float64 and string; PostgreSQL's also slices of
+	// one type of these, and slices of such slices, as []int64 and [][]string. MySQL
+	// and SQLite leave those aside that the statement has no placeholders for.
 	Args     []any
 	ReadOnly bool
+	// Who is who asks, in words that no other has: connections are shared out
+	// fairly among those who ask at once.
+	Who string
 	// Foreign says that the statement is a caller's own: what it does to its
 	// connection (temporary tables, settings, a transaction left open) nobody else
 	// meets. A database in memory has no other connection.
@@ -142,6 +146,16 @@ func (d *DB) Query(ctx context.Context, q Query) (json.RawMessage, error) {
 // Close closes all connections when the queries under way have ended.
 func (d *DB) Close() error { return d.engine.close() }
 
+// place waits for a place at a connection, which others have a share of; give it
+// back when the connection is.
+func place(ctx context.Context, places *turns.Places, who string) (give func(), err error) {
+	give, err = places.Take(ctx, who)
+	if err != nil {
+		return nil, unreachable{err}
+	}
+	return give, nil
+}
+
 // forget closes a connection that goes back to its pool.
 func forget(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is how a pool is told
@@ -196,27 +210,4 @@ func explain(ctx context.Context, q Query, err error) error {
 		return errcode.Wrap(errcode.ToolInterrupted, err, "run a statement: the connection was lost; whether it was carried out is unknown")
 	}
 	return errcode.New(errcode.ToolExecutionFailed, "run a statement: %s", err)
-}
-
-// jsonText gives a list or a map as text, for a database that has neither.
-func jsonText(arg any) (any, error) {
-	switch v := arg.(type) {
-	case json.RawMessage:
-		return string(v), nil
-	case []any:
-		text, err := json.Marshal(v)
-		return string(text), err
-	}
-	return arg, nil
-}
-
-func jsonTexts(args []any) ([]any, error) {
-	texts := make([]any, len(args))
-	for i, arg := range args {
-		var err error
-		if texts[i], err = jsonText(arg); err != nil {
-			return nil, fmt.Errorf("argument %d: %w", i+1, err)
-		}
-	}
-	return texts, nil
 }

@@ -146,14 +146,20 @@ func TestArgumentsAreBoundAndNeverRead(t *testing.T) {
 }
 
 func TestListsAndMaps(t *testing.T) {
-	list, mapped := []any{"a", "b"}, json.RawMessage(`{"k":1}`)
+	const list, mapped = `["a","b"]`, `{"k":1}`
 	lite := open(t, config(t, database.SQLite))
 	if got := query(t, lite, "SELECT ?1 AS a, (SELECT count(*) FROM json_each(?1)) AS n, ?2 AS m", list, mapped); got != `[{"a":"[\"a\",\"b\"]","n":2,"m":"{\"k\":1}"}]` {
 		t.Errorf("sqlite: %s", got)
 	}
 	pg := open(t, config(t, database.Postgres))
-	if got := query(t, pg, "SELECT 'b' = ANY($1) AS a, $2::jsonb AS m, 7 = ANY($3) AS n", list, mapped, []any{int64(7)}); got != `[{"a":true,"m":{"k":1},"n":true}]` {
-		t.Errorf("postgres: %s", got)
+	const statement = "SELECT 'b' = ANY($1) AS a, $2::jsonb AS m, 7 = ANY($3::int[]) AS n, $4::text[] AS d, $5::float8[] AS f, $6::bool[] AS b"
+	const want = `[{"a":true,"m":{"k":1},"n":true,"d":[["x","y\"z"],["","NULL"]],"f":[0.1,1e+300],"b":[true,false]}]`
+	args := []any{[]string{"a", "b"}, mapped, []int64{7}, [][]string{{"x", `y"z`}, {"", "NULL"}}, []float64{0.1, 1e300}, []bool{true, false}}
+	for _, reads := range []bool{true, false} {
+		got, err := pg.Query(t.Context(), database.Query{SQL: statement, Args: args, ReadOnly: reads})
+		if err != nil || string(got) != want {
+			t.Errorf("postgres (%t): %s %v", reads, got, err)
+		}
 	}
 }
 

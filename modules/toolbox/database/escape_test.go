@@ -184,3 +184,28 @@ func TestReadersMayBeginWithComments(t *testing.T) {
 		}
 	})
 }
+
+// What begins a reader's transaction cannot be replaced at the server.
+func TestAReaderIsBegunByNothingElse(t *testing.T) {
+	c := config(t, database.Postgres)
+	c.MaxConns = 1
+	db := open(t, c)
+	query(t, db, "CREATE TABLE a(n INT)")
+	query(t, db, "INSERT INTO a VALUES (1)")
+	const erases = "WITH x AS (DELETE FROM a RETURNING n) SELECT * FROM x"
+	for range 3 {
+		if err := only(t, db, erases); errcode.Of(err) != errcode.ToolExecutionFailed {
+			t.Errorf("got %v", err)
+		}
+		if err := only(t, db, "SELECT n FROM a"); err != nil {
+			t.Error(err)
+		}
+		query(t, db, `DO $$ DECLARE s text; BEGIN
+			FOR s IN SELECT name FROM pg_prepared_statements WHERE statement ~* '^begin' LOOP
+				EXECUTE format('DEALLOCATE %I', s); EXECUTE format('PREPARE %I AS SELECT 1', s);
+			END LOOP; END $$`)
+	}
+	if got := query(t, db, "SELECT n FROM a"); got != `[{"n":1}]` {
+		t.Errorf("it was changed: %s", got)
+	}
+}

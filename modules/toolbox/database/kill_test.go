@@ -1,6 +1,7 @@
 package database_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -20,14 +21,72 @@ func TestAStatementWhoseTimeIsUpEndsInTheDatabase(t *testing.T) {
 	for kind, count := range running {
 		db := open(t, config(t, kind))
 		query(t, db, "SELECT 1 AS a")
-		if _, err := db.Query(t.Context(), database.Query{SQL: slow[kind], Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
-			t.Errorf("%s: got %v", kind, err)
-		}
-		for end := time.Now().Add(5 * time.Second); query(t, db, count) != `[{"n":0}]`; {
-			if time.Now().After(end) {
-				t.Errorf("%s: it goes on", kind)
-				break
+		for _, reads := range []bool{true, false} {
+			if _, err := db.Query(t.Context(), database.Query{SQL: slow[kind], ReadOnly: reads, Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+				t.Errorf("%s (%t): got %v", kind, reads, err)
 			}
+			for end := time.Now().Add(5 * time.Second); query(t, db, count) != `[{"n":0}]`; {
+				if time.Now().After(end) {
+					t.Errorf("%s (%t): it goes on", kind, reads)
+					break
+				}
+			}
+		}
+	}
+}
+
+// A connection whose statement failed, or gave too much, is good for the next,
+// and in no transaction any more.
+func TestAReaderThatFailsLeavesItsConnection(t *testing.T) {
+	for kind, number := range map[database.Type]string{database.Postgres: "SELECT pg_backend_pid() AS n", database.MySQL: "SELECT CONNECTION_ID() AS n"} {
+		modes := []string{""}
+		if kind == database.Postgres {
+			modes = []string{"", "cache_describe", "describe_exec", "exec", "simple_protocol"}
+		}
+		for _, mode := range modes {
+			c := config(t, kind)
+			c.MaxConns, c.Mode = 1, mode
+			db := open(t, c)
+			query(t, db, "CREATE TABLE a(n INT)")
+			first := query(t, db, number)
+			for _, q := range []database.Query{
+				{SQL: "SELECT * FROM nowhere"}, {SQL: "SELEKT"}, {SQL: "SELECT 1 AS a UNION ALL SELECT 2", MaxRows: 1}, {SQL: "SELECT (SELECT 1 AS a UNION ALL SELECT 2) AS a"},
+				{SQL: "WITH x AS (SELECT 1 AS a) SELECT n FROM a, nowhere"},
+			} {
+				for range 3 {
+					q.ReadOnly = true
+					if rows, err := db.Query(t.Context(), q); err == nil {
+						t.Errorf("%s %s: %s gave %s", kind, mode, q.SQL, rows)
+					}
+					query(t, db, "INSERT INTO a VALUES (1)")
+				}
+			}
+			if last := query(t, db, number); last != first {
+				t.Errorf("%s %s: connection %s, then %s", kind, mode, first, last)
+			}
+			if got := query(t, open(t, c), "SELECT count(*) AS n FROM a"); got != `[{"n":15}]` {
+				t.Errorf("%s %s: others read %s", kind, mode, got)
+			}
+		}
+	}
+}
+
+// A connection that the server has ended is no fault of the statement, and the
+// next has another.
+func TestAConnectionThatTheServerEndsIsLost(t *testing.T) {
+	c := config(t, database.Postgres)
+	c.MaxConns = 1
+	db, other := open(t, c), open(t, c)
+	query(t, db, "CREATE TABLE a(n INT)")
+	for _, reads := range []bool{true, false} {
+		for range 5 {
+			number := strings.Trim(query(t, db, "SELECT pg_backend_pid() AS n"), `[{"n:}]`)
+			query(t, other, "SELECT pg_terminate_backend("+number+", 5000) AS v")
+			_, err := db.Query(t.Context(), database.Query{SQL: "SELECT n FROM a", ReadOnly: reads})
+			if code := errcode.Of(err); err != nil && code != errcode.ToolInterrupted && code != errcode.ToolUnavailable {
+				t.Errorf("%t: got %v", reads, err)
+			}
+			query(t, db, "SELECT n FROM a")
 		}
 	}
 }

@@ -12,12 +12,15 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/rolecall/rolecall/internal/turns"
 )
 
 // mysqlDB is a MySQL or MariaDB server.
 type mysqlDB struct {
 	pool     *sql.DB
-	killer   *sql.DB // keeps no connection
+	places   *turns.Places // at the pool's connections
+	killer   *sql.DB       // keeps no connection
 	readOnly bool
 }
 
@@ -30,13 +33,13 @@ func openMySQL(c Config) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(mysqlConnector{connector})
 	pool.SetMaxOpenConns(c.MaxConns)
 	pool.SetMaxIdleConns(c.MaxConns)
 	killer := sql.OpenDB(connector)
 	killer.SetMaxOpenConns(c.MaxConns)
 	killer.SetMaxIdleConns(-1)
-	return &mysqlDB{pool, killer, c.ReadOnly}, nil
+	return &mysqlDB{pool, turns.NewPlaces(c.MaxConns), killer, c.ReadOnly}, nil
 }
 
 func mysqlConfig(c Config) (*mysql.Config, error) {
@@ -97,16 +100,17 @@ type silent struct{}
 func (silent) Print(...any) {}
 
 func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
-	args, err := jsonTexts(q.Args)
-	if err != nil {
-		return err
-	}
 	reads := q.ReadOnly || d.readOnly
 	if reads {
 		if err := reading(MySQL, q.SQL); err != nil {
 			return err
 		}
 	}
+	give, err := place(ctx, d.places, q.Who)
+	if err != nil {
+		return err
+	}
+	defer give()
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
 		return unreachable{err}
@@ -115,19 +119,16 @@ func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
 	if q.Foreign {
 		defer forget(conn)
 	}
-	var id int64
-	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
-		return unreachable{err}
-	}
+	number := numberOf(conn)
 	defer func() {
 		if ctx.Err() != nil {
-			d.kill(conn, id)
+			d.kill(conn, number)
 		}
 	}()
 	if reads {
-		return readOnly(ctx, conn, func(tx *sql.Tx) error { return runMySQL(ctx, tx, q.SQL, args, t) })
+		return readOnly(ctx, conn, func(tx *sql.Tx) error { return runMySQL(ctx, tx, q, t) })
 	}
-	return runMySQL(ctx, conn, q.SQL, args, t)
+	return runMySQL(ctx, conn, q, t)
 }
 
 // killTime is how long the end of a statement may take.
@@ -135,10 +136,10 @@ const killTime = 2 * time.Second
 
 // kill ends what a connection that is still held is at: the server goes on with
 // it when nobody listens any more.
-func (d *mysqlDB) kill(conn *sql.Conn, id int64) {
+func (d *mysqlDB) kill(conn *sql.Conn, number string) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)
 	defer cancel()
-	_, _ = d.killer.ExecContext(ctx, "KILL "+strconv.FormatInt(id, 10)) // it may have ended by itself
+	_, _ = d.killer.ExecContext(ctx, "KILL "+number) // it may have ended by itself
 	forget(conn)
 }
 
@@ -156,8 +157,12 @@ type querier interface {
 	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
 }
 
-func runMySQL(ctx context.Context, on querier, statement string, args []any, t *table) error {
-	rows, err := on.QueryContext(ctx, statement, args...)
+func runMySQL(ctx context.Context, on querier, q Query, t *table) error {
+	args := q.Args
+	if !strings.Contains(q.SQL, "?") { // nothing to prepare
+		args = nil
+	}
+	rows, err := on.QueryContext(ctx, q.SQL, args...)
 	if err != nil {
 		return mysqlError(err)
 	}

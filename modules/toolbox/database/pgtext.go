@@ -12,6 +12,33 @@ import (
 // pgTypes knows which types are arrays of which.
 var pgTypes = pgtype.NewMap()
 
+// textual are the types that a driver would rather have in binary, as such whose
+// values are texts, which are exact for every type.
+var textual = func() (list []*pgtype.Type) {
+	for oid := range uint32(lastOID) {
+		if t, ok := pgTypes.TypeForOID(oid); ok && t.Codec.PreferredFormat() != pgtype.TextFormatCode {
+			list = append(list, &pgtype.Type{Name: t.Name, OID: oid, Codec: asText{t.Codec}})
+		}
+	}
+	return list
+}()
+
+// lastOID is above the numbers of all types that a server has from the start.
+const lastOID = 10_000
+
+// asText is a type whose values are texts.
+type asText struct{ pgtype.Codec }
+
+// PreferredFormat implements pgtype.Codec.
+func (asText) PreferredFormat() int16 { return pgtype.TextFormatCode }
+
+// preferText has a connection ask for all columns as text.
+func preferText(m *pgtype.Map) {
+	for _, t := range textual {
+		m.RegisterType(t)
+	}
+}
+
 // appendPostgres appends a value that the server wrote as text; nil is NULL.
 func appendPostgres(buf, text []byte, oid uint32) []byte {
 	if text == nil {

@@ -2,12 +2,12 @@ package database
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,11 +18,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/turns"
 )
 
 // postgresDB is a PostgreSQL server.
 type postgresDB struct {
 	config   *pgxpool.Config
+	mode     pgx.QueryExecMode
+	places   *turns.Places // at the pool's connections
 	readOnly bool
 
 	mu     sync.Mutex // guards what follows
@@ -53,14 +56,15 @@ func openPostgres(c Config) (engine, error) {
 		params.Set(name, value)
 	}
 	at := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password),
-		Host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), Path: "/" + c.Database, RawQuery: strings.ReplaceAll(params.Encode(), "+", "%20")} // a plus is itself to the driver
-	config, err := pgxpool.ParseConfig(at.String())
+		Host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), Path: "/" + c.Database}
+	config, err := parsePostgres(at, params)
 	if err != nil {
-		return nil, errors.New("host, port, user, database or queryParams cannot be used together")
+		return nil, culprit(at, params)
 	}
 	settle(config.ConnConfig.RuntimeParams)
 	config.MaxConns = int32(c.MaxConns)
-	config.ConnConfig.DefaultQueryExecMode = mode
+	config.ConnConfig.DefaultQueryExecMode = modeOfReaders(mode)
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { preferText(conn.TypeMap()); return nil }
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = patience
 	}
@@ -68,7 +72,39 @@ func openPostgres(c Config) (engine, error) {
 		config.ConnConfig.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) }
 		config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
-	return &postgresDB{config: config, readOnly: c.ReadOnly}, nil
+	return &postgresDB{config: config, mode: mode, places: turns.NewPlaces(c.MaxConns), readOnly: c.ReadOnly}, nil
+}
+
+func parsePostgres(at url.URL, params url.Values) (*pgxpool.Config, error) {
+	at.RawQuery = strings.ReplaceAll(params.Encode(), "+", "%20") // a plus is itself to the driver
+	return pgxpool.ParseConfig(at.String())
+}
+
+// culprit names the parameter without which an address could be used. What the
+// driver says of it may hold values.
+func culprit(at url.URL, params url.Values) error {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		rest := maps.Clone(params)
+		rest.Del(name)
+		if _, err := parsePostgres(at, rest); err == nil {
+			return fmt.Errorf("queryParams: %s has a value that the driver does not take, or names a file that cannot be read", name)
+		}
+	}
+	return errors.New("host, port, user, database or queryParams cannot be used together")
+}
+
+// modeOfReaders gives how statements that read are sent. The simple protocol
+// takes several at once, of which the first could end a reader's transaction; and
+// what has a name at the server, as what begins that transaction would, could be
+// replaced by another statement.
+func modeOfReaders(mode pgx.QueryExecMode) pgx.QueryExecMode {
+	switch mode {
+	case pgx.QueryExecModeSimpleProtocol:
+		return pgx.QueryExecModeExec
+	case pgx.QueryExecModeCacheStatement:
+		return pgx.QueryExecModeCacheDescribe
+	}
+	return mode
 }
 
 // settle has quotes end where they seem to, whatever the server, the database or
@@ -104,16 +140,17 @@ func (d *postgresDB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 }
 
 func (d *postgresDB) query(ctx context.Context, q Query, t *table) error {
-	args, err := postgresArgs(q.Args)
-	if err != nil {
-		return err
-	}
 	reads := q.ReadOnly || d.readOnly
 	if reads {
 		if err := reading(Postgres, q.SQL); err != nil {
 			return err
 		}
 	}
+	give, err := place(ctx, d.places, q.Who)
+	if err != nil {
+		return err
+	}
+	defer give()
 	conn, err := d.acquire(ctx)
 	if err != nil {
 		return err
@@ -123,30 +160,45 @@ func (d *postgresDB) query(ctx context.Context, q Query, t *table) error {
 		defer closeNow(ctx, conn)
 	}
 	conn.Conn().PgConn().Frontend().SetMaxBodyLen(4*q.MaxBytes + maxHead)
-	if !reads {
-		return postgresError(d.run(ctx, conn, q.SQL, d.options(false), args, t))
+	if reads {
+		return postgresError(d.read(ctx, conn, q, t))
 	}
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return unreachable{err}
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	return postgresError(d.run(ctx, tx, q.SQL, d.options(true), args, t))
+	return postgresError(d.run(ctx, conn, q, t))
 }
 
 // maxHead is what a message of the server may have beside a row, in bytes. Rows
 // as text are longer than as JSON, but not four times.
 const maxHead = 1 << 20
 
-// options ask for all columns as text, which is exact for every type. The simple
-// protocol takes several statements at once, of which the first could end the
-// transaction of a reader.
-func (d *postgresDB) options(reads bool) []any {
-	formats := pgx.QueryResultFormats{pgx.TextFormatCode}
-	if reads && d.config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		return []any{pgx.QueryExecModeExec, formats}
+// read runs a statement in a transaction in which the database refuses changes.
+// All goes out at once: when the transaction does not begin, the server leaves
+// out the rest.
+func (d *postgresDB) read(ctx context.Context, conn *pgxpool.Conn, q Query, t *table) error {
+	defer endTransaction(ctx, conn)
+	b := &pgx.Batch{}
+	b.Queue("begin read only")
+	b.Queue(q.SQL, q.Args...)
+	b.Queue("rollback")
+	answers := conn.SendBatch(ctx, b)
+	defer answers.Close() // what it may say, the rows have said
+	if _, err := answers.Exec(); err != nil {
+		return err
 	}
-	return []any{formats}
+	rows, err := answers.Query()
+	if err != nil {
+		return err
+	}
+	return collectPostgres(rows, t)
+}
+
+// endTransaction ends the transaction of a statement that failed.
+func endTransaction(ctx context.Context, conn *pgxpool.Conn) {
+	if pg := conn.Conn().PgConn(); pg.IsClosed() || pg.TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "rollback") // else the pool does not take it back
 }
 
 // closeNow ends a connection before its pool has it back.
@@ -156,14 +208,17 @@ func closeNow(ctx context.Context, conn *pgxpool.Conn) {
 	_ = conn.Conn().Close(ctx) // it is gone either way
 }
 
-// run adds the rows of a statement to t.
-func (d *postgresDB) run(ctx context.Context, on interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, statement string, options, args []any, t *table) error {
-	rows, err := on.Query(ctx, statement, append(options, args...)...)
+// run runs a statement by itself.
+func (d *postgresDB) run(ctx context.Context, conn *pgxpool.Conn, q Query, t *table) error {
+	rows, err := conn.Query(ctx, q.SQL, append([]any{d.mode, pgx.QueryResultFormats{pgx.TextFormatCode}}, q.Args...)...)
 	if err != nil {
 		return err
 	}
+	return collectPostgres(rows, t)
+}
+
+// collectPostgres adds rows to t, and closes them.
+func collectPostgres(rows pgx.Rows, t *table) error {
 	defer rows.Close()
 	fields := rows.FieldDescriptions()
 	names := make([]string, len(fields))
@@ -189,7 +244,13 @@ func postgresError(err error) error {
 	if err == nil {
 		return nil
 	}
+	if step, ok := errors.AsType[pgx.ErrPreprocessingBatch](err); ok { // it repeats the statement
+		err = errors.Unwrap(step)
+	}
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if said.SeverityUnlocalized == "FATAL" { // it closes the connection with that
+			return lost{err}
+		}
 		return fmt.Errorf("%s (SQLSTATE %s)", said.Message, said.Code)
 	}
 	if _, ok := errors.AsType[*pgproto3.ExceededMaxBodyLenErr](err); ok {
@@ -202,52 +263,6 @@ func postgresError(err error) error {
 		return lost{err}
 	}
 	return err
-}
-
-// postgresArgs gives arguments as pgx takes them: lists of one type as such, so
-// that ANY($1) works, everything else that is no scalar as JSON.
-func postgresArgs(args []any) ([]any, error) {
-	list := make([]any, len(args))
-	for i, arg := range args {
-		switch v := arg.(type) {
-		case []any:
-			list[i] = postgresList(v)
-		case json.RawMessage:
-			list[i] = string(v)
-		default:
-			list[i] = arg
-		}
-	}
-	return list, nil
-}
-
-func postgresList(v []any) any {
-	if len(v) == 0 {
-		return []string{}
-	}
-	switch v[0].(type) {
-	case string:
-		return typed[string](v)
-	case int64:
-		return typed[int64](v)
-	case float64:
-		return typed[float64](v)
-	case bool:
-		return typed[bool](v)
-	}
-	return v
-}
-
-func typed[T any](v []any) any {
-	list := make([]T, len(v))
-	for i, item := range v {
-		one, ok := item.(T)
-		if !ok {
-			return v
-		}
-		list[i] = one
-	}
-	return list
 }
 
 // close closes the connections when they are given back.

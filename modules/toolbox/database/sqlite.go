@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -12,18 +13,29 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rolecall/rolecall/internal/turns"
 )
 
 // sqliteDB is a file with several connections that read and one that writes,
 // so that a slow query holds up nobody but writers do wait for each other. A
 // database in memory is one connection.
 type sqliteDB struct {
-	readers *sql.DB // opened mode=ro
-	writer  *sql.DB // nil for a database that is only read
+	readers *sqlitePool // opened mode=ro
+	writer  *sqlitePool // nil for a database that is only read
 
-	mu     sync.Mutex
-	writes map[string]bool // statements that readers refused
+	mu     sync.Mutex           // guards writes
+	writes map[fingerprint]bool // statements that readers refused
 }
+
+// sqlitePool is connections of one sort.
+type sqlitePool struct {
+	*sql.DB
+	places *turns.Places
+}
+
+// fingerprint stands for a statement, which may be long.
+type fingerprint = [sha256.Size]byte
 
 // maxWrites bounds how many statements are known to write.
 const maxWrites = 4096
@@ -33,29 +45,29 @@ func openSQLite(c Config) (engine, error) {
 		return nil, errors.New("sqlite needs a database: the name of a file")
 	}
 	if isMemory(c.Database) {
-		db, err := sqlitePool("file::memory:?", 1)
+		db, err := newSQLitePool("file::memory:?", 1)
 		if err != nil {
 			return nil, err
 		}
 		db.SetConnMaxIdleTime(0)
-		return &sqliteDB{readers: db, writer: db, writes: map[string]bool{}}, nil
+		return &sqliteDB{readers: db, writer: db, writes: map[fingerprint]bool{}}, nil
 	}
 	path, err := filepath.Abs(c.Database)
 	if err != nil {
 		return nil, err
 	}
 	at := "file://" + (&url.URL{Path: path}).EscapedPath() + "?_busy_timeout=5000&"
-	readers, err := sqlitePool(at+"mode=ro&", c.MaxConns)
+	readers, err := newSQLitePool(at+"mode=ro&", c.MaxConns)
 	if err != nil || c.ReadOnly {
 		return &sqliteDB{readers: readers}, err
 	}
-	writer, err := sqlitePool(at+"mode=rwc&_journal_mode=WAL&_txlock=immediate&", 1)
-	return &sqliteDB{readers: readers, writer: writer, writes: map[string]bool{}}, err
+	writer, err := newSQLitePool(at+"mode=rwc&_journal_mode=WAL&_txlock=immediate&", 1)
+	return &sqliteDB{readers: readers, writer: writer, writes: map[fingerprint]bool{}}, err
 }
 
 func isMemory(name string) bool { return name == ":memory:" }
 
-func sqlitePool(dsn string, conns int) (*sql.DB, error) {
+func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 	connector, err := sqlite.NewConnector(strings.TrimSuffix(dsn, "&"))
 	if err != nil {
 		return nil, err
@@ -63,56 +75,65 @@ func sqlitePool(dsn string, conns int) (*sql.DB, error) {
 	db := sql.OpenDB(sqliteConnector{connector})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return db, nil
+	return &sqlitePool{db, turns.NewPlaces(conns)}, nil
 }
 
 // query runs a statement on a reader; one that turns out to write runs on the
 // writer, unless it may not. A reader changes nothing before it refuses.
 func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
-	args, err := jsonTexts(q.Args)
-	if err != nil {
-		return err
-	}
 	if d.readers == d.writer { // in memory
-		return d.run(ctx, d.writer, q, args, t)
+		return d.run(ctx, d.writer, q, t)
 	}
 	if q.ReadOnly || d.writer == nil {
-		err := d.run(ctx, d.readers, q, args, t)
+		err := d.run(ctx, d.readers, q, t)
 		if d.writer != nil && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN { // nothing was ever written: there is no file
 			if err := d.writer.PingContext(ctx); err != nil {
 				return unreachable{err}
 			}
-			return d.run(ctx, d.readers, q, args, t)
+			return d.run(ctx, d.readers, q, t)
 		}
 		return err
 	}
-	if !d.isWrite(q.SQL) {
-		err := d.run(ctx, d.readers, q, args, t)
+	if !d.isWrite(q) {
+		err := d.run(ctx, d.readers, q, t)
 		if code := sqliteCode(err); code != sqlite3.SQLITE_READONLY && code != sqlite3.SQLITE_CANTOPEN {
 			return err
 		}
-		d.noteWrite(q.SQL)
+		d.noteWrite(q)
 	}
-	return d.run(ctx, d.writer, q, args, t)
+	return d.run(ctx, d.writer, q, t)
 }
 
-func (d *sqliteDB) isWrite(statement string) bool {
+// isWrite says whether a statement is known to write. Nothing is kept of a
+// Foreign one: it may never come again.
+func (d *sqliteDB) isWrite(q Query) bool {
+	if q.Foreign {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.writes[statement]
+	return d.writes[sha256.Sum256([]byte(q.SQL))]
 }
 
-func (d *sqliteDB) noteWrite(statement string) {
+func (d *sqliteDB) noteWrite(q Query) {
+	if q.Foreign {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.writes) >= maxWrites {
 		clear(d.writes)
 	}
-	d.writes[statement] = true
+	d.writes[sha256.Sum256([]byte(q.SQL))] = true
 }
 
 // run runs a statement on a connection.
-func (d *sqliteDB) run(ctx context.Context, pool *sql.DB, q Query, args []any, t *table) error {
+func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table) error {
+	give, err := place(ctx, pool.places, q.Who)
+	if err != nil {
+		return err
+	}
+	defer give()
 	conn, err := pool.Conn(ctx)
 	if err != nil && (pool == d.writer || d.writer == nil) { // nobody else could
 		return unreachable{err}
@@ -133,7 +154,7 @@ func (d *sqliteDB) run(ctx context.Context, pool *sql.DB, q Query, args []any, t
 				return err
 			}
 		}
-		return s.query(ctx, q.SQL, args, t)
+		return s.query(ctx, q.SQL, q.Args, t)
 	})
 }
 

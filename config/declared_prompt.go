@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/parameter"
+)
+
+// The roles of a prompt's messages.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+)
+
+// maxMessages is the most messages of one prompt.
+const maxMessages = 1000
+
+func readPrompt(it item) {
+	faults := len(it.doc.errs)
+	it.declare()
+	it.custom()
+	p := Prompt{Name: it.name, Pos: it.pos}
+	var specs []parameter.Spec
+	it.fields(
+		kindOf(),
+		field{"description", prose(&p.Description)},
+		field{"messages", messages(&p.Messages)},
+		field{"arguments", arguments(&specs)},
+	)
+	p.Print = it.print()
+	if len(it.doc.errs) == faults {
+		p.Arguments = it.arguments(specs)
+	}
+	if p.Arguments != nil {
+		it.compile(p)
+	}
+	it.doc.config.Prompts = append(it.doc.config.Prompts, p)
+}
+
+// custom takes the one type that Toolbox has, which may be left out.
+func (it item) custom() {
+	_, typed := it.child("type")
+	_, older := it.child("kind")
+	if typed || it.entry && older {
+		it.typed("prompt", 1, func(int) string { return "custom" })
+	}
+}
+
+// prose reads a text that may be empty, or a number or truth value as it is
+// written.
+func prose(to *string) func(value) {
+	return func(v value) {
+		if text, ok := v.word(); ok {
+			*to = text
+		}
+	}
+}
+
+func messages(to *[]PromptMessage) func(value) {
+	return func(v value) {
+		switch {
+		case v.isNull(): // Toolbox takes a list without entries that way
+			return
+		case v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq"):
+			v.wrong("a list of messages", "as [{role: user, content: 'Tell me about {{.city}}.'}]")
+			return
+		case len(v.node.Content) > maxMessages:
+			v.fail(fmt.Sprintf("has more than %d entries", maxMessages), "")
+			return
+		}
+		for _, entry := range v.items() {
+			m := PromptMessage{Role: RoleUser}
+			mapping(field{"role", oneOf(&m.Role, RoleUser, RoleAssistant)}, field{"content", prose(&m.Content)})(entry)
+			*to = append(*to, m)
+		}
+	}
+}
+
+// arguments reads the parameters of a prompt: one without a type is a string,
+// and all values are what the caller gives, who shows no token for them.
+func arguments(to *[]parameter.Spec) func(value) {
+	read := specs(to, "arguments")
+	return func(v value) {
+		read(v)
+		for i, entry := range v.items() {
+			if i >= len(*to) || entry.node.Kind != yaml.MappingNode {
+				continue
+			}
+			if _, typed := entry.child("type"); !typed {
+				(*to)[i].Type = parameter.TypeString
+			}
+			for _, name := range []string{"authServices", "authSources", "secure"} {
+				if at, ok := entry.child(name); ok {
+					at.fail("belongs to a parameter of a tool; an argument of a prompt is what the caller gives", "leave it out")
+				}
+			}
+		}
+	}
+}
+
+func (it item) arguments(specs []parameter.Spec) *parameter.Set {
+	set, problems := parameter.Compile(parameter.Options{}, specs, nil)
+	for _, problem := range problems {
+		it.locate(problem.Field).fail(problem.Message, problem.Hint)
+	}
+	return set
+}
+
+// compile checks the messages: templates that name the arguments there are.
+func (it item) compile(p Prompt) {
+	for i, m := range p.Messages {
+		if _, err := p.Arguments.Prose(m.Content); err != nil {
+			it.locate(fmt.Sprintf("messages[%d].content", i)).fail(err.Error(), "")
+		}
+	}
+}

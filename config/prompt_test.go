@@ -1,0 +1,112 @@
+package config_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/config"
+)
+
+const trip = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
+
+// A prompt is the same in all spellings, and migrate makes them one.
+func TestSpellingsOfPrompts(t *testing.T) {
+	var first string
+	for name, text := range map[string]string{
+		"singular": "kind: prompt\nname: trip\ntype: custom\n" + trip,
+		"plural":   "kind: prompts\nname: trip # a comment\ntype: custom\n" + trip,
+		"nested":   "# a comment\nprompts:\n  trip:\n    kind: custom\n" + indented(trip),
+		"braces":   `{"prompts": {"trip": {"kind": "custom", "description": "Plans a trip.", "messages": [{"content": "To {{.city}}."}], "arguments": [{"name": "city", "description": "Where to."}]}}}`,
+	} {
+		text += "\n---\n{kind: group, name: travel, prompts: [trip]}\n"
+		cfg, err := read(t, text)
+		if err != nil || len(cfg.Prompts) != 1 {
+			t.Fatalf("%s: %v, %v", name, cfg.Prompts, err)
+		}
+		if first == "" {
+			first = cfg.Prompts[0].Print
+		}
+		if cfg.Prompts[0].Print != first {
+			t.Errorf("%s: the prompt is another", name)
+		}
+		out, err := config.Migrate([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if strings.Contains(string(out), "prompts:\n") || strings.Contains(string(out), "kind: prompts") || strings.Contains(text, "#") != strings.Contains(string(out), "# a comment") {
+			t.Errorf("%s: migrated to\n%s", name, out)
+		}
+		again, err := read(t, string(out))
+		if diff := cmp.Diff(prints(cfg), prints(again)); err != nil || diff != "" {
+			t.Errorf("%s: migrated to\n%s, which is another: %v\n%s", name, out, err, diff)
+		}
+	}
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ")
+}
+
+// Sections with nothing in them are taken, also those of what is not served.
+func TestEmptySections(t *testing.T) {
+	const text = "prompts: {}\nembeddingModels:\ntoolsets: {}\n"
+	for _, text := range []string{text, "embeddingModels: {}\n", "prompts:\n", declaredTool + "---\n" + text} {
+		if _, err := read(t, text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if _, err := config.Migrate([]byte(text)); err != nil {
+			t.Errorf("%q is not migrated: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"embeddingModels: {m: {kind: gemini}}\n": "embedding models of Toolbox are not served",
+		"embeddingModels: []\n":                  "embedding models of Toolbox are not served",
+		"prompts: []\n":                          "must be a mapping of names",
+		"prompts: !!str {}\n":                    "org.yaml:1:",
+		"kind: resource\nname: r\n":              "resources of Toolbox are not served",
+	} {
+		if list := refused(t, text); !strings.Contains(list.Error(), want) {
+			t.Errorf("%q: %v", text, list)
+		}
+	}
+}
+
+func TestNotesOfPrompts(t *testing.T) {
+	cfg, err := read(t, "{kind: prompt, name: a}\n---\n{kind: prompt, name: b}\n---\n{kind: group, name: g, prompts: [b]}\n")
+	want := []string{`org.yaml:1:1: prompt "a" is in no group, so nobody is offered it: list it under prompts of a document of kind group`}
+	if diff := cmp.Diff(want, cfg.Notes()); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Tools that stand are not read again; prompts beside them are, and what is wrong
+// with them is found.
+func TestPromptsAreReloaded(t *testing.T) {
+	dir := t.TempDir()
+	file := dir + "/org.yaml"
+	write := func(text string) { writeFile(t, file, declaredTool+"---\n"+text) }
+	write("kind: prompt\nname: trip\n" + trip + "---\n{kind: group, name: g, prompts: [trip]}\n")
+	cfg, err := config.Load([]string{file}, testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("kind: prompt\nname: trip\n" + strings.Replace(trip, "To ", "From ", 1) + "---\n{kind: group, name: g, prompts: [trip]}\n")
+	next, err := cfg.Reload([]string{file}, testEnv)
+	if err != nil || len(next.Prompts) != 1 || next.Prompts[0].Print == cfg.Prompts[0].Print || next.Prompts[0].Messages[0].Content != "From {{.city}}." {
+		t.Errorf("got %+v, %v", next.Prompts, err)
+	}
+	write("{kind: group, name: g, prompts: [trip]}\n")
+	if _, err := next.Reload([]string{file}, testEnv); err == nil || !strings.Contains(err.Error(), "no prompt is named") {
+		t.Errorf("a prompt that is gone: %v", err)
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

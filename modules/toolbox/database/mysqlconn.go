@@ -1,0 +1,134 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+)
+
+// mysqlConnector opens connections that know their number at the server.
+type mysqlConnector struct{ driver.Connector }
+
+// Connect implements driver.Connector.
+func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	driven, ok := conn.(mysqlDriven)
+	if !ok {
+		return nil, errors.Join(errors.New("the driver of MySQL is another one"), conn.Close())
+	}
+	number, err := askNumber(ctx, driven)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &mysqlConn{mysqlDriven: driven, number: number, prepared: map[string]driver.Stmt{}}, nil
+}
+
+// askNumber asks the server what it calls a connection.
+func askNumber(ctx context.Context, conn driver.QueryerContext) (string, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	row := make([]driver.Value, 1)
+	if err := rows.Next(row); err != nil {
+		return "", err
+	}
+	switch number := row[0].(type) {
+	case int64, uint64:
+		return fmt.Sprint(number), nil
+	case []byte:
+		return string(number), nil
+	}
+	return "", fmt.Errorf("the number of a connection is a %T", row[0])
+}
+
+// mysqlDriven is a connection as the driver has it.
+type mysqlDriven interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// mysqlConn keeps its number, by which others end what it is at, and statements
+// that were prepared. Like every driver.Conn it is used by one goroutine at a time.
+type mysqlConn struct {
+	mysqlDriven
+	number   string
+	prepared map[string]driver.Stmt
+	long     driver.Stmt // the last that was too long to be kept with its text; nil is none
+}
+
+// numberOf gives the number of a connection that is held.
+func numberOf(conn *sql.Conn) (number string) {
+	_ = conn.Raw(func(c any) error { // what is held is there
+		number = c.(*mysqlConn).number
+		return nil
+	})
+	return number
+}
+
+// QueryContext implements driver.QueryerContext. The server says how many
+// placeholders there are: what looks like one may stand in a text or a comment.
+func (c *mysqlConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if len(args) == 0 {
+		return c.mysqlDriven.QueryContext(ctx, text, nil)
+	}
+	s, err := c.statement(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	n := s.NumInput()
+	if n > len(args) {
+		return nil, fmt.Errorf("it has %d placeholders, and %d values for them", n, len(args))
+	}
+	rows, err := s.(driver.StmtQueryContext).QueryContext(ctx, args[:n])
+	if err != nil { // perhaps the server wants it prepared anew
+		delete(c.prepared, text)
+		return nil, errors.Join(err, s.Close())
+	}
+	return rows, nil
+}
+
+// statement prepares a text, unless that was done before.
+func (c *mysqlConn) statement(ctx context.Context, text string) (driver.Stmt, error) {
+	if s, ok := c.prepared[text]; ok {
+		return s, nil
+	}
+	s, err := c.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxPreparedText {
+		before := c.long
+		if c.long = s; before != nil {
+			err = before.Close()
+		}
+		return s, err
+	}
+	if len(c.prepared) >= maxPrepared {
+		err = c.forgetStatements()
+	}
+	c.prepared[text] = s
+	return s, err
+}
+
+func (c *mysqlConn) forgetStatements() error {
+	var errs []error
+	for text, s := range c.prepared {
+		errs = append(errs, s.Close())
+		delete(c.prepared, text)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+package database_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules/toolbox/database"
+)
+
+// What looks like a placeholder, in a text or a comment, is none; and more
+// arguments than placeholders are fine.
+func TestPlaceholdersOfMySQLAreTheServers(t *testing.T) {
+	db := open(t, config(t, database.MySQL))
+	for statement, want := range map[string]string{
+		"SELECT 'why?' AS q, ? AS v":                            `[{"q":"why?","v":"a"}]`,
+		"SELECT 'it''s ?' AS q, \"\\\"?\" AS r, ? AS v":         `[{"q":"it's ?","r":"\"?","v":"a"}]`,
+		"SELECT 1 AS `?`, ? AS v /* ? */ -- ?\n # ?":            `[{"?":1,"v":"a"}]`,
+		"SELECT '?' AS q":                                       `[{"q":"?"}]`,
+		"SELECT 1 AS q":                                         `[{"q":1}]`,
+		"SELECT ? AS v, ? AS w, ? AS x":                         `[{"v":"a","w":"b","x":7}]`,
+		"SELECT ? AS v /*" + strings.Repeat("?", 10_000) + "*/": `[{"v":"a"}]`,
+	} {
+		for range 3 {
+			if got := query(t, db, statement, "a", "b", int64(7)); got != want {
+				t.Errorf("%.40s: got %s, want %s", statement, got, want)
+			}
+		}
+	}
+	if _, err := db.Query(t.Context(), database.Query{SQL: "SELECT ? AS v, ? AS w", Args: []any{"a"}}); errcode.Of(err) != errcode.ToolExecutionFailed || !strings.Contains(err.Error(), "2 placeholders") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A statement is prepared once for a connection: what it gives follows its
+// arguments and the schema all the same, also when there are more statements
+// than are kept, and longer ones.
+func TestStatementsOfMySQLAreKept(t *testing.T) {
+	c := config(t, database.MySQL)
+	c.MaxConns = 1
+	db := open(t, c)
+	query(t, db, "CREATE TABLE k(a INT)")
+	query(t, db, "INSERT INTO k VALUES (?)", int64(7))
+	for round := range 3 {
+		for n := range 100 {
+			sql := fmt.Sprintf("SELECT ? AS v, %d AS n%s", n, strings.Repeat(" ", n%2*10_000))
+			if got, want := query(t, db, sql, int64(round)), fmt.Sprintf(`[{"v":%d,"n":%d}]`, round, n); got != want {
+				t.Fatalf("%s: got %s, want %s", sql, got, want)
+			}
+		}
+	}
+	if got := query(t, open(t, c), "SELECT 1 AS one WHERE (SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'Prepared_stmt_count') > 100"); got != `[]` {
+		t.Errorf("the server keeps too many statements")
+	}
+	const all = "SELECT * FROM k WHERE a = ?"
+	for n, want := range []string{`[{"a":7}]`, `[{"a":7,"b0":null}]`, `[{"a":7,"b0":null,"b1":null}]`} {
+		for range 2 {
+			if got := query(t, db, all, int64(7)); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		query(t, db, fmt.Sprintf("ALTER TABLE k ADD COLUMN b%d INT", n))
+	}
+	query(t, db, "DROP TABLE k")
+	for range 2 {
+		if _, err := db.Query(t.Context(), database.Query{SQL: all, Args: []any{int64(7)}}); errcode.Of(err) != errcode.ToolExecutionFailed {
+			t.Errorf("a table that is gone gave %v", err)
+		}
+	}
+	query(t, db, "CREATE TABLE k(c TEXT, a INT)")
+	query(t, db, "INSERT INTO k VALUES ('x', 7)")
+	if got := query(t, db, all, int64(7)); got != `[{"c":"x","a":7}]` {
+		t.Errorf("of a new table: %s", got)
+	}
+}
+
+// What a connection is at is stopped by its own number, also when it is the
+// second at its place.
+func TestAConnectionThatWasMadeAnewIsStopped(t *testing.T) {
+	c := config(t, database.MySQL)
+	c.MaxConns = 1
+	db, other := open(t, c), open(t, c)
+	const number = "SELECT CONNECTION_ID() AS n"
+	bystander := query(t, other, number)
+	for range 3 {
+		first := query(t, db, number)
+		query(t, other, "KILL "+strings.Trim(first, `[{"n:}]`))
+		second := query(t, db, number)
+		if first == second {
+			t.Fatalf("the connection is still %s", first)
+		}
+		if _, err := db.Query(t.Context(), database.Query{SQL: slow[database.MySQL], Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+			t.Errorf("got %v", err)
+		}
+		for end := time.Now().Add(5 * time.Second); query(t, other, running[database.MySQL]) != `[{"n":0}]`; {
+			if time.Now().After(end) {
+				t.Fatal("it goes on")
+			}
+		}
+		if now := query(t, other, number); now != bystander {
+			t.Errorf("another connection was ended: %s, then %s", bystander, now)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package database_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/modules/toolbox/database"
+)
+
+// What is remembered of statements that write is not the statements.
+func TestLongStatementsOfSQLiteAreNotKept(t *testing.T) {
+	db := open(t, config(t, database.SQLite))
+	query(t, db, "CREATE TABLE a(n)")
+	before := heap()
+	for n := range 30 {
+		q := database.Query{SQL: fmt.Sprintf("INSERT INTO a VALUES (%d) --%s", n, strings.Repeat("x", 1<<20)), Foreign: n%2 == 0}
+		if _, err := db.Query(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := heap() - before; more > 8<<20 {
+		t.Errorf("%d bytes are kept", more)
+	}
+	if got := query(t, db, "SELECT count(*) AS n FROM a"); got != `[{"n":30}]` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// heap gives the bytes that are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
