@@ -23,6 +23,17 @@ type form struct {
 	items             *form // of array, and of map if its values have one type
 }
 
+// free says whether there are values with texts that are not listed.
+func (f *form) free() bool {
+	switch f.kind {
+	case TypeString:
+		return len(f.allowed.values) == 0 || len(f.allowed.expressions) > 0
+	case TypeArray:
+		return f.items == nil || f.items.free()
+	}
+	return f.kind == TypeMap
+}
+
 // read gives the value that r stands for, as a statement gets it. What is
 // wrong with it is an error whose text says so, unless hidden is set.
 func (f *form) read(r gjson.Result, hidden bool) (any, error) {

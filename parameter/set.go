@@ -2,6 +2,7 @@ package parameter
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/tidwall/gjson"
 )
@@ -55,6 +56,12 @@ func (s *Set) names(template bool) (names []string) {
 		}
 	}
 	return names
+}
+
+// FreeText says whether a template parameter takes texts that the configuration
+// does not list: then what is written may be anything, quoted or not.
+func (s *Set) FreeText() bool {
+	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.form.free() })
 }
 
 // Services gives, for each parameter that claims give, the services that may

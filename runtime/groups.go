@@ -19,7 +19,8 @@ func (rt *Runtime) Register(owner toolgroups.Owner, g toolgroups.Group) (toolgro
 
 // Unregister removes a tool group and puts that on record. When it returns no
 // call of its tools starts any more: every call that was let through before
-// has been recorded ahead of this.
+// and has returned is on record ahead of this; so is one that changes something,
+// from its start.
 func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) error {
 	if err := rt.config.Groups.Unregister(owner, id); err != nil {
 		return err
@@ -28,7 +29,7 @@ func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) err
 }
 
 func (rt *Runtime) groupEvent(body journal.Body) error {
-	_, err := rt.commit(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}, Prepare: func(b *journal.Batch) error {
+	_, err := rt.commitBehind(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}, Prepare: func(b *journal.Batch) error {
 		b.Put = records(rt.org.EpochRecord())
 		return nil
 	}})

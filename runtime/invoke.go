@@ -33,8 +33,8 @@ import (
 // A call that changes nothing, because it is refused or its tool is ReadOnly
 // and moves no state, waits for no disk: it starts when its decision is found
 // in force, and its events are committed with others' within 10 ms, or by
-// Flush, and before any later call that does change something begins
-// (decision 17).
+// Flush, and before a later call that does change something, a change of roles
+// or groups, or a task begins (decision 17).
 //
 // Calls of one caller run side by side, but those whose tool moves the state:
 // each has its turn, from its decision to its outcome. A call whose process
@@ -155,10 +155,7 @@ func (v *visit) Started(_ context.Context, calls []*gate.Admission) error {
 // the trail that leads there.
 func (v *visit) record(b *journal.Batch, calls []*gate.Admission) error {
 	if len(b.Put) > 0 || slices.ContainsFunc(calls, changes) {
-		if err := v.rt.trail.flush(); err != nil {
-			return err
-		}
-		_, err := v.rt.commit(b)
+		_, err := v.rt.commitBehind(b)
 		return err
 	}
 	if err := v.rt.trail.room(); err != nil {
@@ -262,7 +259,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) 
 		return err
 	}
 	defer done()
-	_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+	_, err = rt.commitBehind(&journal.Batch{Prepare: func(b *journal.Batch) error {
 		_, from := rt.org.Seat(who)
 		changes, err := rt.org.ResetCaller(who)
 		if err != nil {

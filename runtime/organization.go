@@ -133,7 +133,7 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 			return prepare(b)
 		}
 	}
-	_, err := rt.commit(b)
+	_, err := rt.commitBehind(b)
 	return err
 }
 

@@ -43,7 +43,7 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 		b.Put = append(b.Put, records(changes)...)
 		return nil
 	}}
-	if _, err := rt.commit(b); err != nil {
+	if _, err := rt.commitBehind(b); err != nil {
 		rt.forget(id)
 		return "", err
 	}

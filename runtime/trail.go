@@ -71,6 +71,15 @@ func (t *trail) flush() error {
 // on disk. The error says that the store has stopped. Safe for concurrent use.
 func (rt *Runtime) Flush() error { return rt.trail.flush() }
 
+// commitBehind puts a batch on disk behind the record of every call that Invoke
+// has returned from.
+func (rt *Runtime) commitBehind(b *journal.Batch) (uint64, error) {
+	if err := rt.trail.flush(); err != nil {
+		return 0, err
+	}
+	return rt.commit(b)
+}
+
 // closed puts what still waits on disk when all work has ended. A store that
 // has stopped said so before.
 func (t *trail) closed() error {

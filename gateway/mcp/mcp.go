@@ -161,7 +161,11 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is closing")
 	}
 	w = Hasty(w, s.config.Patience)
-	d, err := s.door(sender, r.PathValue("role"), strings.TrimSuffix(r.PathValue("toolset"), "/"))
+	toolset := r.PathValue("toolset")
+	if len(toolset) > 1 { // a slash alone is the name of nothing
+		toolset = strings.TrimSuffix(toolset, "/")
+	}
+	d, err := s.door(sender, r.PathValue("role"), toolset)
 	if errcode.Of(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
 		s.noToolset(w, r, sender)
 		return nil

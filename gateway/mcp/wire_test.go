@@ -237,6 +237,9 @@ func TestASlashAtTheEndIsTheSame(t *testing.T) {
 			t.Errorf("%s: %d %s, and with a slash %d %s", path, without.status, without.body, slashed.status, slashed.body)
 		}
 	}
+	if got := h.post(t, "ann@flyer", "/mcp/%2F", list, nil); !strings.Contains(got.body, "does not exist") {
+		t.Errorf("a slash alone: %d %s", got.status, got.body)
+	}
 	id := h.initialize(t, "ann@flyer", "/mcp/flights/find/", nil)
 	if got := h.post(t, "ann@flyer", "/mcp/flights/find", `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`, map[string]string{"Mcp-Session-Id": id}); got.status != 200 {
 		t.Errorf("a session that began at one: %d %s", got.status, got.body)

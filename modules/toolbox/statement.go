@@ -35,7 +35,7 @@ func (s *statement) run(ctx context.Context, p share, v parameter.Values) (tool.
 	if err := s.tool.even(args); err != nil {
 		return tool.Result{}, err
 	}
-	return s.tool.query(ctx, p, text, args, false)
+	return s.tool.query(ctx, p, text, args, s.tool.config.Parameters.FreeText())
 }
 
 // execute runs the statement of a call.
@@ -53,7 +53,7 @@ func (e *execute) run(ctx context.Context, p share, v parameter.Values) (tool.Re
 }
 
 // query asks the database for rows; foreign says that the caller wrote the
-// statement.
+// statement, or part of it.
 func (t *declared) query(ctx context.Context, p share, text string, args []any, foreign bool) (tool.Result, error) {
 	rows, err := p.query(ctx, database.Query{
 		SQL: text, Args: args, ReadOnly: t.definition.Effect == tool.ReadOnly, Foreign: foreign,

@@ -63,7 +63,7 @@ type Query struct {
 	// Who is who asks, in words that no other has: connections are shared out
 	// fairly among those who ask at once.
 	Who string
-	// Foreign says that the statement is a caller's own: what it does to its
+	// Foreign says that the statement is a caller's own, or holds a caller's words: what it does to its
 	// connection (temporary tables, settings, a transaction left open) nobody else
 	// meets. A database in memory has no other connection.
 	Foreign  bool

@@ -67,8 +67,11 @@ func afterComment(text string) (rest string, ok bool) {
 	return rest, closed && !runs && !strings.Contains(comment, "/*")
 }
 
-// undoesReading says whether a statement could switch off what holds a database
-// in memory to reading: it has a single connection, which others write with.
-func undoesReading(statement string) bool {
-	return strings.Contains(strings.ToLower(statement), "query_only")
-}
+// setting finds what could switch off what holds a database in memory to
+// reading, or change it for others: it has a single connection, which others
+// write with. Functions such as pragma_table_info set nothing.
+var setting = regexp.MustCompile(`(?i)\bpragma\b`)
+
+// ofProcess finds settings of SQLite that are not a connection's, but of all
+// databases in the process.
+var ofProcess = regexp.MustCompile(`(?i)(temp|data)_store_directory`)

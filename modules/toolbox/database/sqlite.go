@@ -81,6 +81,9 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 // query runs a statement on a reader; one that turns out to write runs on the
 // writer, unless it may not. A reader changes nothing before it refuses.
 func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
+	if ofProcess.MatchString(q.SQL) {
+		return errors.New("temp_store_directory and data_store_directory are of the whole process, and not let through here")
+	}
 	if d.readers == d.writer { // in memory
 		return d.run(ctx, d.writer, q, t)
 	}
@@ -161,8 +164,8 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 // reading has a database in memory, which has one connection, refuse what a
 // Query that is ReadOnly may not do.
 func (c *sqliteConn) reading(ctx context.Context, q Query) error {
-	if q.ReadOnly && undoesReading(q.SQL) {
-		return errors.New("query_only is not let through here")
+	if q.ReadOnly && setting.MatchString(q.SQL) {
+		return errors.New("PRAGMA is not let through here: a function such as pragma_table_info('t') reads")
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly), nil)
 	return err

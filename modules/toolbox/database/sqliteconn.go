@@ -30,7 +30,7 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok || handle.Kind() != reflect.Uintptr {
 		return nil, errors.Join(errors.New("the driver of SQLite is another one"), conn.Close())
 	}
-	s := &sqliteConn{sqliteDriven: driven, db: uintptr(handle.Uint()), prepared: map[string]driver.Stmt{}}
+	s := &sqliteConn{sqliteDriven: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: map[string]driver.Stmt{}}
 	s.limit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
 	return s, nil
 }
@@ -51,7 +51,8 @@ type sqliteDriven interface {
 type sqliteConn struct {
 	sqliteDriven
 	db       uintptr
-	length   int // the limit of a value or a row, in bytes
+	tls      *libc.TLS // beside the driver's, which is the driver's
+	length   int       // the limit of a value or a row, in bytes
 	prepared map[string]driver.Stmt
 }
 
@@ -63,9 +64,7 @@ const (
 )
 
 func (c *sqliteConn) limit(id int32, value int) {
-	tls := libc.NewTLS()
-	defer tls.Close()
-	sqlite3.Xsqlite3_limit(tls, c.db, id, int32(value))
+	sqlite3.Xsqlite3_limit(c.tls, c.db, id, int32(value))
 }
 
 // longest limits a value and a row to so many bytes.
@@ -83,6 +82,7 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any, t *tabl
 	if err != nil {
 		return err
 	}
+	defer c.endTransaction() // when nothing interrupts it any more
 	defer c.interruptWith(ctx)()
 	rows, err := s.(driver.StmtQueryContext).QueryContext(context.WithoutCancel(ctx), named(args))
 	if err != nil {
@@ -90,6 +90,19 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any, t *tabl
 	}
 	return cmp.Or(collect(rows.(sqliteRows), t), rows.Close(), done()) // the first says it; the others may say it again
 }
+
+// endTransaction undoes what a statement began and did not end: the next would
+// go on in it, whosever that is.
+func (c *sqliteConn) endTransaction() {
+	if c.inTransaction() {
+		_, _ = c.ExecContext(context.Background(), "ROLLBACK", nil) // IsValid says whether that was all
+	}
+}
+
+func (c *sqliteConn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
+
+// IsValid implements driver.Validator.
+func (c *sqliteConn) IsValid() bool { return !c.inTransaction() && c.sqliteDriven.IsValid() }
 
 // named gives arguments as a driver takes them.
 func named(args []any) []driver.NamedValue {
@@ -178,6 +191,7 @@ func (c *sqliteConn) forgetStatements() error {
 
 // Close implements driver.Conn.
 func (c *sqliteConn) Close() error {
+	defer c.tls.Close()
 	return errors.Join(c.forgetStatements(), c.sqliteDriven.Close())
 }
 

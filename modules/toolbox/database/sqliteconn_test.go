@@ -59,3 +59,50 @@ func TestStatementsOfSQLiteAreKept(t *testing.T) {
 		t.Errorf("a table that is gone gave %v", err)
 	}
 }
+
+// A transaction that a statement leaves open ends with it, and what a reader
+// says undoes nothing.
+func TestATransactionOfSQLiteEndsWithItsStatement(t *testing.T) {
+	for _, file := range []string{":memory:", t.TempDir() + "/t.db"} {
+		db := open(t, database.Config{Type: database.SQLite, Database: file, MaxConns: 1})
+		query(t, db, "CREATE TABLE k(a)")
+		for n, reader := range []string{"BEGIN", "SAVEPOINT s", "BEGIN; SELECT * FROM k", "SELECT 1; BEGIN"} {
+			_, _ = db.Query(t.Context(), database.Query{SQL: reader, ReadOnly: true}) // it may be refused
+			query(t, db, "INSERT INTO k VALUES (?1)", int64(n))
+			_, _ = db.Query(t.Context(), database.Query{SQL: "ROLLBACK", ReadOnly: true})
+			rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM k", ReadOnly: true})
+			if want := fmt.Sprintf(`[{"n":%d}]`, n+1); err != nil || string(rows) != want {
+				t.Errorf("%s: after %s: %s, %v, want %s", file, reader, rows, err, want)
+			}
+		}
+		query(t, db, "BEGIN; INSERT INTO k VALUES (9); COMMIT")
+		if got := query(t, db, "SELECT count(*) AS n FROM k"); got != `[{"n":5}]` {
+			t.Errorf("%s: after a transaction of its own: %s", file, got)
+		}
+	}
+}
+
+// Settings of SQLite that all databases of the process share are nobody's to
+// change, and a reader of a database in memory changes none.
+func TestSettingsOfSQLiteThatOthersMeet(t *testing.T) {
+	file := open(t, config(t, database.SQLite))
+	memory := open(t, database.Config{Type: database.SQLite, Database: ":memory:"})
+	for _, c := range []struct {
+		db  *database.DB
+		sql string
+		ok  bool
+	}{
+		{file, "PRAGMA temp_store_directory='/tmp'", false},
+		{file, "SELECT 1; pragma\n\"TEMP_store_directory\" = '/tmp'", false},
+		{memory, "PRAGMA data_store_directory='/tmp'", false},
+		{memory, "PRAGMA journal_mode=OFF", false},
+		{memory, "SELECT 1; PRAGMA/**/writable_schema=1", false},
+		{memory, "SELECT count(*) FROM pragma_table_info('k')", true},
+		{file, "PRAGMA table_info('k')", true},
+	} {
+		_, err := c.db.Query(t.Context(), database.Query{SQL: c.sql, ReadOnly: true, Foreign: true})
+		if (err == nil) != c.ok {
+			t.Errorf("%s gave %v", c.sql, err)
+		}
+	}
+}
