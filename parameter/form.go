@@ -23,11 +23,12 @@ type form struct {
 	items             *form // of array, and of map if its values have one type
 }
 
-// free says whether there are values with texts that are not listed.
+// free says whether there are values with texts that are neither quoted nor
+// listed.
 func (f *form) free() bool {
 	switch f.kind {
 	case TypeString:
-		return len(f.allowed.values) == 0 || len(f.allowed.expressions) > 0
+		return f.quote == quote{} && (len(f.allowed.values) == 0 || len(f.allowed.expressions) > 0)
 	case TypeArray:
 		return f.items == nil || f.items.free()
 	}

@@ -58,8 +58,8 @@ func (s *Set) names(template bool) (names []string) {
 	return names
 }
 
-// FreeText says whether a template parameter takes texts that the configuration
-// does not list: then what is written may be anything, quoted or not.
+// FreeText says whether a template parameter takes texts that are neither quoted
+// nor listed in the configuration: what is written may then be anything.
 func (s *Set) FreeText() bool {
 	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.form.free() })
 }
