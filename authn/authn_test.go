@@ -155,12 +155,9 @@ func TestTokensAreVerified(t *testing.T) {
 	}
 }
 
-func TestWhatNobodySignedIsRefused(t *testing.T) {
-	i, c := newIssuer(t), newClock()
-	s := service(t, i, c, nil)
-	good := i.token(c, nil)
-	parts := strings.Split(good, ".")
-	enc := base64.RawURLEncoding.EncodeToString
+// strangers makes keys that no issuer has.
+func strangers(t *testing.T) (*rsa.PrivateKey, *ecdsa.PrivateKey) {
+	t.Helper()
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +166,16 @@ func TestWhatNobodySignedIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return foreign, curve
+}
+
+func TestWhatNobodySignedIsRefused(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s := service(t, i, c, nil)
+	good := i.token(c, nil)
+	parts := strings.Split(good, ".")
+	enc := base64.RawURLEncoding.EncodeToString
+	foreign, curve := strangers(t)
 	for name, token := range map[string]string{
 		"empty":                 "",
 		"with Bearer":           "Bearer " + good,
@@ -199,14 +206,7 @@ func TestWhatNobodySignedIsRefused(t *testing.T) {
 func TestTheReasonIsSaid(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s, now := service(t, i, c, nil), c.now.Load()
-	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign, curve := strangers(t)
 	for token, want := range map[string]string{
 		i.token(c, map[string]any{"iss": "https://evil.example"}):          "another issuer",
 		i.token(c, map[string]any{"aud": "others"}):                        "another audience",

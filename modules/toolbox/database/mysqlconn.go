@@ -25,7 +25,7 @@ func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &mysqlConn{mysqlDriven: driven, number: number, prepared: map[string]driver.Stmt{}}, nil
+	return &mysqlConn{mysqlDriven: driven, number: number, prepared: prepared{}}, nil
 }
 
 // askNumber asks the server what it calls a connection.
@@ -66,7 +66,7 @@ type mysqlDriven interface {
 type mysqlConn struct {
 	mysqlDriven
 	number   string
-	prepared map[string]driver.Stmt
+	prepared prepared
 	long     driver.Stmt // the last that was too long to be kept with its text; nil is none
 }
 
@@ -117,18 +117,5 @@ func (c *mysqlConn) statement(ctx context.Context, text string) (driver.Stmt, er
 		}
 		return s, err
 	}
-	if len(c.prepared) >= maxPrepared {
-		err = c.forgetStatements()
-	}
-	c.prepared[text] = s
-	return s, err
-}
-
-func (c *mysqlConn) forgetStatements() error {
-	var errs []error
-	for text, s := range c.prepared {
-		errs = append(errs, s.Close())
-		delete(c.prepared, text)
-	}
-	return errors.Join(errs...)
+	return s, c.prepared.keep(text, s)
 }

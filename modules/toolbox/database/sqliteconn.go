@@ -30,7 +30,7 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok || handle.Kind() != reflect.Uintptr {
 		return nil, errors.Join(errors.New("the driver of SQLite is another one"), conn.Close())
 	}
-	s := &sqliteConn{sqliteDriven: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: map[string]driver.Stmt{}}
+	s := &sqliteConn{sqliteDriven: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: prepared{}}
 	s.limit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
 	return s, nil
 }
@@ -53,15 +53,8 @@ type sqliteConn struct {
 	db       uintptr
 	tls      *libc.TLS // beside the driver's, which is the driver's
 	length   int       // the limit of a value or a row, in bytes
-	prepared map[string]driver.Stmt
+	prepared prepared
 }
-
-// A connection keeps so many statements, of so many bytes each at most: some
-// are made of what a caller says.
-const (
-	maxPrepared     = 64
-	maxPreparedText = 8 << 10
-)
 
 func (c *sqliteConn) limit(id int32, value int) {
 	sqlite3.Xsqlite3_limit(c.tls, c.db, id, int32(value))
@@ -173,26 +166,14 @@ func (c *sqliteConn) statement(text string) (s driver.Stmt, done func() error, e
 		return nil, nil, err
 	case len(text) > maxPreparedText:
 		return s, s.Close, nil
-	case len(c.prepared) >= maxPrepared:
-		err = c.forgetStatements()
 	}
-	c.prepared[text] = s
-	return s, kept, err
-}
-
-func (c *sqliteConn) forgetStatements() error {
-	var errs []error
-	for text, s := range c.prepared {
-		errs = append(errs, s.Close())
-		delete(c.prepared, text)
-	}
-	return errors.Join(errs...)
+	return s, kept, c.prepared.keep(text, s)
 }
 
 // Close implements driver.Conn.
 func (c *sqliteConn) Close() error {
 	defer c.tls.Close()
-	return errors.Join(c.forgetStatements(), c.sqliteDriven.Close())
+	return errors.Join(c.prepared.forget(), c.sqliteDriven.Close())
 }
 
 // interruptWith stops what the connection does when ctx ends, until end has
