@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +124,3 @@ func startLlama(t *testing.T) string {
 	})
 	return url
 }
-
-// address is in the line that says that the server listens.
-var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
