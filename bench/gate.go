@@ -19,18 +19,18 @@ import (
 // the first ten groups: 100 visible tools.
 type world struct {
 	groups *toolgroups.Manager
-	slot   *toolgroups.Slot
+	slot   *toolgroups.ViewRef
 	gate   *gate.Gate
-	seat   *gate.Seat
+	seat   *gate.Subject
 	names  []string // 64 names, every other one denied
 	held   []toolgroups.GroupID
 }
 
-// Seat implements gate.Directory.
-func (w *world) Seat(identity.Principal) (*toolgroups.Slot, string) { return w.slot, "" }
+// Resolve implements gate.Directory.
+func (w *world) Resolve(identity.Principal) (*toolgroups.ViewRef, string) { return w.slot, "" }
 
 func newWorld(tools int, states []string) (*world, error) {
-	w := &world{groups: toolgroups.NewManager(), slot: new(toolgroups.Slot)}
+	w := &world{groups: toolgroups.NewManager(), slot: new(toolgroups.ViewRef)}
 	const each = 10
 	for g := range max(1, tools/each) {
 		id := toolgroups.GroupID(fmt.Sprintf("group_%d", g))
@@ -60,7 +60,7 @@ func (w *world) bind(tools int) error {
 	if err != nil {
 		return err
 	}
-	w.seat = w.gate.Bind(identity.ByAgent("a"))
+	w.seat = w.gate.Subject(identity.ByAgent("a"))
 	for i := range 64 {
 		name := fmt.Sprintf("tool_%d_%d", i/2%len(w.held), i%10)
 		if i%2 == 1 { // a group the agent does not hold, or none at all
@@ -206,7 +206,7 @@ func visibleComparison() (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	ready := bytes.Clone(w.seat.Wire())
+	ready := bytes.Clone(w.seat.ToolJSON())
 	buffer := make([]byte, len(ready))
 	return comparison{title: fmt.Sprintf("visible tools of a turn: 100 tools, %d KB of JSON, put into a request", len(ready)>>10), candidates: []candidate{
 		{"memcpy of ready bytes", 50_000, func(n int) {
@@ -216,7 +216,7 @@ func visibleComparison() (comparison, error) {
 		}},
 		{"rolecall Wire, copied", 50_000, func(n int) {
 			for range n {
-				copy(buffer, w.gate.Bind(identity.ByAgent("a")).Wire())
+				copy(buffer, w.gate.Subject(identity.ByAgent("a")).ToolJSON())
 			}
 		}},
 		{"merge and marshal each turn", 50, func(n int) {

@@ -113,12 +113,12 @@ func start(w *tabwriter.Writer) {
 }
 
 // visitor is somebody who may use everything.
-func visitor(groups *toolgroups.Manager) *gate.Seat {
-	w := &world{groups: groups, slot: new(toolgroups.Slot)}
+func visitor(groups *toolgroups.Manager) *gate.Subject {
+	w := &world{groups: groups, slot: new(toolgroups.ViewRef)}
 	s := groups.Snapshot()
 	w.slot.Publish(s.Compile(s.Bind(toolgroups.All())))
 	g := made(gate.New(gate.Config{Groups: groups, Directory: w, Log: slog.New(slog.DiscardHandler)}))
-	return g.Bind(identity.ByAgent("a"))
+	return g.Subject(identity.ByAgent("a"))
 }
 
 // foreign is a tool whose schema was written elsewhere, as a server of tools

@@ -39,7 +39,7 @@ func (s *services) Verify(ctx context.Context, name, token string) (gate.Verifie
 		return gate.Verified{}, err
 	}
 	inForce := func() bool { return s.all()[name].Service == found.Service }
-	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), InForce: inForce}, nil
+	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), StillValid: inForce}, nil
 }
 
 // tell logs why a token is refused, which its bearer is not told, and once that

@@ -16,7 +16,7 @@ func (w *workshop) prompts(name string) string {
 	if !ok {
 		return "there is no " + name
 	}
-	return w.told(w.rt.Gate().Bind(identity.ByCaller("ann", role.ID)).Prompts(""))
+	return w.told(w.rt.Gate().Subject(identity.ByCaller("ann", role.ID)).Prompts(""))
 }
 
 func (w *workshop) told(prompts []*toolgroups.Prompt) string {

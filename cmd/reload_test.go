@@ -121,7 +121,7 @@ func (w *workshop) may(tools ...string) string {
 	if !ok {
 		return "there is no reader"
 	}
-	seat := w.rt.Gate().Peek(w.rt.Org().RoleView(role.ID, toolgroups.All()), "")
+	seat := w.rt.Gate().Preview(w.rt.Org().RoleView(role.ID, toolgroups.All()), "")
 	var list []string
 	for _, name := range tools {
 		if seat.Authorize(name).Allowed() {

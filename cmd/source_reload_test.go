@@ -206,7 +206,7 @@ func TestAuthServicesStayWhatTheyAre(t *testing.T) {
 	want(shown, "", `[{"who":"ann"}]`)
 	want(t.Context(), "unauthenticated", "my")
 	vouched, err := w.services.Verify(t.Context(), "my", token)
-	if err != nil || !vouched.InForce() {
+	if err != nil || !vouched.StillValid() {
 		t.Fatalf("the service is not in force: %v", err)
 	}
 	first := w.services.all()["my"]
@@ -220,8 +220,8 @@ func TestAuthServicesStayWhatTheyAre(t *testing.T) {
 			t.Errorf("for %s: declared as before: %v, the same service: %v", audience, same, after == before)
 		}
 		before = after
-		if vouched.InForce() != (after == first) {
-			t.Errorf("for %s: the word of the first service is in force: %v", audience, vouched.InForce())
+		if vouched.StillValid() != (after == first) {
+			t.Errorf("for %s: the word of the first service is in force: %v", audience, vouched.StillValid())
 		}
 		if audience == "others" {
 			want(shown, "unauthenticated", "my")

@@ -75,7 +75,9 @@ func promptOf(p config.Prompt) (*toolgroups.Prompt, error) {
 }
 
 // samePrompt says whether two prompts say the same.
-func samePrompt(a, b *toolgroups.Prompt) bool { return a.Name == b.Name && a.Print == b.Print }
+func samePrompt(a, b *toolgroups.Prompt) bool {
+	return a.Name == b.Name && a.Fingerprint == b.Fingerprint
+}
 
 // with lists the ids of both, sorted.
 func (t toolsets) with(other toolsets) []toolgroups.GroupID {

@@ -132,7 +132,7 @@ func (g *guest) play(ctx context.Context, scenario string) error {
 		if err != nil {
 			return fmt.Errorf("call %s: %w", c.Name, err)
 		}
-		fmt.Fprintf(os.Stderr, "%s: %v %s\n", c.Name, a.Denial, a.Result.JSON())
+		fmt.Fprintf(os.Stderr, "%s: %v %s\n", c.Name, a.Err, a.Result.JSON())
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (g *guest) calls(scenario string) ([]toolCall, error) {
 	}
 	schemas := map[string]json.RawMessage{}
 	var list []toolCall
-	for _, d := range g.rt.Gate().Bind(g.by).Offered() {
+	for _, d := range g.rt.Gate().Subject(g.by).Listable() {
 		schemas[d.Name] = d.Input
 		args, err := argsFor(d.Input, schemas["json_schema_2020_12_tool"])
 		if err != nil {

@@ -24,10 +24,10 @@ type Verified struct {
 	Claims json.RawMessage // a JSON object
 	Scopes []string
 
-	// InForce says whether the service is still there that verified the token. A
+	// StillValid says whether the service is still there that verified the token. A
 	// call for which it does not say so when it starts is decided anew. nil: it
 	// never goes.
-	InForce func() bool
+	StillValid func() bool
 }
 
 // authenticate refuses a caller for whom nobody vouches whom the tool asks. It
@@ -38,51 +38,51 @@ func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
 		return nil
 	}
 	shown := tool.CredentialsOf(ctx)
-	w := witnesses{authn: g.config.Authn, tokens: shown.Tokens, name: a.Request.Name, verified: map[string]*Verified{}}
-	if err := w.meet(ctx, need); err != nil {
+	w := tokenVerifier{authn: g.config.Authn, tokens: shown.Tokens, name: a.Request.Name, verified: map[string]*Verified{}}
+	if err := w.check(ctx, need); err != nil {
 		return err
 	}
-	a.claims, a.vouchers = w.claims()
+	a.claims, a.claimChecks = w.claims()
 	if need.Secure {
 		a.secure = shown.Secure
 	}
 	return nil
 }
 
-// witnesses are the services that vouch for the caller of one call.
-type witnesses struct {
-	authn    Authn
-	tokens   map[string]string
-	name     string               // of the tool
-	verified map[string]*Verified // of those that were asked; nil if they do not vouch
-	silent   bool                 // one could not be asked
+// tokenVerifier are the services that vouch for the caller of one call.
+type tokenVerifier struct {
+	authn       Authn
+	tokens      map[string]string
+	name        string               // of the tool
+	verified    map[string]*Verified // of those that were asked; nil if they do not vouch
+	unreachable bool                 // one could not be asked
 }
 
-// meet says what is lacking; nil if nothing is. It asks every service that the
+// check says what is lacking; nil if nothing is. It asks every service that the
 // tool names.
-func (w *witnesses) meet(ctx context.Context, need *tool.Auth) error {
-	if len(need.AnyOf) > 0 && !w.any(ctx, need.AnyOf) {
-		return w.refuse("%s: no auth service of %s vouches for the caller: send a valid token of one of them %s", w.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))
+func (w *tokenVerifier) check(ctx context.Context, need *tool.Auth) error {
+	if len(need.AnyOf) > 0 && !w.anyOf(ctx, need.AnyOf) {
+		return w.denial("%s: no auth service of %s vouches for the caller: send a valid token of one of them %s", w.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))
 	}
 	if err := w.scopes(ctx, need); err != nil {
 		return err
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(need.Parameters)) {
 		services := need.Parameters[parameter]
-		if !w.any(ctx, services) {
-			return w.refuse("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", w.name, parameter, headers(services)).With("parameter", parameter)
+		if !w.anyOf(ctx, services) {
+			return w.denial("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", w.name, parameter, headers(services)).With("parameter", parameter)
 		}
 	}
 	return nil
 }
 
-func (w *witnesses) scopes(ctx context.Context, need *tool.Auth) error {
+func (w *tokenVerifier) scopes(ctx context.Context, need *tool.Auth) error {
 	if len(need.Scopes) == 0 {
 		return nil
 	}
-	v := w.ask(ctx, need.ScopesOf)
+	v := w.verify(ctx, need.ScopesOf)
 	if v == nil {
-		return w.refuse("%s: the caller's token has to carry the scopes %s, and there is no valid one: send it %s", w.name, strings.Join(need.Scopes, ", "), headers([]string{need.ScopesOf}))
+		return w.denial("%s: the caller's token has to carry the scopes %s, and there is no valid one: send it %s", w.name, strings.Join(need.Scopes, ", "), headers([]string{need.ScopesOf}))
 	}
 	for _, scope := range need.Scopes {
 		if !slices.Contains(v.Scopes, scope) {
@@ -97,18 +97,18 @@ func headers(services []string) string {
 	return "in the header " + strings.Join(services, "_token or ") + "_token"
 }
 
-// any asks all of several services whether they vouch.
-func (w *witnesses) any(ctx context.Context, services []string) (yes bool) {
+// anyOf asks all of several services whether they vouch.
+func (w *tokenVerifier) anyOf(ctx context.Context, services []string) (yes bool) {
 	for _, service := range services {
-		if w.ask(ctx, service) != nil {
+		if w.verify(ctx, service) != nil {
 			yes = true
 		}
 	}
 	return yes
 }
 
-// ask asks a service, once; nil if it does not vouch.
-func (w *witnesses) ask(ctx context.Context, service string) *Verified {
+// verify asks a service, once; nil if it does not vouch.
+func (w *tokenVerifier) verify(ctx context.Context, service string) *Verified {
 	if v, asked := w.verified[service]; asked {
 		return v
 	}
@@ -119,40 +119,40 @@ func (w *witnesses) ask(ctx context.Context, service string) *Verified {
 	}
 	v, err := w.authn.Verify(ctx, service, token)
 	if err != nil {
-		w.silent = w.silent || errcode.Of(err) == errcode.ToolUnavailable
+		w.unreachable = w.unreachable || errcode.Of(err) == errcode.ToolUnavailable
 		return nil
 	}
 	w.verified[service] = &v
 	return &v
 }
 
-// refuse words a refusal; where a service could not be asked, a later call may
+// denial words a refusal; where a service could not be asked, a later call may
 // go better.
-func (w *witnesses) refuse(format string, args ...any) *errcode.Error {
+func (w *tokenVerifier) denial(format string, args ...any) *errcode.Error {
 	code := errcode.Unauthenticated
-	if w.silent {
+	if w.unreachable {
 		code, format = errcode.ToolUnavailable, format+" (a service could not be asked now; try again later)"
 	}
 	return errcode.New(code, format, args...)
 }
 
 // claims gives what was verified, by service, and who says whether it still is.
-func (w *witnesses) claims() (all map[string]json.RawMessage, vouchers []func() bool) {
+func (w *tokenVerifier) claims() (all map[string]json.RawMessage, vouchers []func() bool) {
 	all = map[string]json.RawMessage{}
 	for service, v := range w.verified {
 		if v == nil {
 			continue
 		}
 		all[service] = v.Claims
-		if v.InForce != nil {
-			vouchers = append(vouchers, v.InForce)
+		if v.StillValid != nil {
+			vouchers = append(vouchers, v.StillValid)
 		}
 	}
 	return all, vouchers
 }
 
-// vouched says whether every service that vouched for the caller is still in
+// claimsCurrent says whether every service that vouched for the caller is still in
 // force.
-func (a *Admission) vouched() bool {
-	return !slices.ContainsFunc(a.vouchers, func(inForce func() bool) bool { return !inForce() })
+func (a *Admission) claimsCurrent() bool {
+	return !slices.ContainsFunc(a.claimChecks, func(inForce func() bool) bool { return !inForce() })
 }

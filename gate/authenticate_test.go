@@ -165,7 +165,7 @@ func TestAServiceThatGoesTakesItsWordBack(t *testing.T) {
 	d.Auth = &tool.Auth{AnyOf: []string{"one", "two"}}
 	p, there := newPassport(), true
 	v := p.tokens["one"]["good"]
-	v.InForce = func() bool { return there }
+	v.StillValid = func() bool { return there }
 	p.tokens["one"]["good"] = v
 	h := openWith(t, gate.Config{Authn: p}, &fake{d: d, run: mustNotRun(t)})
 	b := &book{}
@@ -184,8 +184,8 @@ func TestAServiceThatGoesTakesItsWordBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := list[0]; got.Code() != errcode.Unauthenticated || !strings.Contains(got.Denial.Error(), "in the header one_token or two_token") {
-		t.Errorf("got %q %v", got.Code(), got.Denial)
+	if got := list[0]; got.Code() != errcode.Unauthenticated || !strings.Contains(got.Err.Error(), "in the header one_token or two_token") {
+		t.Errorf("got %q %v", got.Code(), got.Err)
 	}
 	wantLines(t, b.lines, "start a:allowed", "start a:unauthenticated", "finish a:unauthenticated")
 }

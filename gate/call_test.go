@@ -42,7 +42,7 @@ func TestWhatARefusalTells(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &book{}
 			a := h.calls(b, request(tt.tool, tt.args))[0]
-			if a.Allowed() || !a.Result.IsError || a.NewState != "" || a.Cut || a.Superseded() {
+			if a.Allowed() || !a.Result.IsError || a.NewState != "" || a.Interrupted || a.Superseded() {
 				t.Errorf("got %+v, want a refusal", a)
 			}
 			if got := string(a.Result.JSON()); !strings.Contains(got, `"toolName":"`+tt.tool+`"`) || !sameRefusal(got, tt.want) {
@@ -188,7 +188,7 @@ func TestWhatAToolsEndBecomes(t *testing.T) {
 			if log := h.log.String(); !strings.Contains(log, tt.log) || tt.log == "" && log != "" {
 				t.Errorf("got log %q, want %q in it", log, tt.log)
 			}
-			if moved := a.NewState == "next"; moved == a.Result.IsError || !a.Allowed() || a.Cut {
+			if moved := a.NewState == "next"; moved == a.Result.IsError || !a.Allowed() || a.Interrupted {
 				t.Errorf("moved to %q after failure %v", a.NewState, a.Result.IsError)
 			}
 			if len(b.lines) != 2 {
@@ -231,8 +231,8 @@ func TestDeadlines(t *testing.T) {
 				h := openWith(t, gate.Config{Timeout: time.Minute}, &fake{d: definition("a", tt.effect), run: waits})
 				start := time.Now()
 				a := h.call("a", ``)
-				if took := time.Since(start); a.Code() != tt.code || !strings.Contains(string(a.Result.JSON()), tt.text) || took != time.Minute || a.Cut {
-					t.Errorf("got %s after %v, cut %v", a.Result.JSON(), took, a.Cut)
+				if took := time.Since(start); a.Code() != tt.code || !strings.Contains(string(a.Result.JSON()), tt.text) || took != time.Minute || a.Interrupted {
+					t.Errorf("got %s after %v, cut %v", a.Result.JSON(), took, a.Interrupted)
 				}
 			})
 		})
@@ -243,7 +243,7 @@ func TestDeadlines(t *testing.T) {
 				return waits(ctx, c)
 			}})
 			list, err := h.Call(ctx, ann, []gate.Request{request("a", ``), request("a", ``)}, &book{})
-			if len(list) == 0 || list[0].Code() != tt.code || !list[0].Cut {
+			if len(list) == 0 || list[0].Code() != tt.code || !list[0].Interrupted {
 				t.Errorf("got %d outcomes, %v", len(list), err)
 			}
 		})
@@ -255,7 +255,7 @@ func TestDeadlines(t *testing.T) {
 			return tool.Result{Text: "done"}, nil
 		}})
 		list, err := h.Call(ctx, ann, []gate.Request{request("a", ``), request("a", ``)}, &book{})
-		if len(list) != 1 || list[0].Code() != "" || list[0].Cut || !errors.Is(err, context.Canceled) {
+		if len(list) != 1 || list[0].Code() != "" || list[0].Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %d outcomes, %v", len(list), err)
 		}
 	})

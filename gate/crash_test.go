@@ -98,7 +98,7 @@ func TestNoCallBeginsForACallerWhoHasEnded(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			b := &book{started: func([]*gate.Admission) error { end(); return nil }}
 			list, err := h.Call(ctx, ann, []gate.Request{request("a", `{}`)}, b)
-			if err != nil || len(list) != 1 || list[0].Code() != code || !list[0].Cut {
+			if err != nil || len(list) != 1 || list[0].Code() != code || !list[0].Interrupted {
 				t.Fatalf("got %v, %v, want %q", list, err, code)
 			}
 			wantLines(t, b.lines, "start a:allowed", "finish a:"+string(code))

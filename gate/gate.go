@@ -28,7 +28,7 @@ var ErrSuperseded = errors.New("the decision was superseded")
 // Directory knows where principals stand. For those it does not know it gives
 // a Slot that denies.
 type Directory interface {
-	Seat(p identity.Principal) (slot *toolgroups.Slot, state string)
+	Resolve(p identity.Principal) (slot *toolgroups.ViewRef, state string)
 }
 
 // Recorder makes a run of calls last. Started returns when decisions and
@@ -76,57 +76,57 @@ func New(config Config) (*Gate, error) {
 	return &Gate{config}, nil
 }
 
-// Seat is a principal at the gate: its Slot and its workflow state as they
+// Subject is a principal at the gate: its Slot and its workflow state as they
 // were when it was bound. The Slot's View is read anew with every question.
 // The zero Seat denies. Safe for concurrent use.
-type Seat struct {
+type Subject struct {
 	Principal identity.Principal
 	State     string
-	slot      *toolgroups.Slot
+	slot      *toolgroups.ViewRef
 	groups    *toolgroups.Manager
-	shelf     atomic.Pointer[toolgroups.Shelf] // of the View asked last
+	cached    atomic.Pointer[toolgroups.StateView] // of the View asked last
 }
 
-// Bind finds a principal's Seat.
-func (g *Gate) Bind(p identity.Principal) *Seat {
-	slot, state := g.config.Directory.Seat(p)
-	return &Seat{Principal: p, State: state, slot: slot, groups: g.config.Groups}
+// Subject finds a principal's Seat.
+func (g *Gate) Subject(p identity.Principal) *Subject {
+	slot, state := g.config.Directory.Resolve(p)
+	return &Subject{Principal: p, State: state, slot: slot, groups: g.config.Groups}
 }
 
-// Peek gives a Seat for questions about a View that nobody holds: what a role
+// Preview gives a Seat for questions about a View that nobody holds: what a role
 // would see in a state. It answers and calls nothing.
-func (g *Gate) Peek(view *toolgroups.View, state string) *Seat {
-	slot := new(toolgroups.Slot)
+func (g *Gate) Preview(view *toolgroups.View, state string) *Subject {
+	slot := new(toolgroups.ViewRef)
 	slot.Publish(view)
-	return &Seat{State: state, slot: slot, groups: g.config.Groups}
+	return &Subject{State: state, slot: slot, groups: g.config.Groups}
 }
 
 // Visible lists the tools the principal sees, in order. Callers must not
 // change the list.
-func (s *Seat) Visible() []tool.Definition { return s.in(s.view()).Definitions() }
+func (s *Subject) Visible() []tool.Definition { return s.stateView(s.view()).Definitions() }
 
-// Names lists the names of Visible. Callers must not change the list.
-func (s *Seat) Names() []string { return s.in(s.view()).Names() }
+// ToolNames lists the names of Visible. Callers must not change the list.
+func (s *Subject) ToolNames() []string { return s.stateView(s.view()).Names() }
 
-// Wire gives Visible serialised by tool.Wire. Callers must not change it.
-func (s *Seat) Wire() []byte { return s.in(s.view()).Wire() }
+// ToolJSON gives Visible serialised by tool.Wire. Callers must not change it.
+func (s *Subject) ToolJSON() []byte { return s.stateView(s.view()).JSON() }
 
-// Offered lists the tools the principal may call in at least one workflow
+// Listable lists the tools the principal may call in at least one workflow
 // state, in the order of Visible: what those are told who are not told anew
 // when the state moves. It is made once for each View; callers must not change
 // the list.
-func (s *Seat) Offered() []tool.Definition { return s.view().Offered() }
+func (s *Subject) Listable() []tool.Definition { return s.view().Listable() }
 
 // Prompts lists the prompts of the groups that the principal holds, of one group
 // if it is named, sorted by name.
-func (s *Seat) Prompts(within toolgroups.GroupID) []*toolgroups.Prompt {
+func (s *Subject) Prompts(within toolgroups.GroupID) []*toolgroups.Prompt {
 	return s.view().Prompts(within)
 }
 
-// After gives the Seat as it will be when a call of a tool it sees has
+// AfterCall gives the Seat as it will be when a call of a tool it sees has
 // succeeded: in the state that the tool leads to.
-func (s *Seat) After(name string) *Seat {
-	next := &Seat{Principal: s.Principal, State: s.State, slot: s.slot, groups: s.groups}
+func (s *Subject) AfterCall(name string) *Subject {
+	next := &Subject{Principal: s.Principal, State: s.State, slot: s.slot, groups: s.groups}
 	for _, d := range s.Visible() {
 		if d.Name == name && d.State != "" {
 			next.State = d.State
@@ -135,34 +135,34 @@ func (s *Seat) After(name string) *Seat {
 	return next
 }
 
-// Offer is what a principal sees at one moment.
-type Offer struct {
-	Names []string // of the tools, in order; do not change
-	Wire  []byte   // the same, serialised by tool.Wire; do not change
-	Gated bool     // it answers from these tools alone
+// ToolList is what a principal sees at one moment.
+type ToolList struct {
+	Names     []string // of the tools, in order; do not change
+	JSON      []byte   // the same, serialised by tool.Wire; do not change
+	ToolGated bool     // it answers from these tools alone
 }
 
-// Offer gives what the principal sees now, all of it from one View.
-func (s *Seat) Offer() Offer {
+// Tools gives what the principal sees now, all of it from one View.
+func (s *Subject) Tools() ToolList {
 	view := s.view()
-	shelf := s.in(view)
-	return Offer{shelf.Names(), shelf.Wire(), view.Gated()}
+	shelf := s.stateView(view)
+	return ToolList{shelf.Names(), shelf.JSON(), view.ToolGated()}
 }
 
 // view gives the View in force.
-func (s *Seat) view() *toolgroups.View {
+func (s *Subject) view() *toolgroups.View {
 	if s.slot == nil {
-		return new(toolgroups.Slot).View()
+		return new(toolgroups.ViewRef).View()
 	}
 	return s.slot.View()
 }
 
-// in gives a View in the Seat's state. It is looked up once for each View.
-func (s *Seat) in(view *toolgroups.View) *toolgroups.Shelf {
-	shelf := s.shelf.Load()
+// stateView gives a View in the Seat's state. It is looked up once for each View.
+func (s *Subject) stateView(view *toolgroups.View) *toolgroups.StateView {
+	shelf := s.cached.Load()
 	if shelf == nil || shelf.View() != view {
-		shelf = view.In(s.State)
-		s.shelf.Store(shelf)
+		shelf = view.ForState(s.State)
+		s.cached.Store(shelf)
 	}
 	return shelf
 }
@@ -170,28 +170,28 @@ func (s *Seat) in(view *toolgroups.View) *toolgroups.Shelf {
 // Decision is the gate's answer to "may this principal call this tool". The
 // zero Decision denies. It is small enough to travel in registers.
 type Decision struct {
-	Tool   string             // the name asked for
-	handle *toolgroups.Handle // nil when there is no such tool
-	ruling *toolgroups.Ruling
+	Tool    string             // the name asked for
+	handle  *toolgroups.Handle // nil when there is no such tool
+	outcome *toolgroups.Evaluation
 }
 
 // Allowed says whether the call may be made.
-func (d Decision) Allowed() bool { return d.ruling != nil && d.ruling.Rule == toolgroups.Granted }
+func (d Decision) Allowed() bool { return d.outcome != nil && d.outcome.Rule == toolgroups.Granted }
 
 // Rule names what decided.
 func (d Decision) Rule() toolgroups.Rule {
-	if d.ruling == nil {
+	if d.outcome == nil {
 		return toolgroups.NotGranted
 	}
-	return d.ruling.Rule
+	return d.outcome.Rule
 }
 
 // Epoch gives the epoch of the View that decided.
 func (d Decision) Epoch() uint64 {
-	if d.ruling == nil {
+	if d.outcome == nil {
 		return 0
 	}
-	return d.ruling.Epoch
+	return d.outcome.Epoch
 }
 
 // Code gives the code of a denial, "" for an allowance.
@@ -199,16 +199,16 @@ func (d Decision) Code() errcode.Code {
 	switch {
 	case d.Allowed():
 		return ""
-	case d.handle == nil && !d.Gated():
+	case d.handle == nil && !d.ToolGated():
 		return errcode.UnknownTool
 	}
 	return errcode.ToolNotAvailable
 }
 
-// Gated says whether the decision is about somebody who answers from tools
+// ToolGated says whether the decision is about somebody who answers from tools
 // alone (seed 004). To such a one every denial is the same, whether the tool
 // is another's, nobody's, or not for this workflow state.
-func (d Decision) Gated() bool { return d.ruling != nil && d.ruling.Gated }
+func (d Decision) ToolGated() bool { return d.outcome != nil && d.outcome.ToolGated }
 
 // Group gives the group that owns the tool, "" when there is no such tool.
 func (d Decision) Group() toolgroups.GroupID {
@@ -223,7 +223,7 @@ func (d Decision) Reason() string {
 	switch {
 	case d.Allowed():
 		return "tool " + d.Tool + " is available through group " + string(d.Group())
-	case d.Gated():
+	case d.ToolGated():
 		return "Access denied. This agent is not authorized to use the " + d.Tool + " tool."
 	case d.handle == nil:
 		return "there is no tool " + d.Tool
@@ -236,16 +236,16 @@ func (d Decision) Reason() string {
 // Authorize decides whether the principal may call the tool of this name now.
 // It is the whole decision: one look-up by name, one bit of the View in this
 // state; constant time, no I/O, no allocation.
-func (s *Seat) Authorize(name string) Decision {
+func (s *Subject) Authorize(name string) Decision {
 	if s.groups == nil {
 		return Decision{Tool: name}
 	}
-	shelf := s.in(s.view()) // before the look-up: a newer View may know another tool in an older handle's place
+	shelf := s.stateView(s.view()) // before the look-up: a newer View may know another tool in an older handle's place
 	handle, _ := s.groups.Snapshot().Lookup(name)
-	return Decision{name, handle, shelf.Judge(handle)}
+	return Decision{name, handle, shelf.Decide(handle)}
 }
 
-// inForce says whether the View that allowed a call is the one in force.
-func (s *Seat) inForce(d Decision) bool {
-	return d.ruling == s.view().Ruling(toolgroups.Granted)
+// current says whether the View that allowed a call is the one in force.
+func (s *Subject) current(d Decision) bool {
+	return d.outcome == s.view().Evaluation(toolgroups.Granted)
 }

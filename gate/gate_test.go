@@ -25,7 +25,7 @@ func Example() {
 	_, _ = groups.Register("demo", toolgroups.Group{ID: "clock", Tools: []tool.Tool{&fake{d: definition("now", tool.ReadOnly)}}})
 	_, _ = groups.Register("demo", toolgroups.Group{ID: "disk", Tools: []tool.Tool{&fake{d: definition("format", tool.Mutating)}}})
 	ann := identity.ByAgent("ann")
-	desk := &desk{seats: map[identity.Principal]*toolgroups.Slot{ann: new(toolgroups.Slot)}}
+	desk := &desk{seats: map[identity.Principal]*toolgroups.ViewRef{ann: new(toolgroups.ViewRef)}}
 	snapshot := groups.Snapshot()
 	desk.seats[ann].Publish(snapshot.Compile(snapshot.Bind(toolgroups.Of("clock"))))
 	g, err := gate.New(gate.Config{Groups: groups, Directory: desk, Log: slog.New(slog.DiscardHandler)})
@@ -34,7 +34,7 @@ func Example() {
 		return
 	}
 	for _, name := range []string{"now", "format", "fly"} {
-		fmt.Println(g.Bind(ann).Authorize(name).Reason())
+		fmt.Println(g.Subject(ann).Authorize(name).Reason())
 	}
 	done, _ := g.Call(context.Background(), ann, []gate.Request{{Call: tool.Call{Name: "now"}}, {Call: tool.Call{Name: "format"}}}, &book{})
 	for _, a := range done {
@@ -71,17 +71,17 @@ func (f *fake) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 // desk is a Directory.
 type desk struct {
 	mu    sync.Mutex
-	seats map[identity.Principal]*toolgroups.Slot
+	seats map[identity.Principal]*toolgroups.ViewRef
 	state string
 }
 
-func (d *desk) Seat(p identity.Principal) (*toolgroups.Slot, string) {
+func (d *desk) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if slot, ok := d.seats[p]; ok {
 		return slot, d.state
 	}
-	return new(toolgroups.Slot), ""
+	return new(toolgroups.ViewRef), ""
 }
 
 func (d *desk) move(state string) {
@@ -141,7 +141,7 @@ type house struct {
 	t      testing.TB
 	groups *toolgroups.Manager
 	desk   *desk
-	slot   *toolgroups.Slot
+	slot   *toolgroups.ViewRef
 	log    *bytes.Buffer
 }
 
@@ -154,8 +154,8 @@ func open(t testing.TB, mine ...tool.Tool) *house {
 
 func openWith(t testing.TB, config gate.Config, mine ...tool.Tool) *house {
 	t.Helper()
-	h := &house{t: t, groups: toolgroups.NewManager(), slot: new(toolgroups.Slot), log: new(bytes.Buffer)}
-	h.desk = &desk{seats: map[identity.Principal]*toolgroups.Slot{ann: h.slot}}
+	h := &house{t: t, groups: toolgroups.NewManager(), slot: new(toolgroups.ViewRef), log: new(bytes.Buffer)}
+	h.desk = &desk{seats: map[identity.Principal]*toolgroups.ViewRef{ann: h.slot}}
 	config.Groups, config.Directory, config.Log = h.groups, h.desk, slog.New(slog.NewTextHandler(h.log, nil))
 	g, err := gate.New(config)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *house) register(id toolgroups.GroupID, tools ...tool.Tool) {
 func (h *house) grant(ids ...toolgroups.GroupID) {
 	s := h.groups.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of(ids...)))
-	view.SetEpoch(h.slot.View().In("").Judge(nil).Epoch + 1)
+	view.SetEpoch(h.slot.View().ForState("").Decide(nil).Epoch + 1)
 	h.slot.Publish(view)
 }
 
@@ -264,7 +264,7 @@ func TestAuthorize(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h.desk.move(tt.state)
-			seats := map[string]*gate.Seat{"bound": h.Bind(ann), "peeked": h.Peek(h.slot.View(), tt.state)}
+			seats := map[string]*gate.Subject{"bound": h.Subject(ann), "peeked": h.Preview(h.slot.View(), tt.state)}
 			for name, seat := range seats {
 				d := seat.Authorize(tt.tool)
 				if d.Allowed() != tt.allowed || d.Code() != tt.code || d.Rule() != tt.rule || d.Group() != tt.group || d.Reason() != tt.reason || d.Tool != tt.tool || d.Epoch() != 1 {
@@ -279,12 +279,12 @@ func TestAuthorize(t *testing.T) {
 }
 
 // sees says whether a seat lists a tool, and lists it on the wire.
-func sees(s *gate.Seat, name string) bool {
+func sees(s *gate.Subject, name string) bool {
 	listed := false
 	for _, d := range s.Visible() {
 		listed = listed || d.Name == name
 	}
-	if wire := strings.Contains(string(s.Wire()), `"name":"`+name+`"`); wire != listed {
+	if wire := strings.Contains(string(s.ToolJSON()), `"name":"`+name+`"`); wire != listed {
 		panic("list and wire differ about " + name)
 	}
 	return listed
@@ -293,12 +293,12 @@ func sees(s *gate.Seat, name string) bool {
 func TestZeroValuesDeny(t *testing.T) {
 	h := open(t, &fake{d: definition("a", tool.ReadOnly)})
 	h.desk.seats[identity.ByAgent("seatless")] = nil
-	tests := map[string]*gate.Seat{
+	tests := map[string]*gate.Subject{
 		"the zero Seat":                       {},
-		"a Seat of a zero View":               h.Peek(&toolgroups.View{}, ""),
-		"a Seat of a Slot without a View":     h.Bind(identity.ByAgent("unknown")),
-		"a Seat of a Directory without Slots": h.Bind(identity.ByAgent("seatless")),
-		"a Seat of nobody":                    h.Bind(identity.Principal{}),
+		"a Seat of a zero View":               h.Preview(&toolgroups.View{}, ""),
+		"a Seat of a Slot without a View":     h.Subject(identity.ByAgent("unknown")),
+		"a Seat of a Directory without Slots": h.Subject(identity.ByAgent("seatless")),
+		"a Seat of nobody":                    h.Subject(identity.Principal{}),
 	}
 	for name, seat := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -307,8 +307,8 @@ func TestZeroValuesDeny(t *testing.T) {
 					t.Errorf("%q: got allowed %v, code %q", tool, d.Allowed(), d.Code())
 				}
 			}
-			if len(seat.Visible()) != 0 || string(seat.Wire()) != "[]" {
-				t.Errorf("sees %s", seat.Wire())
+			if len(seat.Visible()) != 0 || string(seat.ToolJSON()) != "[]" {
+				t.Errorf("sees %s", seat.ToolJSON())
 			}
 		})
 	}
@@ -323,7 +323,7 @@ func TestZeroValuesDeny(t *testing.T) {
 // A Seat is asked anew with every question: it follows the View in force.
 func TestASeatFollowsItsSlot(t *testing.T) {
 	h := open(t, &fake{d: definition("a", tool.ReadOnly)})
-	seat := h.Bind(ann)
+	seat := h.Subject(ann)
 	for i, ids := range [][]toolgroups.GroupID{{"mine"}, {}, {"theirs"}, {"mine", "theirs"}} {
 		h.grant(ids...)
 		for _, name := range []string{"mine", "theirs"} {
@@ -344,7 +344,7 @@ func TestAPlaceThatIsUsedAgainOpensNothing(t *testing.T) {
 	var askers sync.WaitGroup
 	for range 2 {
 		askers.Go(func() {
-			seat := h.Bind(ann)
+			seat := h.Subject(ann)
 			for {
 				select {
 				case <-stop:
@@ -378,7 +378,7 @@ func TestAuthorizeAllocatesNothing(t *testing.T) {
 	limited := definition("limited", tool.ReadOnly)
 	limited.States = []string{"review"}
 	h := open(t, &fake{d: definition("a", tool.ReadOnly)}, &fake{d: limited})
-	seat := h.Bind(ann)
+	seat := h.Subject(ann)
 	for _, name := range []string{"a", "limited", "theirs", "nothing"} {
 		t.Run(name, func(t *testing.T) {
 			var d gate.Decision
@@ -391,7 +391,7 @@ func TestAuthorizeAllocatesNothing(t *testing.T) {
 
 func BenchmarkAuthorize(b *testing.B) {
 	h := open(b, &fake{d: definition("a", tool.ReadOnly)})
-	seat := h.Bind(ann)
+	seat := h.Subject(ann)
 	for _, name := range []string{"a", "theirs", "nothing"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

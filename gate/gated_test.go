@@ -21,7 +21,7 @@ func gated(t *testing.T) *house {
 	h := open(t, &fake{d: definition("mine", tool.ReadOnly)}, &fake{d: late, run: mustNotRun(t)})
 	s := h.groups.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of("mine")))
-	view.SetGated()
+	view.SetToolGated()
 	h.slot.Publish(view)
 	return h
 }
@@ -35,7 +35,7 @@ func TestAGatedDenialIsOneAndTheSame(t *testing.T) {
 		var told []string
 		for _, name := range []string{"theirs", "nothing", "late"} {
 			a := h.call(name, args)
-			if a.Allowed() || !a.Decision.Gated() || a.Decision.Code() != errcode.ToolNotAvailable {
+			if a.Allowed() || !a.Decision.ToolGated() || a.Decision.Code() != errcode.ToolNotAvailable {
 				t.Errorf("%s(%s): %+v", name, args, a.Decision)
 			}
 			if want := "Access denied. This agent is not authorized to use the " + name + " tool."; a.Decision.Reason() != want {
@@ -47,8 +47,8 @@ func TestAGatedDenialIsOneAndTheSame(t *testing.T) {
 			t.Errorf("with %q the answers differ: %q", args, told)
 		}
 	}
-	if a := h.call("mine", `{}`); !a.Allowed() || a.Code() != "" || !a.Decision.Gated() {
-		t.Errorf("its own tool: %+v", a.Denial)
+	if a := h.call("mine", `{}`); !a.Allowed() || a.Code() != "" || !a.Decision.ToolGated() {
+		t.Errorf("its own tool: %+v", a.Err)
 	}
 }
 
@@ -56,8 +56,8 @@ func TestAGatedDenialIsOneAndTheSame(t *testing.T) {
 func TestOthersAreToldWhy(t *testing.T) {
 	h := open(t, &fake{d: definition("mine", tool.ReadOnly)})
 	for name, code := range map[string]errcode.Code{"theirs": errcode.ToolNotAvailable, "nothing": errcode.UnknownTool} {
-		if a := h.call(name, `{}`); a.Code() != code || a.Decision.Gated() {
-			t.Errorf("%s: %q, gated %v", name, a.Code(), a.Decision.Gated())
+		if a := h.call(name, `{}`); a.Code() != code || a.Decision.ToolGated() {
+			t.Errorf("%s: %q, gated %v", name, a.Code(), a.Decision.ToolGated())
 		}
 	}
 }
@@ -65,16 +65,16 @@ func TestOthersAreToldWhy(t *testing.T) {
 // An Offer is what one View says.
 func TestAnOffer(t *testing.T) {
 	h := gated(t)
-	seat := h.Bind(ann)
-	got := seat.Offer()
-	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || !got.Gated || string(got.Wire) != string(seat.Wire()) {
+	seat := h.Subject(ann)
+	got := seat.Tools()
+	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || !got.ToolGated || string(got.JSON) != string(seat.ToolJSON()) {
 		t.Errorf("got %+v", got)
 	}
 	h.grant("theirs")
-	if got := seat.Offer(); !slices.Equal(got.Names, []string{"theirs"}) || got.Gated {
+	if got := seat.Tools(); !slices.Equal(got.Names, []string{"theirs"}) || got.ToolGated {
 		t.Errorf("after another View is in force: %+v", got)
 	}
-	if got := h.Bind(tool.Call{}.By).Offer(); len(got.Names) > 0 || got.Gated {
+	if got := h.Subject(tool.Call{}.By).Tools(); len(got.Names) > 0 || got.ToolGated {
 		t.Errorf("nobody is offered %+v", got)
 	}
 }

@@ -48,13 +48,13 @@ func (v *version) Close() error {
 // "mine". Her view is compiled anew with every change, as org does.
 func moduleHouse(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *modules.Loader) {
 	t.Helper()
-	slot := new(toolgroups.Slot)
+	slot := new(toolgroups.ViewRef)
 	compile := func([]toolgroups.GroupID) {
 		s := groups.Snapshot()
 		slot.Publish(s.Compile(s.Bind(toolgroups.Of("mine"))))
 	}
 	groups.Watch(compile)
-	d := &desk{seats: map[identity.Principal]*toolgroups.Slot{ann: slot}}
+	d := &desk{seats: map[identity.Principal]*toolgroups.ViewRef{ann: slot}}
 	g, err := gate.New(gate.Config{Groups: groups, Directory: d, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

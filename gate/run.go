@@ -32,7 +32,7 @@ func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Reques
 		if err != nil {
 			return all, err
 		}
-		g.run(ctx, run)
+		g.runBatch(ctx, run)
 		if err := rec.Finished(ctx, run); err != nil {
 			return all, err
 		}
@@ -46,21 +46,21 @@ func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Reques
 // A decision that was superseded meanwhile is made again, and one whose tool
 // has ended; one that keeps changing is a denial.
 func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Request, rec Recorder) ([]*Admission, error) {
-	var door entry
+	var door acquirer
 	for try := 0; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		run := g.decideRun(ctx, p, requests)
+		run := g.admitBatch(ctx, p, requests)
 		if try >= maxDecisions {
 			denyAll(run)
 		}
-		if !door.enter(run) {
+		if !door.acquireAll(run) {
 			continue
 		}
 		err := rec.Started(ctx, run)
 		if err != nil {
-			leave(run)
+			releaseAll(run)
 		}
 		if !errors.Is(err, ErrSuperseded) {
 			return run, err
@@ -71,20 +71,20 @@ func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Reque
 func denyAll(run []*Admission) {
 	for _, a := range run {
 		if a.Allowed() {
-			a.refuse(errcode.New(errcode.ToolNotAvailable, "tool %s: what this role may call keeps changing; try again later", a.Request.Name))
+			a.deny(errcode.New(errcode.ToolNotAvailable, "tool %s: what this role may call keeps changing; try again later", a.Request.Name))
 		}
 	}
 }
 
-// decideRun admits the next run of calls: neighbours that are ReadOnly, or one
+// admitBatch admits the next run of calls: neighbours that are ReadOnly, or one
 // other call alone, so that none waits behind another when its intent is on
 // record. Refused calls stand in between.
-func (g *Gate) decideRun(ctx context.Context, p identity.Principal, requests []Request) []*Admission {
+func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []Request) []*Admission {
 	var run []*Admission
 	reading := false
 	for _, r := range requests {
 		a := g.admit(ctx, p, r)
-		alone := a.Allowed() && !a.reads()
+		alone := a.Allowed() && !a.readOnly()
 		if alone && reading {
 			break
 		}
@@ -97,10 +97,10 @@ func (g *Gate) decideRun(ctx context.Context, p identity.Principal, requests []R
 	return run
 }
 
-func (a *Admission) reads() bool { return a.handle.Definition.Effect == tool.ReadOnly }
+func (a *Admission) readOnly() bool { return a.handle.Definition.Effect == tool.ReadOnly }
 
-// run runs the allowed calls of a run side by side.
-func (g *Gate) run(ctx context.Context, run []*Admission) {
+// runBatch runs the allowed calls of a run side by side.
+func (g *Gate) runBatch(ctx context.Context, run []*Admission) {
 	if len(run) == 1 && run[0].Allowed() {
 		g.runOne(ctx, run[0])
 		return
@@ -119,14 +119,14 @@ func (g *Gate) run(ctx context.Context, run []*Admission) {
 func (g *Gate) runOne(caller context.Context, a *Admission) {
 	ctx, cancel := context.WithTimeout(caller, g.config.Timeout)
 	defer cancel()
-	defer a.leave()
-	result, err := g.guarded(ctx, a)
+	defer a.release()
+	result, err := g.callTool(ctx, a)
 	if err == nil {
-		err = g.capResult(a.Request.Name, result)
+		err = g.checkResultSize(a.Request.Name, result)
 	}
 	if err != nil {
-		a.Cut = caller.Err() != nil
-		result = tool.Failure(a.Request.Name, g.explain(ctx, a, err))
+		a.Interrupted = caller.Err() != nil
+		result = tool.Failure(a.Request.Name, g.classify(ctx, a, err))
 	}
 	a.Result = result
 	if !result.IsError {
@@ -134,16 +134,16 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 	}
 }
 
-// errBroke: the tool panicked; the log has how.
-var errBroke = errors.New("the tool broke down")
+// errPanicked: the tool panicked; the log has how.
+var errPanicked = errors.New("the tool broke down")
 
-// guarded calls the tool, unless its caller has ended meanwhile; a panic is an
+// callTool calls the tool, unless its caller has ended meanwhile; a panic is an
 // error.
-func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, err error) {
+func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.config.Log.Error("tool panicked", "tool", a.Request.Name, "panic", p, "stack", string(debug.Stack()))
-			err = errBroke
+			err = errPanicked
 		}
 	}()
 	if err := ctx.Err(); err != nil {
@@ -154,7 +154,7 @@ func (g *Gate) guarded(ctx context.Context, a *Admission) (result tool.Result, e
 	return a.tool().Call(tool.WithoutCredentials(ctx), call)
 }
 
-func (g *Gate) capResult(name string, r tool.Result) error {
+func (g *Gate) checkResultSize(name string, r tool.Result) error {
 	if n := len(r.Text) + len(r.Structured); n > g.config.MaxResult {
 		return errcode.New(errcode.ResultTooLarge, "%s answered %d bytes; at most %d are passed on: ask for less", name, n, g.config.MaxResult)
 	}
@@ -166,17 +166,17 @@ func (g *Gate) capResult(name string, r tool.Result) error {
 	return nil
 }
 
-// explain gives the machinery's error a code a model can act on. An error with
+// classify gives the machinery's error a code a model can act on. An error with
 // a code says what happened. Of any other, and of one that came when the time
 // was up, nobody knows whether the tool acted: of one that may not be repeated
 // the outcome is unknown.
-func (g *Gate) explain(ctx context.Context, a *Admission, err error) error {
+func (g *Gate) classify(ctx context.Context, a *Admission, err error) error {
 	name := a.Request.Name
 	ended := ctx.Err() != nil
 	if !ended && errcode.Of(err) != errcode.Internal {
 		return err
 	}
-	if !ended && !errors.Is(err, errBroke) {
+	if !ended && !errors.Is(err, errPanicked) {
 		g.config.Log.Error("tool failed", "tool", name, "error", err)
 	}
 	switch {
@@ -184,7 +184,7 @@ func (g *Gate) explain(ctx context.Context, a *Admission, err error) error {
 		return interrupted(name)
 	case ended:
 		return errcode.New(errcode.ToolTimeout, "%s was stopped before it answered; it is safe to call again", name)
-	case errors.Is(err, errBroke):
+	case errors.Is(err, errPanicked):
 		return errcode.New(errcode.ToolExecutionFailed, "%s broke down; the log has the cause", name)
 	}
 	return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s could not be run; the log has the cause", name)

@@ -35,12 +35,12 @@ func TestASeatAfterACall(t *testing.T) {
 		{"of what is for another state by then", []string{"open", "open"}, "open", []string{"enter"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			first := h.Bind(ann)
+			first := h.Subject(ann)
 			seat := first
 			for _, name := range c.calls {
-				seat = seat.After(name)
+				seat = seat.AfterCall(name)
 			}
-			got := slices.DeleteFunc(slices.Clone(seat.Names()), func(s string) bool { return s != "open" && s != "enter" })
+			got := slices.DeleteFunc(slices.Clone(seat.ToolNames()), func(s string) bool { return s != "open" && s != "enter" })
 			if seat.State != c.state || !slices.Equal(got, c.sees) || first.State != "shut" {
 				t.Errorf("it is in state %q and sees %v, want %q and %v", seat.State, got, c.state, c.sees)
 			}
@@ -58,10 +58,10 @@ func TestAnOfferIsWhatMayBeCalled(t *testing.T) {
 	h := open(t, door()...)
 	for _, state := range []string{"shut", "open", "elsewhere"} {
 		h.desk.move(state)
-		seat := h.Bind(ann)
-		offer := seat.Offer()
-		if !slices.Equal(offer.Names, seat.Names()) || string(offer.Wire) != string(seat.Wire()) || offer.Gated {
-			t.Errorf("in state %s: offered %v, sees %v", state, offer.Names, seat.Names())
+		seat := h.Subject(ann)
+		offer := seat.Tools()
+		if !slices.Equal(offer.Names, seat.ToolNames()) || string(offer.JSON) != string(seat.ToolJSON()) || offer.ToolGated {
+			t.Errorf("in state %s: offered %v, sees %v", state, offer.Names, seat.ToolNames())
 		}
 		for _, name := range []string{"open", "enter", "no_such"} {
 			if seat.Authorize(name).Allowed() != slices.Contains(offer.Names, name) {
@@ -69,8 +69,8 @@ func TestAnOfferIsWhatMayBeCalled(t *testing.T) {
 			}
 		}
 	}
-	for name, seat := range map[string]*gate.Seat{"zero": {}, "of a zero View": h.Peek(new(toolgroups.View), "")} {
-		if offer := seat.Offer(); len(offer.Names) > 0 || seat.After("open").Authorize("open").Allowed() {
+	for name, seat := range map[string]*gate.Subject{"zero": {}, "of a zero View": h.Preview(new(toolgroups.View), "")} {
+		if offer := seat.Tools(); len(offer.Names) > 0 || seat.AfterCall("open").Authorize("open").Allowed() {
 			t.Errorf("a %s seat is offered %v", name, offer.Names)
 		}
 	}
@@ -84,20 +84,20 @@ func TestOfferedIsWhatSomeStateLetsThrough(t *testing.T) {
 	h := open(t, append(door(), &fake{d: nowhere})...)
 	for _, state := range []string{"shut", "open", "elsewhere"} {
 		h.desk.move(state)
-		seat := h.Bind(ann)
+		seat := h.Subject(ann)
 		var names []string
-		for _, d := range seat.Offered() {
+		for _, d := range seat.Listable() {
 			names = append(names, d.Name)
 		}
 		if slices.Contains(names, "nowhere") || !slices.Contains(names, "open") || !slices.Contains(names, "enter") {
 			t.Errorf("in state %s: offered %v", state, names)
 		}
-		if &seat.Offered()[0] != &h.Bind(ann).Offered()[0] {
+		if &seat.Listable()[0] != &h.Subject(ann).Listable()[0] {
 			t.Error("the list is made anew")
 		}
 	}
-	for name, seat := range map[string]*gate.Seat{"zero": {}, "of a zero View": h.Peek(new(toolgroups.View), "")} {
-		if list := seat.Offered(); len(list) > 0 {
+	for name, seat := range map[string]*gate.Subject{"zero": {}, "of a zero View": h.Preview(new(toolgroups.View), "")} {
+		if list := seat.Listable(); len(list) > 0 {
 			t.Errorf("a %s seat is offered %v", name, list)
 		}
 	}

@@ -24,31 +24,31 @@ type Request struct {
 
 // Admission is a call on its way through the gate.
 type Admission struct {
-	Request  Request
-	Seat     *Seat
-	Decision Decision
-	Denial   error       // why it was refused, with its code; nil when it was not
-	Result   tool.Result // after it ran, or what a refusal tells the model
-	NewState string      // the workflow state its success moves to, "" for none
-	Cut      bool        // the caller's context ended before the tool answered
+	Request     Request
+	Seat        *Subject
+	Decision    Decision
+	Err         error       // why it was refused, with its code; nil when it was not
+	Result      tool.Result // after it ran, or what a refusal tells the model
+	NewState    string      // the workflow state its success moves to, "" for none
+	Interrupted bool        // the caller's context ended before the tool answered
 
-	handle  *toolgroups.Handle
-	entered tool.Entered               // from enter to leave, of a tool that is entered
-	fits    bool                       // parse saw that the arguments keep the schema
-	secure  json.RawMessage            // secure arguments, of a tool that takes them
-	claims  map[string]json.RawMessage // what authenticate verified, by auth service
+	handle    *toolgroups.Handle
+	lease     tool.Entered               // from enter to leave, of a tool that is entered
+	argsValid bool                       // parse saw that the arguments keep the schema
+	secure    json.RawMessage            // secure arguments, of a tool that takes them
+	claims    map[string]json.RawMessage // what authenticate verified, by auth service
 
-	vouchers []func() bool // whether who verified claims is still in force
+	claimChecks []func() bool // whether who verified claims is still in force
 }
 
 // Allowed says whether the call passed every step so far.
-func (a *Admission) Allowed() bool { return a.Denial == nil }
+func (a *Admission) Allowed() bool { return a.Err == nil }
 
 // Code gives the code of the refusal or failure, "" for a success.
 func (a *Admission) Code() errcode.Code {
 	switch {
-	case a.Denial != nil:
-		return errcode.Of(a.Denial)
+	case a.Err != nil:
+		return errcode.Of(a.Err)
 	case a.Result.IsError:
 		return errcode.Code(gjson.GetBytes(a.Result.Structured, "error").Str)
 	}
@@ -58,7 +58,7 @@ func (a *Admission) Code() errcode.Code {
 // Superseded says whether the View that allowed the call is no longer in force,
 // or an auth service that vouched for the caller. A denial is never superseded.
 func (a *Admission) Superseded() bool {
-	return a.Allowed() && !(a.Seat.inForce(a.Decision) && a.vouched())
+	return a.Allowed() && !(a.Seat.current(a.Decision) && a.claimsCurrent())
 }
 
 // step is one check; its error, with a code, refuses the call.
@@ -73,35 +73,35 @@ var steps = []step{
 	{"resolve", (*Gate).resolve},
 	{"parse", (*Gate).parse},
 	{"authorize", (*Gate).authorize},
-	{"check arguments", (*Gate).check},
+	{"check arguments", (*Gate).validate},
 	{"authenticate", (*Gate).authenticate},
-	{"repeat", (*Gate).repeat},
+	{"repeat", (*Gate).checkRetry},
 }
 
 // admit takes a request through the steps, from the beginning.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r Request) *Admission {
-	a := &Admission{Request: r, Seat: &Seat{Principal: p}}
+	a := &Admission{Request: r, Seat: &Subject{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {
-			a.refuse(err)
+			a.deny(err)
 			break
 		}
 	}
 	return a
 }
 
-func (a *Admission) refuse(err error) {
-	a.Denial = err
+func (a *Admission) deny(err error) {
+	a.Err = err
 	a.Result = tool.Failure(a.Request.Name, err)
 }
 
 // resolve finds where the principal stands now, and the tool it names.
 func (g *Gate) resolve(_ context.Context, a *Admission) error {
-	a.Seat = g.Bind(a.Seat.Principal)
+	a.Seat = g.Subject(a.Seat.Principal)
 	a.Decision = a.Seat.Authorize(a.Request.Name)
-	if a.unsettled() {
-		g.config.Groups.Settle()
-		a.Seat = g.Bind(a.Seat.Principal)
+	if a.maybeStale() {
+		g.config.Groups.WaitIdle()
+		a.Seat = g.Subject(a.Seat.Principal)
 		a.Decision = a.Seat.Authorize(a.Request.Name)
 	}
 	if a.Decision.Allowed() {
@@ -121,11 +121,11 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 	if n := len(a.Request.Args); n > g.config.MaxArgs {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are taken", a.Request.Name, n, g.config.MaxArgs)
 	}
-	if err := quoted(a.Request.Name, a.Request.Args); err != nil {
+	if err := rejectQuoted(a.Request.Name, a.Request.Args); err != nil {
 		return err
 	}
 	if a.handle != nil {
-		a.fits, err = a.handle.Schema.Read(a.Request.Args)
+		a.argsValid, err = a.handle.Schema.Read(a.Request.Args)
 		return err
 	}
 	if err = strictjson.Object(a.Request.Args, nil); err != nil {
@@ -134,9 +134,9 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 	return nil
 }
 
-// quoted says what is wrong with arguments that came as a text: providers pass
+// rejectQuoted says what is wrong with arguments that came as a text: providers pass
 // on so what a model wrote when that is no JSON.
-func quoted(name string, args []byte) error {
+func rejectQuoted(name string, args []byte) error {
 	var text string
 	if args[0] != '"' || json.Unmarshal(args, &text) != nil {
 		return nil
@@ -155,18 +155,18 @@ func (g *Gate) authorize(_ context.Context, a *Admission) error {
 	return nil
 }
 
-// check refuses arguments that the tool's schema does not allow. The full
+// validate refuses arguments that the tool's schema does not allow. The full
 // validator is asked, and words why, where parse did not see that they fit.
-func (g *Gate) check(_ context.Context, a *Admission) error {
-	if a.fits {
+func (g *Gate) validate(_ context.Context, a *Admission) error {
+	if a.argsValid {
 		return nil
 	}
 	return a.handle.Schema.Validate(a.Request.Args)
 }
 
-// repeat refuses to run a call again whose outcome is unknown, unless the tool
+// checkRetry refuses to run a call again whose outcome is unknown, unless the tool
 // was and is one that may be repeated.
-func (g *Gate) repeat(_ context.Context, a *Admission) error {
+func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
 	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
 		return interrupted(a.Request.Name)
 	}
@@ -183,9 +183,9 @@ func (a *Admission) Effect() tool.Effect {
 	return a.handle.Definition.Effect
 }
 
-// Leads gives the workflow state that a success of an allowed call moves to,
+// NextState gives the workflow state that a success of an allowed call moves to,
 // "" for none and for calls that were refused.
-func (a *Admission) Leads() string {
+func (a *Admission) NextState() string {
 	if !a.Allowed() || a.handle == nil {
 		return ""
 	}

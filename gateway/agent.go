@@ -116,7 +116,7 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 		return nil, err
 	}
 	detail := AgentDetail{Agent: a.agent(agent), Brief: agent.Brief, Tools: []string{}}
-	for _, d := range a.rt.Gate().Bind(identity.ByAgent(agent.ID)).Visible() {
+	for _, d := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).Visible() {
 		detail.Tools = append(detail.Tools, d.Name)
 	}
 	return detail, nil

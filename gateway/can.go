@@ -115,7 +115,7 @@ func (a *api) unknown(tool string, err error) Verdict {
 // judge answers for one role or agent.
 type judge struct {
 	snapshot *toolgroups.Snapshot
-	seat     *gate.Seat
+	seat     *gate.Subject
 	role     org.Role // whose rights these are; without a name for root
 	groups   *toolgroups.Set
 	keeps    func(*toolgroups.Handle) string // the rule that keeps a tool away
@@ -141,13 +141,13 @@ func (a *api) roleJudge(id identity.RoleID, state string, groups *toolgroups.Set
 	role, _ := a.org().Role(id)
 	return judge{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		seat:  a.rt.Gate().Peek(a.org().RoleView(id, narrow), state),
+		seat:  a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
 		keeps: func(h *toolgroups.Handle) string { return a.org().RoleRule(id, narrow, h) },
 	}
 }
 
 func (a *api) agentJudge(agent org.Agent, state string, groups *toolgroups.Set) judge {
-	seat := a.rt.Gate().Bind(identity.ByAgent(agent.ID))
+	seat := a.rt.Gate().Subject(identity.ByAgent(agent.ID))
 	if state != "" {
 		seat.State = state
 	}
@@ -208,7 +208,7 @@ func (j judge) grantedBy(h *toolgroups.Handle) string {
 		return "group " + string(h.Group) + ", through role " + j.role.Name + ", which uses every group"
 	}
 	for _, id := range j.role.Use.IDs() {
-		if j.snapshot.Reaches(toolgroups.Binding{Set: toolgroups.Of(id), Owners: j.role.GroupOwners}, h) {
+		if j.snapshot.Reaches(toolgroups.BoundSet{Set: toolgroups.Of(id), Owners: j.role.GroupOwners}, h) {
 			return "group " + string(id) + ", through role " + j.role.Name
 		}
 	}

@@ -53,7 +53,7 @@ func (s sight) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
 	if !ok || s.all {
 		return info, ok
 	}
-	if !s.snapshot.Holds(toolgroups.Binding{Set: s.role.Use, Owners: s.role.GroupOwners}, id) {
+	if !s.snapshot.Covers(toolgroups.BoundSet{Set: s.role.Use, Owners: s.role.GroupOwners}, id) {
 		return toolgroups.Info{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {

@@ -78,7 +78,7 @@ type booth struct {
 
 // offered yields the tools that are there in some workflow state.
 func (b booth) offered(yield func(tool.Definition) bool) {
-	for _, d := range b.api.rt.Gate().Bind(b.by).Offered() {
+	for _, d := range b.api.rt.Gate().Subject(b.by).Listable() {
 		if !isSecure(d) && !yield(d) {
 			return
 		}
@@ -170,7 +170,7 @@ func (b booth) refusal(a *gate.Admission, name string) error {
 	switch code := a.Code(); {
 	case code == errcode.Unauthenticated:
 		return errcode.New(code, "tool invocation not authorized. Please make sure you specify correct auth headers: %s", failureText(&a.Result))
-	case code == errcode.InsufficientPermissions && a.Denial != nil:
+	case code == errcode.InsufficientPermissions && a.Err != nil:
 		return errcode.New(code, "%s", failureText(&a.Result))
 	}
 	return nil

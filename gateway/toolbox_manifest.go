@@ -54,7 +54,7 @@ func (b booth) holds(id toolgroups.GroupID, within int) bool {
 	if b.role.Use.IsAll() && within == 0 {
 		return false
 	}
-	return b.snapshot.Holds(toolgroups.Binding{Set: b.role.Use, Owners: b.role.GroupOwners}, id)
+	return b.snapshot.Covers(toolgroups.BoundSet{Set: b.role.Use, Owners: b.role.GroupOwners}, id)
 }
 
 // showDeclared describes one tool.

@@ -75,7 +75,7 @@ func offersOf(s *toolgroups.Snapshot) map[string]int {
 	}
 	view := s.Compile(s.Bind(toolgroups.All()))
 	for state := range offers {
-		shelf := view.In(state)
+		shelf := view.ForState(state)
 		for _, h := range tools {
 			if shelf.Has(h) {
 				offers[state]++

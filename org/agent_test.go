@@ -310,7 +310,7 @@ func TestTenThousandAgentsShareOneView(t *testing.T) {
 	root := h.task(org.TaskSpec{})
 	role := h.role(operator, org.RoleSpec{Use: of("docs")})
 	first := h.spawn(root, role.ID)
-	slot, _ := h.Seat(identity.ByAgent(first))
+	slot, _ := h.Resolve(identity.ByAgent(first))
 	ids := make([]identity.AgentID, 10_000)
 	for i := range ids {
 		ids[i] = identity.AgentID(identity.Derive("agent", fmt.Sprint(i)))
@@ -328,7 +328,7 @@ func TestTenThousandAgentsShareOneView(t *testing.T) {
 		t.Errorf("an idle agent takes %d bytes, want at most 512", each)
 	}
 	for _, id := range ids {
-		if other, _ := h.Seat(identity.ByAgent(id)); other != slot {
+		if other, _ := h.Resolve(identity.ByAgent(id)); other != slot {
 			t.Fatalf("%s has a slot of its own", id)
 		}
 	}

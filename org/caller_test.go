@@ -18,8 +18,8 @@ import (
 
 // sees lists, sorted, what a principal may call, and gives its state.
 func (h *house) sees(p identity.Principal) (names []string, state string) {
-	slot, state := h.Seat(p)
-	names = append([]string{}, slot.View().In(state).Names()...)
+	slot, state := h.Resolve(p)
+	names = append([]string{}, slot.View().ForState(state).Names()...)
 	slices.Sort(names)
 	return names, state
 }
@@ -45,7 +45,7 @@ func TestACallerMayWhatItsRoleMay(t *testing.T) {
 
 	h.wantSees(ann(all), "", every...)
 	h.wantSees(ann(reader), "", "read_file", "search", "write_file")
-	slot, _ := h.Seat(ann(reader))
+	slot, _ := h.Resolve(ann(reader))
 	h.update(boss.ID, org.RoleSpec{Grant: of("docs")})
 	h.wantSees(ann(reader), "", "search")
 	h.update(boss.ID, org.RoleSpec{Grant: of("docs", "workspace")})
@@ -78,8 +78,8 @@ func (h *house) delete(id identity.RoleID) {
 func TestCallersWhoAreNobody(t *testing.T) {
 	h := open(t)
 	role := h.role(operator, org.RoleSpec{Name: "r"})
-	one, _ := h.Seat(ann(role))
-	if other, _ := h.Seat(identity.ByCaller("bob", role.ID)); one != other {
+	one, _ := h.Resolve(ann(role))
+	if other, _ := h.Resolve(identity.ByCaller("bob", role.ID)); one != other {
 		t.Error("two users of a role have two slots")
 	}
 	slots := h.Slots()
@@ -235,16 +235,16 @@ func TestWhoIsToldSeesTheChange(t *testing.T) {
 	var watching sync.WaitGroup
 	done := make(chan struct{})
 	watching.Go(func() {
-		slot, _ := h.Seat(ann(role))
+		slot, _ := h.Resolve(ann(role))
 		for {
-			before := slot.View().Ruling(toolgroups.Granted).Epoch
+			before := slot.View().Evaluation(toolgroups.Granted).Epoch
 			changed := h.Changed()
 			select {
 			case <-done:
 				return
 			case <-changed:
 			}
-			if now := slot.View().Ruling(toolgroups.Granted).Epoch; now <= before {
+			if now := slot.View().Evaluation(toolgroups.Granted).Epoch; now <= before {
 				t.Errorf("told of a change, but the view is of epoch %d, as before (%d)", now, before)
 			}
 		}
@@ -268,7 +268,7 @@ func TestCallersBindSideBySide(t *testing.T) {
 				if i%2 == 0 {
 					p.Role = identity.RoleID(fmt.Sprint("unknown ", n, i))
 				}
-				slot, _ := h.Seat(p)
+				slot, _ := h.Resolve(p)
 				if got := len(slot.View().Names()); i%2 == 0 && got != 0 || got > 2 {
 					t.Errorf("%s sees %d tools", p, got)
 				}

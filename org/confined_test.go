@@ -27,8 +27,8 @@ func ptr[T any](v T) *T { return &v }
 
 // gated says whether an agent answers from tools alone.
 func (h *house) gated(id identity.AgentID) bool {
-	slot, _ := h.Seat(identity.ByAgent(id))
-	return slot.View().Gated()
+	slot, _ := h.Resolve(identity.ByAgent(id))
+	return slot.View().ToolGated()
 }
 
 func (h *house) wantGated(want bool, ids ...identity.AgentID) {

@@ -207,7 +207,7 @@ func TestReadingWhileTheOrganizationChanges(t *testing.T) {
 					return
 				default:
 				}
-				slot, _ := h.Seat(identity.ByAgent(agent))
+				slot, _ := h.Resolve(identity.ByAgent(agent))
 				if got := slot.View().Names(); len(got) > 1 {
 					t.Errorf("got %v", got)
 				}

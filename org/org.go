@@ -177,7 +177,7 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 }
 
 // bind binds a set to the owners its groups have now.
-func (o *Org) bind(set toolgroups.Set) toolgroups.Binding {
+func (o *Org) bind(set toolgroups.Set) toolgroups.BoundSet {
 	return o.config.Groups.Snapshot().Bind(set)
 }
 

@@ -34,8 +34,8 @@ func Example() {
 	agent, _, _ := o.Spawn(root.ID, "a1", org.Spawn{Role: role.ID, Brief: org.TaskBrief{
 		Objective: "a letter", Constraints: org.Lines{}, Inputs: "none", Outputs: "letter.txt", CompletionCriteria: "it is there",
 	}})
-	slot, state := o.Seat(identity.ByAgent(agent.ID))
-	fmt.Println(slot.View().Names(), slot.View().In(state).Has(handle(groups, "read_file")))
+	slot, state := o.Resolve(identity.ByAgent(agent.ID))
+	fmt.Println(slot.View().Names(), slot.View().ForState(state).Has(handle(groups, "read_file")))
 
 	none := toolgroups.Of()
 	_, diff, _, _ := o.UpdateRole(identity.ByOperator("me"), role.ID, org.RoleSpec{Use: &none}, false)
@@ -215,9 +215,9 @@ func (h *house) spawn(parent identity.AgentID, role identity.RoleID, collaborato
 
 // may lists, sorted, what an agent sees.
 func (h *house) may(id identity.AgentID) []string {
-	slot, state := h.Seat(identity.ByAgent(id))
+	slot, state := h.Resolve(identity.ByAgent(id))
 	names := []string{}
-	for _, d := range slot.View().In(state).Definitions() {
+	for _, d := range slot.View().ForState(state).Definitions() {
 		names = append(names, d.Name)
 	}
 	slices.Sort(names)

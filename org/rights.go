@@ -20,7 +20,7 @@ type maker struct {
 // limit is one thing that rights must pass, with the rule's words. The zero
 // limit lets nothing through.
 type limit struct {
-	toolgroups.Binding
+	toolgroups.BoundSet
 	Hosts  hosts.Rule
 	gated  bool // whom it bounds answers from tools alone
 	rule   string
@@ -30,7 +30,7 @@ type limit struct {
 // keeps says why a tool does not pass; "" when it does.
 func (l limit) keeps(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
 	switch {
-	case s.Reaches(l.Binding, h):
+	case s.Reaches(l.BoundSet, h):
 		return ""
 	case l.Only != "" && h.Owner != l.Only:
 		return l.server

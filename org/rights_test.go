@@ -480,7 +480,7 @@ func TestRegistryChangesAreInForceAtOnce(t *testing.T) {
 	before := h.Epoch()
 	h.register("mcp:docs", "docs", "search", "fetch")
 	h.wantMay(agent, "fetch", "search")
-	slot, _ := h.Seat(identity.ByAgent(agent))
+	slot, _ := h.Resolve(identity.ByAgent(agent))
 	handle, _ := h.groups.Snapshot().Lookup("fetch")
 	if h.Epoch() != before+1 || !slot.View().Has(handle) {
 		t.Errorf("got epoch %d after %d", h.Epoch(), before)
@@ -491,7 +491,7 @@ func TestWhoeverIsUnknownHasADenyingSeat(t *testing.T) {
 	h := open(t)
 	h.role(operator, org.RoleSpec{Name: "r"})
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("ann", "r"), {Kind: identity.Configuration}, {Kind: identity.Operator, Agent: h.task(org.TaskSpec{})}} {
-		slot, state := h.Seat(p)
+		slot, state := h.Resolve(p)
 		if got := slot.View().Names(); len(got) != 0 || state != "" {
 			t.Errorf("%v sees %v in state %q", p, got, state)
 		}

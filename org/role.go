@@ -376,8 +376,8 @@ func (r *Role) limit(set toolgroups.Set, rule string) limit {
 		return limit{gated: r.ToolGated, rule: "role " + r.Name + " is gone"}
 	}
 	l := limit{
-		Binding: toolgroups.Binding{Set: set, Owners: r.GroupOwners},
-		Hosts:   r.hosts(), gated: r.ToolGated, rule: rule,
+		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
+		Hosts:    r.hosts(), gated: r.ToolGated, rule: rule,
 	}
 	if r.Server != "" {
 		l.Only, l.server = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name

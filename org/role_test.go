@@ -309,8 +309,8 @@ func TestARoleThatAppearsIsInForceForItsAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.wantMay(agent, "search")
-	slot, _ := h.Seat(identity.ByAgent(agent))
-	ruling := slot.View().In("").Judge(handle(h.groups, "search"))
+	slot, _ := h.Resolve(identity.ByAgent(agent))
+	ruling := slot.View().ForState("").Decide(handle(h.groups, "search"))
 	if ruling.Epoch != h.Epoch() {
 		t.Errorf("the view is of epoch %d, the organization of %d", ruling.Epoch, h.Epoch())
 	}

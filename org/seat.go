@@ -6,23 +6,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Seat gives the Slot of an agent, or of a caller from outside in its role, and
+// Resolve gives the Slot of an agent, or of a caller from outside in its role, and
 // the workflow state it is in. For anybody unknown it gives a Slot that denies.
 // The operator calls no tools: it is denied too.
-func (o *Org) Seat(p identity.Principal) (*toolgroups.Slot, string) {
+func (o *Org) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 	switch p.Kind {
 	case identity.Agent:
 		o.mu.RLock()
 		defer o.mu.RUnlock()
 		if m, ok := o.agents[p.Agent]; ok {
-			return &m.slot.Slot, m.state
+			return &m.slot.ViewRef, m.state
 		}
 	case identity.Caller:
 		if slot, state := o.callerSeat(p); slot != nil {
-			return &slot.Slot, state
+			return &slot.ViewRef, state
 		}
 	}
-	return &toolgroups.Slot{}, ""
+	return &toolgroups.ViewRef{}, ""
 }
 
 // RoleView compiles what a role would let its agents call directly below a
@@ -55,5 +55,5 @@ func (o *Org) AgentRule(id identity.AgentID, h *toolgroups.Handle) string {
 }
 
 func (o *Org) peek(id identity.RoleID, groups toolgroups.Set) *slot {
-	return &slot{role: id, root: id == RootRole, bounds: []limit{{Binding: o.bind(groups), Hosts: hosts.Any(), rule: "the groups asked for"}}}
+	return &slot{role: id, root: id == RootRole, bounds: []limit{{BoundSet: o.bind(groups), Hosts: hosts.Any(), rule: "the groups asked for"}}}
 }

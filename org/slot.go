@@ -11,7 +11,7 @@ import (
 // slot is the place of all agents that share role and limits: one View for
 // them all. A slot's inputs never change, only what they come to.
 type slot struct {
-	toolgroups.Slot
+	toolgroups.ViewRef
 	role   identity.RoleID
 	root   bool
 	parent *slot           // of the agents' parents, or one that grants the same (short); nil at the top
@@ -103,7 +103,7 @@ func (s *slot) rights(find lookup) (use limit, limits []limit) {
 	case s.orphan:
 		return nothing("the agent's parent or task is gone"), nil
 	case s.root: // bounds of a task limit what root gives, never its own use
-		return limit{Binding: toolgroups.Binding{
+		return limit{BoundSet: toolgroups.BoundSet{
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, rule: "root uses org_management alone"}, nil
@@ -154,13 +154,13 @@ func (s *slot) top(find lookup) []limit {
 
 func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
 	use, limits := s.rights(find)
-	gated, bindings := use.gated, make([]toolgroups.Binding, len(limits))
+	gated, bindings := use.gated, make([]toolgroups.BoundSet, len(limits))
 	for i, l := range limits {
-		gated, bindings[i] = gated || l.gated, l.Binding
+		gated, bindings[i] = gated || l.gated, l.BoundSet
 	}
-	view := snapshot.Compile(use.Binding, bindings...)
+	view := snapshot.Compile(use.BoundSet, bindings...)
 	if gated {
-		view.SetGated()
+		view.SetToolGated()
 	}
 	return view
 }

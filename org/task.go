@@ -28,24 +28,24 @@ const (
 // Task is what a caller gave to the organization. Its rights are bounded by
 // Ceiling and Groups; as zero values both let nothing through.
 type Task struct {
-	ID         identity.TaskID    `json:"id"`
-	Text       string             `json:"text"`
-	Caller     string             `json:"caller"`
-	Top        identity.AgentID   `json:"agent"`                // its root, or the agent of the role it named
-	CallerRole identity.RoleID    `json:"callerRole,omitempty"` // of a caller from outside: bounds the task by what it is worth now
-	Ceiling    toolgroups.Binding `json:"ceiling"`
-	Groups     toolgroups.Binding `json:"groups"`          // the narrowing; All when there is none
-	Hosts      []hosts.Rule       `json:"hosts,omitempty"` // what the caller's own requests had to pass when the task began
-	State      string             `json:"state,omitempty"`
-	Workspace  string             `json:"workspace,omitempty"` // a directory that serves all agents
-	ReadOnly   bool               `json:"readOnly,omitempty"`
-	Config     string             `json:"config,omitempty"` // the recorded configuration: a blob's hash
-	Status     TaskStatus         `json:"status"`
-	Result     json.RawMessage    `json:"result,omitempty"`
-	Error      *TaskError         `json:"error,omitempty"`
-	CreatedAt  time.Time          `json:"createdAt"`
-	EndedAt    time.Time          `json:"endedAt,omitzero"`
-	FirstSeq   uint64             `json:"firstSeq"` // its events have higher numbers
+	ID         identity.TaskID     `json:"id"`
+	Text       string              `json:"text"`
+	Caller     string              `json:"caller"`
+	Top        identity.AgentID    `json:"agent"`                // its root, or the agent of the role it named
+	CallerRole identity.RoleID     `json:"callerRole,omitempty"` // of a caller from outside: bounds the task by what it is worth now
+	Ceiling    toolgroups.BoundSet `json:"ceiling"`
+	Groups     toolgroups.BoundSet `json:"groups"`          // the narrowing; All when there is none
+	Hosts      []hosts.Rule        `json:"hosts,omitempty"` // what the caller's own requests had to pass when the task began
+	State      string              `json:"state,omitempty"`
+	Workspace  string              `json:"workspace,omitempty"` // a directory that serves all agents
+	ReadOnly   bool                `json:"readOnly,omitempty"`
+	Config     string              `json:"config,omitempty"` // the recorded configuration: a blob's hash
+	Status     TaskStatus          `json:"status"`
+	Result     json.RawMessage     `json:"result,omitempty"`
+	Error      *TaskError          `json:"error,omitempty"`
+	CreatedAt  time.Time           `json:"createdAt"`
+	EndedAt    time.Time           `json:"endedAt,omitzero"`
+	FirstSeq   uint64              `json:"firstSeq"` // its events have higher numbers
 }
 
 // TaskError says why a task failed.
@@ -88,13 +88,13 @@ func (t *Task) whole() bool {
 func (t *Task) bounds() []limit {
 	var list []limit
 	if !t.Ceiling.IsAll() {
-		list = append(list, limit{Binding: t.Ceiling, Hosts: hosts.Any(), rule: "what the task's caller may use", server: "the server of the task's caller"})
+		list = append(list, limit{BoundSet: t.Ceiling, Hosts: hosts.Any(), rule: "what the task's caller may use", server: "the server of the task's caller"})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, limit{Binding: t.Groups, Hosts: hosts.Any(), rule: "the groups the task is narrowed to"})
+		list = append(list, limit{BoundSet: t.Groups, Hosts: hosts.Any(), rule: "the groups the task is narrowed to"})
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, limit{Binding: toolgroups.Binding{Set: toolgroups.All()}, Hosts: rule, rule: "what the task's caller may reach"})
+		list = append(list, limit{BoundSet: toolgroups.BoundSet{Set: toolgroups.All()}, Hosts: rule, rule: "what the task's caller may reach"})
 	}
 	return list
 }
@@ -151,7 +151,7 @@ func (o *Org) bound(task *Task, s TaskSpec) error {
 }
 
 // confine bounds b to an owner's tools. Of two owners at once there are none.
-func confine(b *toolgroups.Binding, only toolgroups.Owner) {
+func confine(b *toolgroups.BoundSet, only toolgroups.Owner) {
 	switch {
 	case only == "" || b.Only == only:
 	case b.Only == "":

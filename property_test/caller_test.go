@@ -144,7 +144,7 @@ func (l *lobby) checkGuests() error {
 		if err := l.checkSeat(p, l.may(a), l.gated(a)); err != nil {
 			return fmt.Errorf("%s in state %q: %w", p, a.state, err)
 		}
-		if got, want := definitionNames(l.Gate().Bind(p).Offered()), l.offer(a); !slices.Equal(got, want) {
+		if got, want := definitionNames(l.Gate().Subject(p).Listable()), l.offer(a); !slices.Equal(got, want) {
 			return fmt.Errorf("%s is offered %v in some state, want %v", p, got, want)
 		}
 	}

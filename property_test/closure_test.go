@@ -334,7 +334,7 @@ func (s *scene) checkSight() error {
 		if p.parent != nil && p.parent.gone && !p.gone {
 			return s.counts(breached(forged, "agent %s outlived %s above it", id, p.parent.id))
 		}
-		got := definitionNames(s.Gate().Bind(identity.ByAgent(id)).Visible())
+		got := definitionNames(s.Gate().Subject(identity.ByAgent(id)).Visible())
 		for _, name := range s.groups.naive.names() {
 			if may := s.law.may(p, name); may != slices.Contains(got, name) {
 				return s.counts(breached(sees, "agent %s of role %q may call %s: %v; it sees %v", id, p.role, name, may, got))

@@ -519,7 +519,7 @@ func sights(t *testing.T, store *memory, other *journal.Record) map[identity.Age
 	defer rt.Close()
 	all := map[identity.AgentID][]string{"nobody": nil}
 	for _, a := range rt.Org().Agents("") {
-		all[a.ID] = definitionNames(rt.Gate().Bind(identity.ByAgent(a.ID)).Visible())
+		all[a.ID] = definitionNames(rt.Gate().Subject(identity.ByAgent(a.ID)).Visible())
 	}
 	return all
 }

@@ -89,8 +89,8 @@ func (w *world) plead(a *agent, name string, args any) (verdict, error) {
 		return v, err
 	}
 	_ = json.Unmarshal(out.Result.Structured, &v.body) // a text has no id
-	v.code = errcode.Of(out.Denial)
-	if out.Denial == nil && out.Result.IsError {
+	v.code = errcode.Of(out.Err)
+	if out.Err == nil && out.Result.IsError {
 		v.code = v.body.Error
 	}
 	return v, nil

@@ -23,7 +23,7 @@ func (w *worker) usurp(t *testing.T) {
 }
 
 func (w *worker) sees(id identity.AgentID) []string {
-	return definitionNames(w.Gate().Bind(identity.ByAgent(id)).Visible())
+	return definitionNames(w.Gate().Subject(identity.ByAgent(id)).Visible())
 }
 
 // intern is an agent directly below root whose role uses some groups.

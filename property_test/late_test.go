@@ -134,7 +134,7 @@ func TestRevokedBetweenDecisionAndStart(t *testing.T) {
 // once gives what does a revocation and, asked again, nothing: it is done.
 func (w *worker) once(t *testing.T, r revocation) func() {
 	return func() {
-		if !slices.Contains(definitionNames(w.Gate().Bind(identity.ByAgent(w.agent)).Visible()), "t0") {
+		if !slices.Contains(definitionNames(w.Gate().Subject(identity.ByAgent(w.agent)).Visible()), "t0") {
 			return
 		}
 		if err := r.do(w); err != nil {
@@ -234,7 +234,7 @@ func TestADecisionThatKeepsChangingIsADenial(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out[0].Allowed() || w.desk.runs.of("t0") != 0 {
-		t.Errorf("after %d changes: %+v, ran %d times", n, out[0].Denial, w.desk.runs.of("t0"))
+		t.Errorf("after %d changes: %+v, ran %d times", n, out[0].Err, w.desk.runs.of("t0"))
 	}
 }
 

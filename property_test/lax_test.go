@@ -78,14 +78,14 @@ func (x *lax) Close() error { return nil }
 func (x *lax) without(r rules) bool { return x.off&r != 0 }
 
 // bound gives a set as it was written, or as it would be written now.
-func (x *lax) bound(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) toolgroups.Binding {
+func (x *lax) bound(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) toolgroups.BoundSet {
 	if x.without(ownerRule) {
 		return x.groups.Snapshot().Bind(s)
 	}
-	return toolgroups.Binding{Set: s, Owners: owners}
+	return toolgroups.BoundSet{Set: s, Owners: owners}
 }
 
-func (x *lax) grant(r *org.Role) toolgroups.Binding { return x.bound(r.Grant, r.GroupOwners) }
+func (x *lax) grant(r *org.Role) toolgroups.BoundSet { return x.bound(r.Grant, r.GroupOwners) }
 
 // role finds an active role.
 func (x *lax) role(id identity.RoleID) (*org.Role, bool) {
@@ -93,10 +93,10 @@ func (x *lax) role(id identity.RoleID) (*org.Role, bool) {
 	return r, ok && r.Status == org.Active
 }
 
-var shut = []toolgroups.Binding{{}}
+var shut = []toolgroups.BoundSet{{}}
 
 // makers lists what the makers of a role may give.
-func (x *lax) makers(r *org.Role) []toolgroups.Binding {
+func (x *lax) makers(r *org.Role) []toolgroups.BoundSet {
 	if r.CreatedByRole == org.ByRoot || r.CreatedByRole == org.ByOperator || x.without(makerRule) {
 		return nil
 	}
@@ -108,12 +108,12 @@ func (x *lax) makers(r *org.Role) []toolgroups.Binding {
 }
 
 // bounds lists what bounds a task.
-func (x *lax) bounds(id identity.TaskID) []toolgroups.Binding {
+func (x *lax) bounds(id identity.TaskID) []toolgroups.BoundSet {
 	t := x.tasks[id]
 	if x.without(taskRule) {
 		return nil
 	}
-	list := []toolgroups.Binding{x.bound(t.Ceiling.Set, t.Ceiling.Owners), x.bound(t.Groups.Set, t.Groups.Owners)}
+	list := []toolgroups.BoundSet{x.bound(t.Ceiling.Set, t.Ceiling.Owners), x.bound(t.Groups.Set, t.Groups.Owners)}
 	if t.CallerRole == "" {
 		return list
 	}
@@ -125,7 +125,7 @@ func (x *lax) bounds(id identity.TaskID) []toolgroups.Binding {
 }
 
 // above lists what those above an agent may give.
-func (x *lax) above(a *org.Agent) []toolgroups.Binding {
+func (x *lax) above(a *org.Agent) []toolgroups.BoundSet {
 	if a.Parent == "" || x.without(parentRule) {
 		return x.bounds(a.Task)
 	}
@@ -133,7 +133,7 @@ func (x *lax) above(a *org.Agent) []toolgroups.Binding {
 }
 
 // giving lists what all must pass that an agent gives.
-func (x *lax) giving(a *org.Agent) []toolgroups.Binding {
+func (x *lax) giving(a *org.Agent) []toolgroups.BoundSet {
 	if a.Root {
 		return x.bounds(a.Task)
 	}
@@ -144,15 +144,15 @@ func (x *lax) giving(a *org.Agent) []toolgroups.Binding {
 	return append(append(x.above(a), x.makers(r)...), x.grant(r))
 }
 
-// Seat implements gate.Directory.
-func (x *lax) Seat(p identity.Principal) (*toolgroups.Slot, string) {
-	slot := new(toolgroups.Slot)
+// Resolve implements gate.Directory.
+func (x *lax) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
+	slot := new(toolgroups.ViewRef)
 	a, ok := x.living(p.Agent)
 	if !ok {
 		return slot, ""
 	}
 	if a.Root {
-		slot.Publish(x.compile(toolgroups.Binding{
+		slot.Publish(x.compile(toolgroups.BoundSet{
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, nil))
@@ -160,7 +160,7 @@ func (x *lax) Seat(p identity.Principal) (*toolgroups.Slot, string) {
 	}
 	view := x.compile(x.using(a))
 	if x.gated(a) {
-		view.SetGated()
+		view.SetToolGated()
 	}
 	slot.Publish(view)
 	return slot, ""
@@ -168,10 +168,10 @@ func (x *lax) Seat(p identity.Principal) (*toolgroups.Slot, string) {
 
 // using gives what an agent uses and what bounds that; nothing when its role
 // is gone.
-func (x *lax) using(a *org.Agent) (toolgroups.Binding, []toolgroups.Binding) {
+func (x *lax) using(a *org.Agent) (toolgroups.BoundSet, []toolgroups.BoundSet) {
 	r, ok := x.role(a.Role)
 	if !ok {
-		return toolgroups.Binding{}, nil
+		return toolgroups.BoundSet{}, nil
 	}
 	return x.bound(r.Use, r.GroupOwners), slices.Concat(x.above(a), x.makers(r), x.servers(a))
 }
@@ -194,11 +194,11 @@ func (x *lax) lineage(id identity.RoleID) []*org.Role {
 }
 
 // servers lists what an agent is confined to.
-func (x *lax) servers(a *org.Agent) []toolgroups.Binding {
-	var list []toolgroups.Binding
+func (x *lax) servers(a *org.Agent) []toolgroups.BoundSet {
+	var list []toolgroups.BoundSet
 	for _, r := range x.bounding(a) {
 		if r.Server != "" && !x.without(serverRule) {
-			list = append(list, toolgroups.Binding{Set: toolgroups.All(), Only: toolgroups.Server(r.Server)})
+			list = append(list, toolgroups.BoundSet{Set: toolgroups.All(), Only: toolgroups.Server(r.Server)})
 		}
 	}
 	return list
@@ -208,7 +208,7 @@ func (x *lax) gated(a *org.Agent) bool {
 	return !x.without(gateRule) && slices.ContainsFunc(x.bounding(a), func(r *org.Role) bool { return r.ToolGated })
 }
 
-func (x *lax) compile(use toolgroups.Binding, limits []toolgroups.Binding) *toolgroups.View {
+func (x *lax) compile(use toolgroups.BoundSet, limits []toolgroups.BoundSet) *toolgroups.View {
 	return x.groups.Snapshot().Compile(use, limits...)
 }
 
@@ -219,8 +219,8 @@ func (x *lax) living(id identity.AgentID) (*org.Agent, bool) {
 
 var errRefused = errcode.New(errcode.InsufficientPermissions, "refused")
 
-func (x *lax) covered(limits []toolgroups.Binding, set toolgroups.Set) bool {
-	return !slices.ContainsFunc(limits, func(b toolgroups.Binding) bool { return !b.Set.Covers(set) })
+func (x *lax) covered(limits []toolgroups.BoundSet, set toolgroups.Set) bool {
+	return !slices.ContainsFunc(limits, func(b toolgroups.BoundSet) bool { return !b.Set.Covers(set) })
 }
 
 // keep puts a record where it can be read.
@@ -245,7 +245,7 @@ func (x *lax) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (o
 		return *old, nil
 	}
 	r := &org.Role{ID: id, Name: spec.Name, CreatedBy: org.ByOperator, CreatedByRole: org.ByOperator, Status: org.Active}
-	var limits []toolgroups.Binding
+	var limits []toolgroups.BoundSet
 	if c.By.Kind == identity.Agent {
 		a := x.agents[c.By.Agent]
 		limits, r.CreatedBy, r.CreatedByRole = x.giving(a), string(a.ID), string(a.Role)
@@ -266,7 +266,7 @@ func (x *lax) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (o
 }
 
 // fill completes what a specification leaves out.
-func (x *lax) fill(r *org.Role, spec org.RoleSpec, limits []toolgroups.Binding) {
+func (x *lax) fill(r *org.Role, spec org.RoleSpec, limits []toolgroups.BoundSet) {
 	if spec.Use == nil {
 		all := toolgroups.All()
 		for _, b := range limits {
@@ -331,13 +331,13 @@ func (x *lax) DeleteRole(_ identity.Principal, id identity.RoleID, _ bool) (org.
 // Start implements realm.
 func (x *lax) Start(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	id := identity.TaskID(identity.Fresh())
-	all := toolgroups.Binding{Set: toolgroups.All()}
+	all := toolgroups.BoundSet{Set: toolgroups.All()}
 	t := &org.Task{ID: id, Top: identity.AgentID(identity.Fresh()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
 	if spec.Groups != nil {
 		t.Groups = x.groups.Snapshot().Bind(*spec.Groups)
 	}
 	if caller, ok := x.role(spec.Caller.Role); ok {
-		t.Ceiling = toolgroups.Binding{Set: caller.Use, Owners: caller.GroupOwners}
+		t.Ceiling = toolgroups.BoundSet{Set: caller.Use, Owners: caller.GroupOwners}
 	}
 	x.tasks[id] = t
 	x.keep(org.KindTask, string(id), t)

@@ -73,7 +73,7 @@ func propertyOf(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
 		if info.Owner != attacker {
 			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, foreign(s, info.Tools, attacker))
 			role := s.Compile(s.Bind(toolgroups.Of(info.ID)))
-			text += fmt.Sprintln(info.ID, "lets through", foreign(s, definitionNames(role.In("").Definitions()), attacker))
+			text += fmt.Sprintln(info.ID, "lets through", foreign(s, definitionNames(role.ForState("").Definitions()), attacker))
 		}
 	}
 	for _, h := range s.Tools() {
@@ -116,7 +116,7 @@ func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
 			if d.naive.owner(id) == first {
 				want = d.naive.definitions(id)
 			}
-			if got := definitionNames(d.Snapshot().Compile(role).In("").Definitions()); !slices.Equal(got, want) {
+			if got := definitionNames(d.Snapshot().Compile(role).ForState("").Definitions()); !slices.Equal(got, want) {
 				return fmt.Errorf("group %s belongs to %s; a role bound to %s sees %v, want %v", id, d.naive.owner(id), first, got, want)
 			}
 		}
@@ -249,7 +249,7 @@ func (a *arena) callAll(t *testing.T, who toolgroups.Owner, acted map[string]int
 				acted[name]++
 			}
 			if steady := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; steady && !out.Allowed() {
-				t.Errorf("agent for %q: %s of a peaceful owner: %v", who, name, out.Denial)
+				t.Errorf("agent for %q: %s of a peaceful owner: %v", who, name, out.Err)
 			}
 		}
 		select {
@@ -381,7 +381,7 @@ func pair(i int) toolgroups.Group {
 }
 
 func (r *readers) comeAndGo(t *testing.T, i int, agent identity.Principal, phase *atomic.Int64) {
-	seat := r.gate.Bind(agent)
+	seat := r.gate.Subject(agent)
 	for range 300 {
 		if _, err := r.Register(owners[i], pair(i)); err != nil {
 			t.Error(err)
@@ -400,7 +400,7 @@ func (r *readers) comeAndGo(t *testing.T, i int, agent identity.Principal, phase
 }
 
 func (r *readers) ask(t *testing.T, agent identity.Principal, phases *[2]atomic.Int64, stop <-chan struct{}) {
-	seat := r.gate.Bind(agent)
+	seat := r.gate.Subject(agent)
 	for n := 0; ; n++ {
 		select {
 		case <-stop:

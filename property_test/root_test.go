@@ -167,7 +167,7 @@ func (f *fort) checkNobody(t *testing.T, name string) {
 // and the only one of its kind in its task.
 func (f *fort) checkRoot(t *testing.T) {
 	t.Helper()
-	if got, want := definitionNames(f.Gate().Bind(identity.ByAgent(f.root)).Visible()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
+	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).Visible()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
 		t.Errorf("root sees %v, want %v", got, want)
 	}
 	a, ok := f.rt.Org().Agent(f.root)

@@ -268,12 +268,12 @@ func (d *desk) checkDefaults(rt *runtime.Runtime, root identity.AgentID, agents 
 		return !offers(tool.states, "")
 	})
 	for _, id := range agents {
-		if got := definitionNames(rt.Gate().Bind(identity.ByAgent(id)).Visible()); !slices.Equal(got, all) {
+		if got := definitionNames(rt.Gate().Subject(identity.ByAgent(id)).Visible()); !slices.Equal(got, all) {
 			return fmt.Errorf("a role without toolGroups sees %v, want %v", got, all)
 		}
 	}
 	want := d.naive.definitions(toolgroups.OrgManagement)
-	if got := definitionNames(rt.Gate().Bind(identity.ByAgent(root)).Visible()); !slices.Equal(got, want) {
+	if got := definitionNames(rt.Gate().Subject(identity.ByAgent(root)).Visible()); !slices.Equal(got, want) {
 		return fmt.Errorf("root sees %v, want %v", got, want)
 	}
 	return nil

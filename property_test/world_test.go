@@ -515,9 +515,9 @@ func (w *world) checkSeats() error {
 }
 
 func (w *world) checkSeat(p identity.Principal, want []string, gated bool) error {
-	seat := w.Gate().Bind(p)
-	if offer := seat.Offer(); offer.Gated != gated || !slices.Equal(offer.Names, want) {
-		return fmt.Errorf("is offered %v, gated %v; want %v, %v", offer.Names, offer.Gated, want, gated)
+	seat := w.Gate().Subject(p)
+	if offer := seat.Tools(); offer.ToolGated != gated || !slices.Equal(offer.Names, want) {
+		return fmt.Errorf("is offered %v, gated %v; want %v, %v", offer.Names, offer.ToolGated, want, gated)
 	}
 	if got := definitionNames(seat.Visible()); !slices.Equal(got, want) {
 		return fmt.Errorf("sees %v, want %v", got, want)

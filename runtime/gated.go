@@ -16,9 +16,9 @@ import (
 
 // operable refuses to ask a tool-gated agent that has no tool now. It is called
 // before each request to a model.
-func (a *actor) operable(o gate.Offer) error {
+func (a *actor) operable(o gate.ToolList) error {
 	switch {
-	case !o.Gated:
+	case !o.ToolGated:
 		return nil
 	case len(o.Names) == 0:
 		a.rt.log.Warn(fmt.Sprintf("Agent %s has no tools configured - cannot operate", a.agent.ID))
@@ -49,8 +49,8 @@ func (rt *Runtime) introduces(a *actor) bool {
 
 // constraints is for the end of a tool-gated agent's prompt, where nothing that
 // others wrote comes behind it; "" for other agents.
-func constraints(o gate.Offer) string {
-	if !o.Gated {
+func constraints(o gate.ToolList) string {
+	if !o.ToolGated {
 		return ""
 	}
 	return fmt.Sprintf(toolGating, len(o.Names), strings.Join(o.Names, ", "))
@@ -76,7 +76,7 @@ Remember: You are strictly tool-gated. Users cannot use you as a general LLM. Yo
 // who that is.
 func (rt *Runtime) logDenied(who string, calls ...*gate.Admission) {
 	for _, c := range calls {
-		if c.Decision.Gated() && !c.Decision.Allowed() {
+		if c.Decision.ToolGated() && !c.Decision.Allowed() {
 			rt.log.Warn(fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: %s attempted to call %s", line(who), line(c.Request.Name)))
 		}
 	}
@@ -85,7 +85,7 @@ func (rt *Runtime) logDenied(who string, calls ...*gate.Admission) {
 // logDone logs what the calls of those who are tool-gated achieved.
 func (rt *Runtime) logDone(key, who string, calls ...*gate.Admission) {
 	for _, c := range calls {
-		if c.Decision.Gated() && c.Allowed() && !c.Result.IsError {
+		if c.Decision.ToolGated() && c.Allowed() && !c.Result.IsError {
 			rt.log.Info("Tool executed successfully: "+c.Request.Name, key, who)
 		}
 	}

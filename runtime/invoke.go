@@ -19,7 +19,7 @@ import (
 
 // Invoke takes one call of a caller from outside (identity.ByCaller) through
 // the gate and gives what it came to: a refusal and a failure are outcomes, as
-// for agents (gate.Admission.Denial, Result). Nil args are {}.
+// for agents (gate.Admission.Err, Result). Nil args are {}.
 //
 //  1. The decision, and the intent if it is an allowance, are committed to the
 //     organization's stream. A call starts at that commit, which refuses a
@@ -134,7 +134,7 @@ func (v *visit) pass(ctx context.Context, r gate.Request) (*gate.Admission, erro
 func (v *visit) Started(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Prepare: func(*journal.Batch) error { return v.inForce(calls) }}
 	for _, c := range calls {
-		if c.Leads() != "" && !v.turn {
+		if c.NextState() != "" && !v.turn {
 			return errMoves
 		}
 		e := decided(c)
@@ -172,7 +172,7 @@ func (v *visit) record(b *journal.Batch, calls []*gate.Admission) error {
 
 // changes says whether a call may change anything, anywhere.
 func changes(c *gate.Admission) bool {
-	return c.Allowed() && (c.Effect() != tool.ReadOnly || c.Leads() != "")
+	return c.Allowed() && (c.Effect() != tool.ReadOnly || c.NextState() != "")
 }
 
 // size is about how many bytes the record of calls has.
@@ -184,7 +184,7 @@ func size(calls []*gate.Admission) (bytes int) {
 }
 
 func (v *visit) inForce(calls []*gate.Admission) error {
-	_, state := v.rt.org.Seat(v.by)
+	_, state := v.rt.org.Resolve(v.by)
 	for _, c := range calls {
 		if c.Superseded() || c.Allowed() && c.Seat.State != state {
 			return gate.ErrSuperseded
@@ -260,7 +260,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) 
 	}
 	defer done()
 	_, err = rt.commitBehind(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		_, from := rt.org.Seat(who)
+		_, from := rt.org.Resolve(who)
 		changes, err := rt.org.ResetCaller(who)
 		if err != nil {
 			return err

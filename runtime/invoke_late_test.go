@@ -44,14 +44,14 @@ func TestACallThatACrashCutIsNotRunAgain(t *testing.T) {
 			h.leave(t)
 			p.store = nil
 			h = p.open(t)
-			if _, state := h.Org().Seat(ann); state != "" || ran.Load() != 1 {
+			if _, state := h.Org().Resolve(ann); state != "" || ran.Load() != 1 {
 				t.Errorf("in state %q, ran %d times", state, ran.Load())
 			}
 			if calls, results := said[journal.ToolCall](t, h), said[journal.ToolResult](t, h); len(calls) != 1 || len(results) != 0 {
 				t.Errorf("%d calls and %d results are on record", len(calls), len(results))
 			}
 			h.invoke(t, ann, "poke", obj{})
-			if _, state := h.Org().Seat(ann); state != "poked" || ran.Load() != 2 {
+			if _, state := h.Org().Resolve(ann); state != "poked" || ran.Load() != 2 {
 				t.Errorf("after the next call: in state %q, ran %d times", state, ran.Load())
 			}
 		})

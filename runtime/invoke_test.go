@@ -60,8 +60,8 @@ func TestACallFromOutsideIsOnRecord(t *testing.T) {
 	})
 	h := plan{tools: []tool.Tool{echo(t), fail}}.open(t)
 	ann := h.visitor(t, "probe")
-	if a := h.invoke(t, ann, "echo", obj{"a": 1}); string(a.Result.JSON()) != `{"a":1}` || a.Denial != nil {
-		t.Errorf("echo answered %s, %v", a.Result.JSON(), a.Denial)
+	if a := h.invoke(t, ann, "echo", obj{"a": 1}); string(a.Result.JSON()) != `{"a":1}` || a.Err != nil {
+		t.Errorf("echo answered %s, %v", a.Result.JSON(), a.Err)
 	}
 	for name, want := range map[string]errcode.Code{"fail": errcode.PermissionDenied, "read_file": errcode.ToolNotAvailable, "no_such": errcode.UnknownTool} {
 		if got := h.code(t, ann, name, obj{}); got != want {
@@ -193,7 +193,7 @@ func TestACallersStateMovesWithItsCalls(t *testing.T) {
 	want(ann, "open", obj{}, errcode.ToolNotAvailable)
 	want(bob, "enter", obj{}, errcode.ToolNotAvailable)
 	names := []string{}
-	for _, d := range h.Gate().Bind(bob).Offered() {
+	for _, d := range h.Gate().Subject(bob).Listable() {
 		names = append(names, d.Name)
 	}
 	if diff := cmp.Diff(names, []string{"open", "enter"}); diff != "" {

@@ -168,7 +168,7 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 }
 
 func (rt *Runtime) spawned(a org.Agent) journal.AgentSpawned {
-	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Bind(identity.ByAgent(a.ID)).Names()}
+	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
 }
 
 // Terminate implements builtin.Agents: it ends an agent and everything below.

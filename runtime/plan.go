@@ -56,7 +56,7 @@ func (p *plan) ended(r *model.Result) {
 
 // standing gives the plan as it stands: one whose next step may no longer be
 // taken does not.
-func (p plan) standing(seat *gate.Seat) plan {
+func (p plan) standing(seat *gate.Subject) plan {
 	if p.made && len(p.steps) > 0 {
 		if err := may(seat, p.steps[0].Tool); err != nil {
 			p.made, p.fault = false, "its next step cannot be taken: "+errcode.Message(err)
@@ -84,14 +84,14 @@ func (q *question) guide() error {
 }
 
 // may says whether a tool may be called from a seat.
-func may(seat *gate.Seat, tool string) error {
+func may(seat *gate.Subject, tool string) error {
 	if d := seat.Authorize(tool); !d.Allowed() {
 		return errcode.New(d.Code(), "%s", d.Reason())
 	}
 	return nil
 }
 
-func planWanted(seat *gate.Seat, fault string) string {
+func planWanted(seat *gate.Subject, fault string) string {
 	var p strings.Builder
 	text := "Before you act, make a plan. Answer with one JSON object and nothing else:\n" +
 		`{"plan":[{"tool":"NAME","why":"what this step is for"}]}` +
@@ -164,7 +164,7 @@ func (p *plan) astray(calls []model.Call) string {
 }
 
 // planned reads a plan and looks whether each of its steps could be taken.
-func planned(answer *model.Answer, seat *gate.Seat) ([]model.Step, string) {
+func planned(answer *model.Answer, seat *gate.Subject) ([]model.Step, string) {
 	if len(answer.Calls) > 0 {
 		return nil, "you called " + line(answer.Calls[0].Name) + " before there was a plan"
 	}
@@ -183,7 +183,7 @@ func planned(answer *model.Answer, seat *gate.Seat) ([]model.Step, string) {
 		if err := may(seat, s.Tool); err != nil {
 			return nil, fmt.Sprintf("step %d: %s", i+1, line(errcode.Message(err)))
 		}
-		seat = seat.After(s.Tool)
+		seat = seat.AfterCall(s.Tool)
 	}
 	return steps, ""
 }

@@ -14,7 +14,7 @@ import (
 // question is what the agent's model is told, and where the agent stands then.
 type question struct {
 	model.Request
-	seat *gate.Seat
+	seat *gate.Subject
 	sees []string // names of the tools; Tools may be fewer
 	plan *plan    // of an agent that works by plan, else nil
 }
@@ -22,15 +22,15 @@ type question struct {
 // question is what the agent's model is told now. Errors: no_tools_available,
 // invalid_config, max_tool_rounds_exceeded.
 func (a *actor) question(ctx context.Context, t thinker) (*question, error) {
-	seat := a.rt.gate.Bind(identity.ByAgent(a.agent.ID))
-	offer := seat.Offer()
+	seat := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
+	offer := seat.Tools()
 	if err := a.operable(offer); err != nil {
 		return nil, err
 	}
 	q := &question{seat: seat, sees: offer.Names, Request: model.Request{
 		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
 		System: a.rt.prompt(a.agent, offer.Names) + a.errand(),
-		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.Wire, Compact: a.state.compact,
+		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.compact,
 		Image: a.image(ctx, seat),
 	}}
 	if t.language {
@@ -59,7 +59,7 @@ func (a *actor) guided(t thinker, q *question) error {
 
 // image finds images among the artifacts of the agent's task, if the agent may
 // read them.
-func (a *actor) image(ctx context.Context, seat *gate.Seat) func(string) (model.Image, error) {
+func (a *actor) image(ctx context.Context, seat *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
 		if d := seat.Authorize("get_artifact"); !d.Allowed() {
 			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())

@@ -52,7 +52,7 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 		return nil
 	}
 	if context.Cause(ctx) == errClosing {
-		calls = slices.DeleteFunc(slices.Clone(calls), func(c *gate.Admission) bool { return c.Cut })
+		calls = slices.DeleteFunc(slices.Clone(calls), func(c *gate.Admission) bool { return c.Interrupted })
 	}
 	b := &journal.Batch{}
 	r.outcomes(b, calls)
@@ -114,7 +114,7 @@ func decided(c *gate.Admission) journal.ToolCall {
 		e.Reason = c.Decision.Reason()
 		return e
 	}
-	e.Decision, e.Code, e.Reason = journal.Denied, errcode.Of(c.Denial), errcode.Message(c.Denial)
+	e.Decision, e.Code, e.Reason = journal.Denied, errcode.Of(c.Err), errcode.Message(c.Err)
 	if e.Code == c.Decision.Code() {
 		e.Rule = c.Decision.Rule().String()
 	}

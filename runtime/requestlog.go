@@ -89,7 +89,7 @@ func (r *request) note(a *actor, e journal.Event) (ends bool, code errcode.Code)
 		r.transitions.add(transition{b.Tool, stateName(b.From), stateName(b.To), e.At})
 	case journal.Failed: // perhaps before any answer
 		seat := a.seat()
-		r.open(a, seat.State, seat.Names())
+		r.open(a, seat.State, seat.ToolNames())
 		return true, b.Code
 	}
 	return false, ""
@@ -117,7 +117,7 @@ func (r *request) open(a *actor, state string, tools []string) {
 	}
 }
 
-func (a *actor) seat() *gate.Seat { return a.rt.gate.Bind(identity.ByAgent(a.agent.ID)) }
+func (a *actor) seat() *gate.Subject { return a.rt.gate.Subject(identity.ByAgent(a.agent.ID)) }
 
 // writeRequest writes the record of the current request. Its id is the place
 // of its end in the agent's journal, so that a restart repeats none.

@@ -54,7 +54,7 @@ func TestWhatBuiltInToolsAnswerACaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	var offered []string
-	for _, d := range h.Gate().Bind(identity.ByCaller("ann", role.ID)).Offered() {
+	for _, d := range h.Gate().Subject(identity.ByCaller("ann", role.ID)).Listable() {
 		offered = append(offered, d.Name)
 	}
 	slices.Sort(offered)

@@ -130,7 +130,7 @@ func (rt *Runtime) quota() builtin.Quota {
 
 // May implements builtin.Bounds.
 func (rt *Runtime) May(by identity.Principal, tool string) bool {
-	return rt.gate.Bind(by).Authorize(tool).Allowed()
+	return rt.gate.Subject(by).Authorize(tool).Allowed()
 }
 
 // mayServe refuses a workspace that holds the data directory: who may write

@@ -67,7 +67,7 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	if replaced && before.Owner != owner {
 		return "", errcode.New(errcode.DuplicateGroupID, "register tool group %q for %s: it belongs to %s", g.ID, owner, before.Owner)
 	}
-	if err := m.put(before, owner, g, handles, m.Snapshot().refer(g.Refs)); err != nil {
+	if err := m.publish(before, owner, g, handles, m.Snapshot().resolveRefs(g.Refs)); err != nil {
 		return "", err
 	}
 	if replaced {
@@ -76,14 +76,14 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	return "", nil
 }
 
-// put publishes a group with its handles in the place of before.
-func (m *Manager) put(before *group, owner Owner, g Group, handles []*Handle, refs []ref) error {
+// publish publishes a group with its handles in the place of before.
+func (m *Manager) publish(before *group, owner Owner, g Group, handles []*Handle, refs []ref) error {
 	if err := m.Snapshot().checkNames(g.ID, handles); err != nil {
 		return err
 	}
 	m.replace(before, &group{
-		Info: Info{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
-		own:  handles, refs: refs, texts: slices.Clone(g.Prompts),
+		Info:  Info{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
+		tools: handles, refs: refs, prompts: slices.Clone(g.Prompts),
 	})
 	return nil
 }
@@ -118,13 +118,13 @@ func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	if !ok || g.Owner != owner {
 		return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, owner)
 	}
-	return m.put(g, owner, Group{ID: id, Description: g.Description, Prompts: g.texts}, handles, g.refs)
+	return m.publish(g, owner, Group{ID: id, Description: g.Description, Prompts: g.prompts}, handles, g.refs)
 }
 
-// Settle returns when the change that is under way, if there is one, is
+// WaitIdle returns when the change that is under way, if there is one, is
 // published and its watchers were told: who met a new Snapshot beside an older
 // View finds both of one age after that. A watcher must not call it.
-func (m *Manager) Settle() {
+func (m *Manager) WaitIdle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 }
@@ -136,18 +136,18 @@ func (m *Manager) replace(before, after *group) {
 	old := m.Snapshot()
 	next := old.with(before, after)
 	if after != nil {
-		for _, h := range after.own {
-			h.index, h.born = m.index(), next.revision
+		for _, h := range after.tools {
+			h.index, h.since = m.index(), next.revision
 		}
 	}
 	next.width = m.width
 	m.snapshot.Store(next)
-	changed := next.touched(before, after)
+	changed := next.affected(before, after)
 	for _, watch := range m.watchers {
 		watch(changed)
 	}
 	if before != nil {
-		for _, h := range before.own {
+		for _, h := range before.tools {
 			m.free = append(m.free, h.index)
 		}
 	}

@@ -114,9 +114,9 @@ func TestRegisterRefuses(t *testing.T) {
 
 // render gives all a snapshot says.
 func render(s *toolgroups.Snapshot) string {
-	all := s.Compile(s.Bind(toolgroups.All())).In("")
+	all := s.Compile(s.Bind(toolgroups.All())).ForState("")
 	data, err := json.MarshalIndent(map[string]any{
-		"groups": s.Groups(), "ids": s.IDs(), "definitions": s.Definitions(s.IDs()...), "tools": names(definitions(s.Tools())), "view": string(all.Wire()),
+		"groups": s.Groups(), "ids": s.IDs(), "definitions": s.Definitions(s.IDs()...), "tools": names(definitions(s.Tools())), "view": string(all.JSON()),
 	}, "", " ")
 	if err != nil {
 		panic(err)
@@ -330,7 +330,7 @@ func TestToolsets(t *testing.T) {
 				t.Errorf("definitions, got before want:\n%s", diff)
 			}
 			b := s.Bind(toolgroups.Of("set"))
-			if diff := cmp.Diff(names(s.Compile(b).In("").Definitions()), tt.want); diff != "" {
+			if diff := cmp.Diff(names(s.Compile(b).ForState("").Definitions()), tt.want); diff != "" {
 				t.Errorf("view, got before want:\n%s", diff)
 			}
 			for _, h := range s.Tools() {

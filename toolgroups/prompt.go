@@ -20,7 +20,7 @@ type Prompt struct {
 	Name        string
 	Description string
 	Arguments   *parameter.Set
-	Print       string // the same for two that say the same
+	Fingerprint string // the same for two that say the same
 
 	messages []template
 }
@@ -36,7 +36,7 @@ type template struct {
 // NewPrompt makes a prompt of messages whose texts are templates of its
 // arguments. The error names the message whose text is none.
 func NewPrompt(name, description, print string, arguments *parameter.Set, messages []Message) (*Prompt, error) {
-	p := &Prompt{Name: name, Description: description, Print: print, Arguments: arguments}
+	p := &Prompt{Name: name, Description: description, Fingerprint: print, Arguments: arguments}
 	for i, m := range messages {
 		text, err := arguments.Prose(m.Text)
 		if err != nil {
@@ -72,9 +72,9 @@ func (p *Prompt) Messages(arguments json.RawMessage) ([]Message, error) {
 // limits hold, of one group if it is named: sorted by name, each name once.
 func (v *View) Prompts(within GroupID) []*Prompt {
 	var list []*Prompt
-	for _, g := range v.texts {
+	for _, g := range v.prompts {
 		if within == "" || within == g.ID {
-			list = append(list, g.texts...)
+			list = append(list, g.prompts...)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Prompt) int { return strings.Compare(a.Name, b.Name) })
@@ -83,15 +83,15 @@ func (v *View) Prompts(within GroupID) []*Prompt {
 
 // withPrompts lists the groups with prompts that a use and all of its limits
 // hold.
-func (s *Snapshot) withPrompts(use Binding, limits []Binding) (list []*group) {
-	for _, g := range s.chosen(use) {
-		barred := func(limit Binding) bool { return !s.Holds(limit, g.ID) || !limit.brought(g) }
-		if len(g.texts) > 0 && use.brought(g) && !slices.ContainsFunc(limits, barred) {
+func (s *Snapshot) withPrompts(use BoundSet, limits []BoundSet) (list []*group) {
+	for _, g := range s.selectGroups(use) {
+		barred := func(limit BoundSet) bool { return !s.Covers(limit, g.ID) || !limit.admitsGroup(g) }
+		if len(g.prompts) > 0 && use.admitsGroup(g) && !slices.ContainsFunc(limits, barred) {
 			list = append(list, g)
 		}
 	}
 	return list
 }
 
-// brought says whether a group is of the owner that b is confined to.
-func (b Binding) brought(g *group) bool { return b.Only == "" || g.Owner == b.Only }
+// admitsGroup says whether a group is of the owner that b is confined to.
+func (b BoundSet) admitsGroup(g *group) bool { return b.Only == "" || g.Owner == b.Only }

@@ -60,7 +60,7 @@ func TestPrompts(t *testing.T) {
 	if got := (&toolgroups.View{}).Prompts(""); got != nil {
 		t.Errorf("the zero View has %v", promptNames(got))
 	}
-	if got := (&toolgroups.Slot{}).View().Prompts(""); got != nil {
+	if got := (&toolgroups.ViewRef{}).View().Prompts(""); got != nil {
 		t.Errorf("the zero Slot has %v", promptNames(got))
 	}
 }
@@ -88,7 +88,7 @@ func TestPropertyPromptsAreThoseOfGroupsThatEverythingHolds(t *testing.T) {
 			}
 			register(t, m, holds[id], toolgroups.Group{ID: id, Prompts: lists[id]})
 		}
-		bindings := make([]toolgroups.Binding, 1+r.IntN(3))
+		bindings := make([]toolgroups.BoundSet, 1+r.IntN(3))
 		for i := range bindings {
 			bindings[i] = binding(r, ids, owners)
 		}
@@ -111,8 +111,8 @@ func TestPropertyPromptsAreThoseOfGroupsThatEverythingHolds(t *testing.T) {
 	}
 }
 
-func binding(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.Owner) toolgroups.Binding {
-	b := toolgroups.Binding{Owners: map[toolgroups.GroupID]toolgroups.Owner{}}
+func binding(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.Owner) toolgroups.BoundSet {
+	b := toolgroups.BoundSet{Owners: map[toolgroups.GroupID]toolgroups.Owner{}}
 	var some []toolgroups.GroupID
 	for _, id := range ids {
 		if r.IntN(3) > 0 {

@@ -48,7 +48,7 @@ func CallName(id string) (string, error) {
 	if err := CheckID(GroupID(id)); err != nil {
 		return "", errcode.Wrap(errcode.InvalidGroupDef, err, "name the API: %s", errcode.Message(err))
 	}
-	name := "call_" + separated.Replace(id)
+	name := "call_" + nameEscaper.Replace(id)
 	if len(name) <= maxCallName {
 		return name, nil
 	}
@@ -56,5 +56,5 @@ func CallName(id string) (string, error) {
 	return "call__" + hex.EncodeToString(sum[:16]), nil
 }
 
-// separated writes an id with '_' for '/', and no other.
-var separated = strings.NewReplacer("/", "_", "-", "--", "_", "-u", ".", "-d")
+// nameEscaper writes an id with '_' for '/', and no other.
+var nameEscaper = strings.NewReplacer("/", "_", "-", "--", "_", "-u", ".", "-d")

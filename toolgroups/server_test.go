@@ -129,14 +129,14 @@ func TestABindingIsConfinedToAnOwner(t *testing.T) {
 	register(t, m, uniswap, toolgroups.Group{ID: "uniswap", Tools: stubs("swap")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Tools: stubs("own"), Refs: []string{"swap", "tvl"}})
 	s := m.Snapshot()
-	bind := func(only toolgroups.Owner, ids ...toolgroups.GroupID) toolgroups.Binding {
+	bind := func(only toolgroups.Owner, ids ...toolgroups.GroupID) toolgroups.BoundSet {
 		b := s.Bind(toolgroups.Of(ids...))
 		b.Only = only
 		return b
 	}
 	tests := []struct {
 		name string
-		b    toolgroups.Binding
+		b    toolgroups.BoundSet
 		want []string
 	}{
 		{"all groups", bind(magpie, "*"), []string{"tvl", "liquidity"}},
@@ -146,12 +146,12 @@ func TestABindingIsConfinedToAnOwner(t *testing.T) {
 		{"another server's groups", bind(magpie, "uniswap"), nil},
 		{"no groups", bind(magpie), nil},
 		{"a server that brought nothing", bind(toolgroups.Server("nowhere"), "*"), nil},
-		{"the zero Set", toolgroups.Binding{Only: magpie}, nil},
+		{"the zero Set", toolgroups.BoundSet{Only: magpie}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			use := s.Compile(tt.b).Names()
-			limit := s.Compile(toolgroups.Binding{Set: toolgroups.All()}, tt.b).Names()
+			limit := s.Compile(toolgroups.BoundSet{Set: toolgroups.All()}, tt.b).Names()
 			slices.Sort(limit)
 			sorted := slices.Sorted(slices.Values(tt.want))
 			if !slices.Equal(use, tt.want) || !slices.Equal(limit, sorted) {
@@ -176,17 +176,17 @@ func TestAGatedView(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of("g")))
-	if view.Gated() || view.Ruling(toolgroups.Granted).Gated {
+	if view.ToolGated() || view.Evaluation(toolgroups.Granted).ToolGated {
 		t.Error("it is gated from the beginning")
 	}
-	view.SetGated()
+	view.SetToolGated()
 	view.SetEpoch(7)
 	for _, h := range []*toolgroups.Handle{nil, lookup(t, s, "a")} {
-		if got := view.In("").Judge(h); !got.Gated || got.Epoch != 7 {
+		if got := view.ForState("").Decide(h); !got.ToolGated || got.Epoch != 7 {
 			t.Errorf("got %+v", got)
 		}
 	}
-	if !view.Gated() || new(toolgroups.Slot).View().Gated() {
+	if !view.ToolGated() || new(toolgroups.ViewRef).View().ToolGated() {
 		t.Error("the view does not say so, or another does")
 	}
 }

@@ -19,11 +19,11 @@ type Snapshot struct {
 }
 
 type group struct {
-	Info            // without Tools and Count, which depend on the snapshot
-	own   []*Handle // in registration order
-	refs  []ref
-	texts []*Prompt
-	order uint64 // revision of the first registration
+	Info              // without Tools and Count, which depend on the snapshot
+	tools   []*Handle // in registration order
+	refs    []ref
+	prompts []*Prompt
+	order   uint64 // revision of the first registration
 }
 
 // ref is the name of a tool in another group, bound to the owner the tool had
@@ -33,8 +33,8 @@ type ref struct {
 	owner Owner // "" when there was no such tool: inert
 }
 
-// refer binds references to the owners of the tools they name.
-func (s *Snapshot) refer(names []string) []ref {
+// resolveRefs binds references to the owners of the tools they name.
+func (s *Snapshot) resolveRefs(names []string) []ref {
 	refs := make([]ref, len(names))
 	for i, name := range names {
 		refs[i].name = name
@@ -162,9 +162,9 @@ func (s *Snapshot) ordered() []*group {
 // members lists a group's tools, its own and those its references reach.
 func (s *Snapshot) members(g *group) []*Handle {
 	if len(g.refs) == 0 {
-		return g.own
+		return g.tools
 	}
-	list, seen := slices.Clone(g.own), newBits(s.width)
+	list, seen := slices.Clone(g.tools), newBits(s.width)
 	for _, h := range list {
 		seen.add(h.index)
 	}
@@ -204,7 +204,7 @@ func (s *Snapshot) with(before, after *group) *Snapshot {
 	var goneGroups, goneTools []string
 	if before != nil {
 		goneGroups = append(goneGroups, string(before.ID))
-		for _, h := range before.own {
+		for _, h := range before.tools {
 			goneTools = append(goneTools, h.Definition.Name)
 		}
 	}
@@ -215,7 +215,7 @@ func (s *Snapshot) with(before, after *group) *Snapshot {
 			after.order = before.order
 		}
 		newGroups[string(after.ID)] = after
-		for _, h := range after.own {
+		for _, h := range after.tools {
 			newTools[h.Definition.Name] = h
 		}
 	}
@@ -238,9 +238,9 @@ func replaceToolset(list []*group, before, after *group) []*group {
 	return next
 }
 
-// touched lists the groups whose tools a change moved: the group itself and
+// affected lists the groups whose tools a change moved: the group itself and
 // the toolsets that reference one of its tools.
-func (s *Snapshot) touched(before, after *group) []GroupID {
+func (s *Snapshot) affected(before, after *group) []GroupID {
 	names := map[string]bool{}
 	var id GroupID
 	for _, g := range []*group{before, after} {
@@ -248,7 +248,7 @@ func (s *Snapshot) touched(before, after *group) []GroupID {
 			continue
 		}
 		id = g.ID
-		for _, h := range g.own {
+		for _, h := range g.tools {
 			names[h.Definition.Name] = true
 		}
 	}

@@ -128,7 +128,7 @@ func fill(t *testing.T, n int, refs []string) time.Duration {
 	}
 	took := time.Since(start)
 	s := m.Snapshot()
-	if got := len(s.Compile(s.Bind(toolgroups.All())).In("").Definitions()); got != 3*n {
+	if got := len(s.Compile(s.Bind(toolgroups.All())).ForState("").Definitions()); got != 3*n {
 		t.Errorf("got %d tools, want %d", got, 3*n)
 	}
 	return took

@@ -80,7 +80,7 @@ type Handle struct {
 	Owner      Owner
 
 	index uint32 // its bit in views
-	born  uint64 // the revision that brought it; views older than that do not know it
+	since uint64 // the revision that brought it; views older than that do not know it
 }
 
 // CheckID says what is wrong with a group id, nil when nothing is.

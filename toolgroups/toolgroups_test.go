@@ -33,7 +33,7 @@ func Example() {
 	view := s.Compile(s.Bind(toolgroups.Of("reading")))
 	for _, name := range []string{"search", "run_command"} {
 		h, _ := s.Lookup(name)
-		fmt.Println(name, h.Group, view.In("").Has(h))
+		fmt.Println(name, h.Group, view.ForState("").Has(h))
 	}
 	// Output:
 	// refused: reserved_group_id

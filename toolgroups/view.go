@@ -11,26 +11,26 @@ import (
 // Undefined is the workflow state of those that have none (seed 000 §4.2).
 const Undefined = "undefined"
 
-// Binding is a Set whose ids are bound to the owners they had when it was
+// BoundSet is a Set whose ids are bound to the owners they had when it was
 // written: a group that another owner registers later under the same id is
 // not what was meant. All needs no owners. Only, if set, confines it to the
 // tools that this owner brought, whatever group they are reached through. The
 // zero Binding lets nothing through.
-type Binding struct {
+type BoundSet struct {
 	Set    Set
 	Owners map[GroupID]Owner
 	Only   Owner `json:",omitempty"`
 }
 
 // IsAll says whether b lets every tool through.
-func (b Binding) IsAll() bool { return b.Set.all && b.Only == "" }
+func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
 
 // admits says whether a tool in a group of b is one that b is confined to.
-func (b Binding) admits(h *Handle) bool { return b.Only == "" || h.Owner == b.Only }
+func (b BoundSet) admits(h *Handle) bool { return b.Only == "" || h.Owner == b.Only }
 
 // Bind binds set to the owners of s. Ids unknown to s stay unbound: inert.
-func (s *Snapshot) Bind(set Set) Binding {
-	b := Binding{Set: set, Owners: make(map[GroupID]Owner, len(set.ids))}
+func (s *Snapshot) Bind(set Set) BoundSet {
+	b := BoundSet{Set: set, Owners: make(map[GroupID]Owner, len(set.ids))}
 	for _, id := range set.ids {
 		if owner := s.Owner(id); owner != "" {
 			b.Owners[id] = owner
@@ -42,20 +42,20 @@ func (s *Snapshot) Bind(set Set) Binding {
 // View is what a use under limits lets through, compiled from one Snapshot.
 // It never changes once published. The zero View lets nothing through.
 type View struct {
-	revision uint64
-	rulings  [Granted + 1]Ruling
-	handles  []*Handle
-	known    bits // of handles
-	other    Shelf
-	states   map[string]*Shelf // states that tools name; nil when none do
-	texts    []*group          // those with prompts
+	revision     uint64
+	outcomes     [Granted + 1]Evaluation
+	handles      []*Handle
+	bits         bits // of handles
+	defaultState StateView
+	states       map[string]*StateView // states that tools name; nil when none do
+	prompts      []*group              // those with prompts
 
 	once    sync.Once
 	offered []tool.Definition
 }
 
-// Shelf is a View in one workflow state.
-type Shelf struct {
+// StateView is a View in one workflow state.
+type StateView struct {
 	view     *View
 	revision uint64
 	bits     bits
@@ -83,19 +83,19 @@ func (r Rule) String() string {
 	return [...]string{"not granted", "no such tool", "wrong state", "granted"}[min(r, Granted)]
 }
 
-// Ruling is what a View rules, and when. Of a Gated one nobody is told why a
+// Evaluation is what a View rules, and when. Of a Gated one nobody is told why a
 // tool is refused.
-type Ruling struct {
-	Rule  Rule
-	Gated bool
-	Epoch uint64
+type Evaluation struct {
+	Rule      Rule
+	ToolGated bool
+	Epoch     uint64
 }
 
 func newView() *View {
 	v := new(View)
-	v.other.view = v
-	for rule := range v.rulings {
-		v.rulings[rule].Rule = Rule(rule)
+	v.defaultState.view = v
+	for rule := range v.outcomes {
+		v.outcomes[rule].Rule = Rule(rule)
 	}
 	return v
 }
@@ -103,50 +103,50 @@ func newView() *View {
 // SetEpoch says at which epoch the View came into force; called before the
 // View is published.
 func (v *View) SetEpoch(epoch uint64) {
-	for rule := range v.rulings {
-		v.rulings[rule].Epoch = epoch
+	for rule := range v.outcomes {
+		v.outcomes[rule].Epoch = epoch
 	}
 }
 
-// SetGated says that the View is of somebody who answers from tools alone
+// SetToolGated says that the View is of somebody who answers from tools alone
 // (seed 004); called before the View is published.
-func (v *View) SetGated() {
-	for rule := range v.rulings {
-		v.rulings[rule].Gated = true
+func (v *View) SetToolGated() {
+	for rule := range v.outcomes {
+		v.outcomes[rule].ToolGated = true
 	}
 }
 
-// Gated says whether SetGated was called.
-func (v *View) Gated() bool { return v.rulings[Granted].Gated }
+// ToolGated says whether SetGated was called.
+func (v *View) ToolGated() bool { return v.outcomes[Granted].ToolGated }
 
-// Ruling gives what v says when a rule decides: one value of v's own for each.
-func (v *View) Ruling(r Rule) *Ruling { return &v.rulings[r] }
+// Evaluation gives what v says when a rule decides: one value of v's own for each.
+func (v *View) Evaluation(r Rule) *Evaluation { return &v.outcomes[r] }
 
 // View gives the View this is a part of.
-func (s *Shelf) View() *View { return s.view }
+func (s *StateView) View() *View { return s.view }
 
-// Judge rules on a tool; h is nil when there is no such tool. Constant time,
+// Decide rules on a tool; h is nil when there is no such tool. Constant time,
 // no allocation. The Ruling must not be changed.
-func (s *Shelf) Judge(h *Handle) *Ruling {
+func (s *StateView) Decide(h *Handle) *Evaluation {
 	v := s.view
 	if v == nil { // of the zero View
-		v = nothing
+		v = emptyView
 	}
 	switch {
 	case h == nil:
-		return &v.rulings[NoSuchTool]
+		return &v.outcomes[NoSuchTool]
 	case s.Has(h):
-		return &v.rulings[Granted]
+		return &v.outcomes[Granted]
 	case v.states != nil && v.Has(h):
-		return &v.rulings[WrongState]
+		return &v.outcomes[WrongState]
 	}
-	return &v.rulings[NotGranted]
+	return &v.outcomes[NotGranted]
 }
 
 // Compile gives the View of what use and every one of limits let through.
 // Tools are ordered by the groups of use, then by registration.
-func (s *Snapshot) Compile(use Binding, limits ...Binding) *View {
-	handles := s.pick(use)
+func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
+	handles := s.handles(use)
 	for _, limit := range limits {
 		if !limit.IsAll() {
 			allowed := s.bits(limit)
@@ -154,29 +154,29 @@ func (s *Snapshot) Compile(use Binding, limits ...Binding) *View {
 		}
 	}
 	v := newView()
-	v.revision, v.handles, v.known = s.revision, handles, bitsOf(s.width, handles)
-	v.texts = s.withPrompts(use, limits)
-	v.other.stock(s, handles)
+	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
+	v.prompts = s.withPrompts(use, limits)
+	v.defaultState.fill(s, handles)
 	if names := statesOf(handles); names != nil {
-		v.states = make(map[string]*Shelf, len(names))
+		v.states = make(map[string]*StateView, len(names))
 		for _, name := range names {
-			v.states[name] = &Shelf{view: v}
-			v.states[name].stock(s, offered(handles, name))
+			v.states[name] = &StateView{view: v}
+			v.states[name].fill(s, visibleIn(handles, name))
 		}
-		v.other.stock(s, offered(handles, ""))
+		v.defaultState.fill(s, visibleIn(handles, ""))
 	}
 	return v
 }
 
-// stock puts tools on a shelf.
-func (s *Shelf) stock(from *Snapshot, handles []*Handle) {
+// fill puts tools on a shelf.
+func (s *StateView) fill(from *Snapshot, handles []*Handle) {
 	s.revision, s.bits, s.handles = from.revision, bitsOf(from.width, handles), handles
 }
 
-// In gives the View in a workflow state; "" is Undefined.
-func (v *View) In(state string) *Shelf {
+// ForState gives the View in a workflow state; "" is Undefined.
+func (v *View) ForState(state string) *StateView {
 	if v.states == nil {
-		return &v.other
+		return &v.defaultState
 	}
 	if state == "" {
 		state = Undefined
@@ -184,32 +184,32 @@ func (v *View) In(state string) *Shelf {
 	if shelf, ok := v.states[state]; ok {
 		return shelf
 	}
-	return &v.other
+	return &v.defaultState
 }
 
 // Has says whether the use and its limits let the tool through, whatever the
 // state; a tool that no state offers is let through here and visible nowhere.
-func (v *View) Has(h *Handle) bool { return h.born <= v.revision && v.known.has(h.index) }
+func (v *View) Has(h *Handle) bool { return h.since <= v.revision && v.bits.has(h.index) }
 
 // Predates says whether the tool was registered after v was compiled.
-func (v *View) Predates(h *Handle) bool { return h.born > v.revision }
+func (v *View) Predates(h *Handle) bool { return h.since > v.revision }
 
 // Names lists the tools visible in at least one state, in order.
 func (v *View) Names() []string {
 	var names []string
-	for _, d := range v.Offered() {
+	for _, d := range v.Listable() {
 		names = append(names, d.Name)
 	}
 	return names
 }
 
-// Offered lists the tools visible in at least one state, in order. The list is
+// Listable lists the tools visible in at least one state, in order. The list is
 // made once; callers must not change it.
-func (v *View) Offered() []tool.Definition {
+func (v *View) Listable() []tool.Definition {
 	v.once.Do(func() {
-		shelves := v.shelves()
+		shelves := v.stateViews()
 		for _, h := range v.handles {
-			if slices.ContainsFunc(shelves, func(s *Shelf) bool { return s.bits.has(h.index) }) {
+			if slices.ContainsFunc(shelves, func(s *StateView) bool { return s.bits.has(h.index) }) {
 				v.offered = append(v.offered, h.Definition)
 			}
 		}
@@ -217,8 +217,8 @@ func (v *View) Offered() []tool.Definition {
 	return v.offered
 }
 
-func (v *View) shelves() []*Shelf {
-	list := []*Shelf{&v.other}
+func (v *View) stateViews() []*StateView {
+	list := []*StateView{&v.defaultState}
 	for _, shelf := range v.states {
 		list = append(list, shelf)
 	}
@@ -227,28 +227,28 @@ func (v *View) shelves() []*Shelf {
 
 // Has says whether the tool is visible in this state: constant time, no
 // allocation.
-func (s *Shelf) Has(h *Handle) bool { return h.born <= s.revision && s.bits.has(h.index) }
+func (s *StateView) Has(h *Handle) bool { return h.since <= s.revision && s.bits.has(h.index) }
 
 // Definitions lists what is visible. Callers must not change it.
-func (s *Shelf) Definitions() []tool.Definition {
+func (s *StateView) Definitions() []tool.Definition {
 	s.once.Do(s.serialise)
 	return s.definitions
 }
 
 // Names lists the names of Definitions. Callers must not change it.
-func (s *Shelf) Names() []string {
+func (s *StateView) Names() []string {
 	s.once.Do(s.serialise)
 	return s.names
 }
 
-// Wire gives Definitions serialised by tool.Wire, made once. Callers must not
+// JSON gives Definitions serialised by tool.Wire, made once. Callers must not
 // change it.
-func (s *Shelf) Wire() []byte {
+func (s *StateView) JSON() []byte {
 	s.once.Do(s.serialise)
 	return s.wire
 }
 
-func (s *Shelf) serialise() {
+func (s *StateView) serialise() {
 	s.definitions, s.names = make([]tool.Definition, len(s.handles)), make([]string, len(s.handles))
 	for i, h := range s.handles {
 		s.definitions[i], s.names[i] = h.Definition, h.Definition.Name
@@ -260,36 +260,36 @@ func (s *Shelf) serialise() {
 	s.wire = wire
 }
 
-// Slot holds the current View of some who share it. The zero Slot denies.
+// ViewRef holds the current View of some who share it. The zero Slot denies.
 // View and Publish are safe for concurrent use.
-type Slot struct{ view atomic.Pointer[View] }
+type ViewRef struct{ view atomic.Pointer[View] }
 
-var nothing = newView()
+var emptyView = newView()
 
 // View gives the View in force.
-func (s *Slot) View() *View {
+func (s *ViewRef) View() *View {
 	if v := s.view.Load(); v != nil {
 		return v
 	}
-	return nothing
+	return emptyView
 }
 
 // Publish puts v in force.
-func (s *Slot) Publish(v *View) { s.view.Store(v) }
+func (s *ViewRef) Publish(v *View) { s.view.Store(v) }
 
-// Holds says whether a binding names a group that is there and that it meant
+// Covers says whether a binding names a group that is there and that it meant
 // when it was written; All means every group.
-func (s *Snapshot) Holds(b Binding, id GroupID) bool {
+func (s *Snapshot) Covers(b BoundSet, id GroupID) bool {
 	owner := s.Owner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)
 }
 
 // Reaches says whether a binding lets a tool through, in any state.
-func (s *Snapshot) Reaches(b Binding, h *Handle) bool {
+func (s *Snapshot) Reaches(b BoundSet, h *Handle) bool {
 	if !b.admits(h) {
 		return false
 	}
-	for _, g := range s.chosen(b) {
+	for _, g := range s.selectGroups(b) {
 		if slices.Contains(s.members(g), h) {
 			return true
 		}
@@ -297,11 +297,11 @@ func (s *Snapshot) Reaches(b Binding, h *Handle) bool {
 	return false
 }
 
-// pick lists the handles a binding reaches, each once, in order.
-func (s *Snapshot) pick(b Binding) []*Handle {
+// handles lists the handles a binding reaches, each once, in order.
+func (s *Snapshot) handles(b BoundSet) []*Handle {
 	seen := newBits(s.width)
 	var list []*Handle
-	for _, g := range s.chosen(b) {
+	for _, g := range s.selectGroups(b) {
 		for _, h := range s.members(g) {
 			if !seen.has(h.index) && b.admits(h) {
 				seen.add(h.index)
@@ -312,10 +312,10 @@ func (s *Snapshot) pick(b Binding) []*Handle {
 	return list
 }
 
-func (s *Snapshot) bits(b Binding) bits { return bitsOf(s.width, s.pick(b)) }
+func (s *Snapshot) bits(b BoundSet) bits { return bitsOf(s.width, s.handles(b)) }
 
-// chosen lists the groups a binding names that still have the bound owner.
-func (s *Snapshot) chosen(b Binding) []*group {
+// selectGroups lists the groups a binding names that still have the bound owner.
+func (s *Snapshot) selectGroups(b BoundSet) []*group {
 	if b.Set.all {
 		return s.ordered()
 	}
@@ -328,9 +328,9 @@ func (s *Snapshot) chosen(b Binding) []*group {
 	return list
 }
 
-// offered lists the tools that a workflow state offers; "" stands for every
+// visibleIn lists the tools that a workflow state offers; "" stands for every
 // state that no tool names.
-func offered(handles []*Handle, state string) []*Handle {
+func visibleIn(handles []*Handle, state string) []*Handle {
 	var list []*Handle
 	for _, h := range handles {
 		if h.Definition.States == nil || slices.Contains(h.Definition.States, "*") ||

@@ -43,7 +43,7 @@ func TestStates(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("state %q", tt.state), func(t *testing.T) {
-			shelf := view.In(tt.state)
+			shelf := view.ForState(tt.state)
 			if diff := cmp.Diff(names(shelf.Definitions()), tt.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
@@ -53,7 +53,7 @@ func TestStates(t *testing.T) {
 				}
 			}
 			var wire []string
-			for _, name := range gjson.GetBytes(shelf.Wire(), "#.function.name").Array() {
+			for _, name := range gjson.GetBytes(shelf.JSON(), "#.function.name").Array() {
 				wire = append(wire, name.Str)
 			}
 			if diff := cmp.Diff(wire, tt.want); diff != "" {
@@ -79,7 +79,7 @@ func TestStates(t *testing.T) {
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a", "b")})
 		s := m.Snapshot()
 		view := s.Compile(s.Bind(toolgroups.Of("g")))
-		if view.In("") != view.In("anything") {
+		if view.ForState("") != view.ForState("anything") {
 			t.Error("states differ")
 		}
 		if diff := cmp.Diff(view.Names(), []string{"a", "b"}); diff != "" {
@@ -120,7 +120,7 @@ func TestTrustGraphCases(t *testing.T) {
 				}
 			}
 			s := m.Snapshot()
-			got := names(s.Compile(s.Bind(asked)).In(c.Get("state").Str).Definitions())
+			got := names(s.Compile(s.Bind(asked)).ForState(c.Get("state").Str).Definitions())
 			want := []string{}
 			for _, name := range c.Get("expected").Array() {
 				want = append(want, name.Str)
@@ -162,30 +162,30 @@ func TestCompile(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"c", "a"}})
 	s := m.Snapshot()
-	of := func(ids ...toolgroups.GroupID) toolgroups.Binding { return s.Bind(toolgroups.Of(ids...)) }
+	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.Bind(toolgroups.Of(ids...)) }
 	all := s.Bind(toolgroups.All())
 	tests := []struct {
 		name   string
-		use    toolgroups.Binding
-		limits []toolgroups.Binding
+		use    toolgroups.BoundSet
+		limits []toolgroups.BoundSet
 		want   []string
 	}{
 		{"a use alone, in its order", of("g2", "g1"), nil, []string{"c", "a", "b"}},
 		{"All in the order of registration", all, nil, []string{"a", "b", "c"}},
-		{"All under a limit", all, []toolgroups.Binding{of("g2")}, []string{"c"}},
-		{"permission intersects tools, not ids", of("set"), []toolgroups.Binding{of("g1")}, []string{"a"}},
-		{"every limit counts", all, []toolgroups.Binding{of("g1", "g2"), of("set"), of("g1")}, []string{"a"}},
-		{"All is no limit", of("g1"), []toolgroups.Binding{all}, []string{"a", "b"}},
-		{"a limit of nothing", all, []toolgroups.Binding{{}}, []string{}},
-		{"a use of nothing", toolgroups.Binding{}, []toolgroups.Binding{all}, []string{}},
+		{"All under a limit", all, []toolgroups.BoundSet{of("g2")}, []string{"c"}},
+		{"permission intersects tools, not ids", of("set"), []toolgroups.BoundSet{of("g1")}, []string{"a"}},
+		{"every limit counts", all, []toolgroups.BoundSet{of("g1", "g2"), of("set"), of("g1")}, []string{"a"}},
+		{"All is no limit", of("g1"), []toolgroups.BoundSet{all}, []string{"a", "b"}},
+		{"a limit of nothing", all, []toolgroups.BoundSet{{}}, []string{}},
+		{"a use of nothing", toolgroups.BoundSet{}, []toolgroups.BoundSet{all}, []string{}},
 		{"an unknown id", of("nowhere"), nil, []string{}},
-		{"ids that were never bound", toolgroups.Binding{Set: toolgroups.Of("g1")}, nil, []string{}},
-		{"ids of another owner", toolgroups.Binding{Set: toolgroups.Of("g1"), Owners: map[toolgroups.GroupID]toolgroups.Owner{"g1": "p"}}, nil, []string{}},
+		{"ids that were never bound", toolgroups.BoundSet{Set: toolgroups.Of("g1")}, nil, []string{}},
+		{"ids of another owner", toolgroups.BoundSet{Set: toolgroups.Of("g1"), Owners: map[toolgroups.GroupID]toolgroups.Owner{"g1": "p"}}, nil, []string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			view := s.Compile(tt.use, tt.limits...)
-			if diff := cmp.Diff(names(view.In("").Definitions()), tt.want); diff != "" {
+			if diff := cmp.Diff(names(view.ForState("").Definitions()), tt.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
 			for _, h := range s.Tools() {
@@ -212,17 +212,17 @@ func TestAnotherOwnerNeverInheritsABinding(t *testing.T) {
 	if got := s.Compile(bound).Names(); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	if s.Holds(bound, "g") || s.Holds(bound, "later") || s.Holds(toolgroups.Binding{}, "g") {
+	if s.Covers(bound, "g") || s.Covers(bound, "later") || s.Covers(toolgroups.BoundSet{}, "g") {
 		t.Error("it holds a group of another owner")
 	}
-	if all := s.Bind(toolgroups.All()); !s.Holds(all, "g") || s.Holds(all, "gone") {
+	if all := s.Bind(toolgroups.All()); !s.Covers(all, "g") || s.Covers(all, "gone") {
 		t.Error("all holds what is not there, or not all that is")
 	}
 	if err := m.Unregister("p", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	if s := m.Snapshot(); !s.Holds(bound, "g") || s.Holds(bound, "gone") {
+	if s := m.Snapshot(); !s.Covers(bound, "g") || s.Covers(bound, "gone") {
 		t.Error("it does not hold its group, or one that is not there")
 	}
 	if diff := cmp.Diff(m.Snapshot().Compile(bound).Names(), []string{"a"}); diff != "" {
@@ -245,7 +245,7 @@ func TestAnOldViewNeverLetsANewToolThrough(t *testing.T) {
 		register(t, m, "p", toolgroups.Group{ID: "danger", Tools: []tool.Tool{stubs(name)[0], in(name+"s", "x")}})
 		for _, h := range m.Snapshot().Tools() {
 			for _, v := range views {
-				if v.Has(h) || v.In("").Has(h) || v.In("x").Has(h) {
+				if v.Has(h) || v.ForState("").Has(h) || v.ForState("x").Has(h) {
 					t.Fatalf("a view from before lets %s through", h.Definition.Name)
 				}
 			}
@@ -269,10 +269,10 @@ func TestTheZeroViewAndSlotLetNothingThrough(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	h := lookup(t, m.Snapshot(), "a")
-	var slot toolgroups.Slot
+	var slot toolgroups.ViewRef
 	for name, view := range map[string]*toolgroups.View{"view": {}, "slot": slot.View()} {
-		shelf := view.In("")
-		if view.Has(h) || shelf.Has(h) || len(view.Names()) != 0 || len(shelf.Definitions()) != 0 || string(shelf.Wire()) != "[]" {
+		shelf := view.ForState("")
+		if view.Has(h) || shelf.Has(h) || len(view.Names()) != 0 || len(shelf.Definitions()) != 0 || string(shelf.JSON()) != "[]" {
 			t.Errorf("a zero %s lets something through", name)
 		}
 	}
@@ -287,7 +287,7 @@ func TestTheZeroViewAndSlotLetNothingThrough(t *testing.T) {
 // looks a tool up never gets one of a group it was not given.
 func TestReadersNeverSeeMoreThanTheirsWhileTheRegistryChanges(t *testing.T) {
 	m := toolgroups.NewManager()
-	var slot toolgroups.Slot
+	var slot toolgroups.ViewRef
 	register(t, m, "o", toolgroups.Group{ID: "mine", Tools: stubs("m")})
 	bound := m.Snapshot().Bind(toolgroups.Of("mine"))
 	m.Watch(func([]toolgroups.GroupID) { slot.Publish(m.Snapshot().Compile(bound)) })
@@ -303,7 +303,7 @@ func TestReadersNeverSeeMoreThanTheirsWhileTheRegistryChanges(t *testing.T) {
 				}
 				view := slot.View()
 				for _, name := range []string{"m", "t0", "t1", "t2"} {
-					if h, ok := m.Snapshot().Lookup(name); ok && view.In("").Has(h) && h.Group != "mine" {
+					if h, ok := m.Snapshot().Lookup(name); ok && view.ForState("").Has(h) && h.Group != "mine" {
 						t.Errorf("got %s of %s through", name, h.Group)
 						return
 					}
@@ -332,7 +332,7 @@ func TestAskingAViewAllocatesNothing(t *testing.T) {
 	view := s.Compile(s.Bind(toolgroups.Of("g")))
 	got := testing.AllocsPerRun(100, func() {
 		h, _ := m.Snapshot().Lookup("a")
-		_ = view.In("x").Has(h) && view.Has(h)
+		_ = view.ForState("x").Has(h) && view.Has(h)
 	})
 	if got != 0 {
 		t.Errorf("got %v allocations, want 0", got)

@@ -39,7 +39,7 @@ func (s *Server) call(ctx context.Context, d *door, c asked) outcome {
 
 // offers says whether a tool is offered to a caller in some state.
 func (s *Server) offers(d *door, name string) bool {
-	return slices.ContainsFunc(s.rt.Gate().Bind(d.by).Offered(), func(o tool.Definition) bool { return o.Name == name })
+	return slices.ContainsFunc(s.rt.Gate().Subject(d.by).Listable(), func(o tool.Definition) bool { return o.Name == name })
 }
 
 // failed is the outcome of a call that was not started, or of which nobody

@@ -97,5 +97,5 @@ func Acting(o *org.Org, sender identity.Principal, name string) (identity.Princi
 // holds says whether a group is one of a role's, and the one that was meant
 // when the role was written.
 func (s *Server) holds(role org.Role, id toolgroups.GroupID) bool {
-	return s.rt.Groups().Snapshot().Holds(toolgroups.Binding{Set: role.Use, Owners: role.GroupOwners}, id)
+	return s.rt.Groups().Snapshot().Covers(toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}, id)
 }

@@ -154,7 +154,7 @@ func (s *Server) refresh(e *endpoint) {
 		s.drop(e)
 		return
 	}
-	s.listed(e, s.rt.Gate().Bind(identity.ByCaller(neutral, e.role)).Offered())
+	s.listed(e, s.rt.Gate().Subject(identity.ByCaller(neutral, e.role)).Listable())
 }
 
 // drop forgets an endpoint that is gone, with its sessions. Calls that run end
@@ -190,7 +190,7 @@ func (s *Server) tidy(now time.Time) {
 
 // offered gives what is listed to a caller now.
 func (s *Server) offered(d *door) *listing {
-	offered := s.rt.Gate().Bind(d.by).Offered()
+	offered := s.rt.Gate().Subject(d.by).Listable()
 	if len(offered) == 0 { // of this caller perhaps, while others of the role are offered more
 		return s.newListing(d.at.toolset, nil)
 	}

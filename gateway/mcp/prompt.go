@@ -16,7 +16,7 @@ import (
 // prompts lists what a caller is offered now, of the group it came to. As with
 // tools, there are no others for it.
 func (s *Server) prompts(d *door) []*toolgroups.Prompt {
-	return s.rt.Gate().Bind(d.by).Prompts(d.at.toolset)
+	return s.rt.Gate().Subject(d.by).Prompts(d.at.toolset)
 }
 
 // declaring says of a server that there are prompts, where there are any for

@@ -276,12 +276,12 @@ func (s *sight) rights(store *persist.Store) {
 	for _, h := range groups.Snapshot().Tools() {
 		name := h.Definition.Name
 		for _, a := range rt.Org().Agents("") {
-			if rt.Gate().Bind(identity.ByAgent(a.ID)).Authorize(name).Allowed() {
+			if rt.Gate().Subject(identity.ByAgent(a.ID)).Authorize(name).Allowed() {
 				s.fact("may", fmt.Sprintf("agent %s %s", a.ID, name), "")
 			}
 		}
 		for _, r := range rt.Org().Roles() {
-			if rt.Gate().Peek(rt.Org().RoleView(r.ID, toolgroups.All()), "").Authorize(name).Allowed() {
+			if rt.Gate().Preview(rt.Org().RoleView(r.ID, toolgroups.All()), "").Authorize(name).Allowed() {
 				s.fact("may", fmt.Sprintf("role %s %s", r.ID, name), "")
 			}
 		}

@@ -185,7 +185,7 @@ func (o *organization) wantClean(list []string) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.All()).Offered() {
+	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.All()).Listable() {
 		heard += d.Name + d.Description + string(d.Input)
 	}
 	for _, text := range list {

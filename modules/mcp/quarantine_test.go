@@ -26,7 +26,7 @@ import (
 // everywhere are the names of all tools that a role with all groups has.
 func (k *kit) everywhere() []string {
 	s := k.manager.Snapshot()
-	names := s.Compile(toolgroups.Binding{Set: toolgroups.All()}).Names()
+	names := s.Compile(toolgroups.BoundSet{Set: toolgroups.All()}).Names()
 	slices.Sort(names)
 	return names
 }

@@ -31,7 +31,7 @@ type world struct {
 	gate   *gate.Gate
 	groups *toolgroups.Manager
 	loader *modules.Loader
-	slot   *toolgroups.Slot
+	slot   *toolgroups.ViewRef
 	pools  toolbox.Pools
 	log    log
 	loaded map[string]*toolbox.Module
@@ -45,7 +45,7 @@ var ann = identity.ByAgent("ann")
 // newWorld makes a world whose auth services are those of c.
 func newWorld(t *testing.T, c *config.Config) *world {
 	t.Helper()
-	w := &world{t: t, groups: toolgroups.NewManager(toolgroups.Reserved()...), slot: new(toolgroups.Slot), loaded: map[string]*toolbox.Module{}}
+	w := &world{t: t, groups: toolgroups.NewManager(toolgroups.Reserved()...), slot: new(toolgroups.ViewRef), loaded: map[string]*toolbox.Module{}}
 	w.loader = modules.NewLoader(w.groups)
 	w.groups.Watch(func([]toolgroups.GroupID) {
 		s := w.groups.Snapshot()
@@ -68,10 +68,10 @@ func newWorld(t *testing.T, c *config.Config) *world {
 	return w
 }
 
-// Seat implements gate.Directory.
-func (w *world) Seat(p identity.Principal) (*toolgroups.Slot, string) {
+// Resolve implements gate.Directory.
+func (w *world) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 	if p != ann {
-		return new(toolgroups.Slot), ""
+		return new(toolgroups.ViewRef), ""
 	}
 	return w.slot, ""
 }
