@@ -221,7 +221,7 @@ func visibleComparison() (comparison, error) {
 		}},
 		{"merge and marshal each turn", 50, func(n int) {
 			for range n {
-				wire, err := tool.Wire(w.groups.Snapshot().Definitions(w.held...))
+				wire, err := tool.MarshalTools(w.groups.Snapshot().Definitions(w.held...))
 				if err != nil {
 					panic(err)
 				}

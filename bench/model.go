@@ -72,7 +72,7 @@ func wireOf(tools int) (names []string, wire []byte, err error) {
 		names = append(names, fmt.Sprintf("tool_%d", i))
 		list = append(list, tool.Definition{Name: names[i], Description: strings.Repeat("What the tool does. ", 6), Input: parameters})
 	}
-	wire, err = tool.Wire(list)
+	wire, err = tool.MarshalTools(list)
 	return names, wire, err
 }
 

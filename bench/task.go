@@ -157,7 +157,7 @@ func openHouse(store journal.Store, brain model.Model) (*house, error) {
 	if _, err := rt.Register("bench", toolgroups.Group{ID: "weather", Tools: []tool.Tool{weather}}); err != nil {
 		return nil, err
 	}
-	wire, err := tool.Wire([]tool.Definition{weather.Definition()})
+	wire, err := tool.MarshalTools([]tool.Definition{weather.Definition()})
 	return &house{Runtime: rt, tools: wire}, err
 }
 

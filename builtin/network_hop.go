@@ -74,11 +74,11 @@ func (h hop) to(u *url.URL, p NetworkPolicy) (hop, error) {
 	case u.User != nil:
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url holds a user name; send what the host asks for in the header authorization")
 	}
-	host, err := hosts.Of(u)
+	host, err := hosts.FromURL(u)
 	switch {
 	case err != nil:
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url: %v", err)
-	case guard.OtherProtocol(host.Port):
+	case guard.IsNonHTTPPort(host.Port):
 		return h, errcode.New(errcode.InvalidURL, "http_request: port %d belongs to another protocol than HTTP", host.Port)
 	case !p.Hosts.Allows(host):
 		return h, errcode.New(errcode.HostBlocked, "http_request: the operator allows no requests to %s", host)

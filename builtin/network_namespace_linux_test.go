@@ -141,7 +141,7 @@ func internalAddresses() []netip.Addr {
 }
 
 // direct counts the addresses that a guarded dialer reaches.
-func direct(t *testing.T, list []netip.Addr, g guard.Guard) (reached int) {
+func direct(t *testing.T, list []netip.Addr, g guard.DialGuard) (reached int) {
 	d := net.Dialer{Control: g.Control}
 	for _, addr := range list {
 		if c, err := d.DialContext(t.Context(), "tcp", netip.AddrPortFrom(addr, 80).String()); err == nil {

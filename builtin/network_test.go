@@ -1054,7 +1054,7 @@ func FuzzURL(f *testing.F) {
 		if err != nil || again.Scheme != "https" || again.User != nil {
 			t.Fatalf("%q became %q, %v", text, h.url, err)
 		}
-		if host, err := hosts.Of(again); err != nil || host != h.host {
+		if host, err := hosts.FromURL(again); err != nil || host != h.host {
 			t.Errorf("%q goes to %q, looked at was %q, %v", text, host, h.host, err)
 		}
 		var sent bytes.Buffer

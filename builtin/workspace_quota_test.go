@@ -196,7 +196,7 @@ func workspace(t testing.TB, dir string, q Quota) *Workspace {
 
 func TestUsageIsWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"a": "123", "d/e/f": "45", draftPrefix + identity.Fresh(): "678"} {
+	for name, content := range map[string]string{"a": "123", "d/e/f": "45", draftPrefix + identity.NewID(): "678"} {
 		put(t, filepath.Join(dir, name), content)
 	}
 	symlink(t, "a", filepath.Join(dir, "link"))
@@ -318,7 +318,7 @@ func TestSpacesAreBounded(t *testing.T) {
 // when they are nobody's any more.
 func TestDraftsOfTheDeadAreNotShownAndTakenAway(t *testing.T) {
 	dir := t.TempDir()
-	fresh, old := draftPrefix+identity.Fresh(), "d/"+draftPrefix+identity.Fresh()
+	fresh, old := draftPrefix+identity.NewID(), "d/"+draftPrefix+identity.NewID()
 	for _, name := range []string{fresh, old, "d/f", draftPrefix + "mine"} {
 		put(t, filepath.Join(dir, name), "1234")
 	}

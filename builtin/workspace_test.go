@@ -221,7 +221,7 @@ func TestFileToolsRefuse(t *testing.T) {
 		{"a very long name", "read_file", long, errcode.InvalidArguments},
 		{"to write a very long name", "write_file", long, errcode.InvalidArguments},
 		{"a very long folder", "write_file", long + "/f", errcode.InvalidArguments},
-		{"to write a name that drafts have", "write_file", "dir/" + draftPrefix + identity.Fresh(), errcode.InvalidArguments},
+		{"to write a name that drafts have", "write_file", "dir/" + draftPrefix + identity.NewID(), errcode.InvalidArguments},
 		{"to write below too many folders", "write_file", strings.Repeat("d/", maxDepth) + "f", errcode.InvalidArguments},
 		{"the parent", "list_files", "..", errcode.PathTraversal},
 		{"the parent, the long way", "read_file", "dir/../../x", errcode.PathTraversal},

@@ -190,7 +190,7 @@ func replace(root *os.Root, name string, data []byte, old fs.FileInfo) error {
 		return err
 	}
 	// Never the same twice: a try that timed out may still be writing.
-	draft := path.Join(dir, draftPrefix+identity.Fresh())
+	draft := path.Join(dir, draftPrefix+identity.NewID())
 	err := writeSynced(root, draft, data, old)
 	if err == nil {
 		err = root.Rename(draft, name)

@@ -137,7 +137,7 @@ func needsOf(ctx context.Context, client *gateway.Client, name string) (string, 
 	if tokens := vouchers(t.Auth); tokens != "" {
 		list = append(list, "a token of "+tokens)
 	}
-	if t.Auth.Secure {
+	if t.Auth.SecureArgs {
 		list = append(list, "secure arguments")
 	}
 	return strings.Join(list, ", and "), nil

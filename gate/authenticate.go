@@ -43,7 +43,7 @@ func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
 		return err
 	}
 	a.claims, a.claimChecks = w.claims()
-	if need.Secure {
+	if need.SecureArgs {
 		a.secure = shown.Secure
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestSomebodyHasToVouch(t *testing.T) {
 		{"scopes beside services", &tool.Auth{AnyOf: []string{"one"}, Scopes: []string{"write"}, ScopesOf: "two"}, map[string]string{"two": "good"}, no, ""},
 		{"a claim", &tool.Auth{Parameters: map[string][]string{"uid": {"one", "two"}}}, map[string]string{"two": "good"}, "", "two"},
 		{"a claim nobody has", &tool.Auth{Parameters: map[string][]string{"uid": {"one"}}}, map[string]string{"two": "good"}, no, ""},
-		{"secure arguments alone", &tool.Auth{Secure: true}, nil, "", ""},
+		{"secure arguments alone", &tool.Auth{SecureArgs: true}, nil, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestSomebodyHasToVouch(t *testing.T) {
 			if diff := cmp.Diff(strings.Fields(tt.claims), services, cmpSorted); diff != "" && len(services)+len(tt.claims) > 0 {
 				t.Errorf("claims:\n%s", diff)
 			}
-			if secure := tt.need != nil && tt.need.Secure; (string(got.seen.Secure) == `{"s":1}`) != secure {
+			if secure := tt.need != nil && tt.need.SecureArgs; (string(got.seen.Secure) == `{"s":1}`) != secure {
 				t.Errorf("secure arguments %s, want %v", got.seen.Secure, secure)
 			}
 		})

@@ -29,11 +29,11 @@ func (e *acquirer) acquireAll(run []*Admission) bool {
 }
 
 func (a *Admission) acquire() bool {
-	t, ok := a.handle.Tool.(tool.Enterer)
+	t, ok := a.handle.Tool.(tool.Leaser)
 	if !ok {
 		return true
 	}
-	a.lease, ok = t.Enter()
+	a.lease, ok = t.Lease()
 	if !ok {
 		a.lease = nil
 	}
@@ -49,7 +49,7 @@ func releaseAll(run []*Admission) {
 
 func (a *Admission) release() {
 	if a.lease != nil {
-		a.lease.Leave()
+		a.lease.Release()
 		a.lease = nil
 	}
 }

@@ -108,7 +108,7 @@ func (s *Subject) Visible() []tool.Definition { return s.stateView(s.view()).Def
 // ToolNames lists the names of Visible. Callers must not change the list.
 func (s *Subject) ToolNames() []string { return s.stateView(s.view()).Names() }
 
-// ToolJSON gives Visible serialised by tool.Wire. Callers must not change it.
+// ToolJSON gives Visible serialised by tool.MarshalTools. Callers must not change it.
 func (s *Subject) ToolJSON() []byte { return s.stateView(s.view()).JSON() }
 
 // Listable lists the tools the principal may call in at least one workflow
@@ -138,7 +138,7 @@ func (s *Subject) AfterCall(name string) *Subject {
 // ToolList is what a principal sees at one moment.
 type ToolList struct {
 	Names     []string // of the tools, in order; do not change
-	JSON      []byte   // the same, serialised by tool.Wire; do not change
+	JSON      []byte   // the same, serialised by tool.MarshalTools; do not change
 	ToolGated bool     // it answers from these tools alone
 }
 

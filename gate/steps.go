@@ -33,7 +33,7 @@ type Admission struct {
 	Interrupted bool        // the caller's context ended before the tool answered
 
 	handle    *toolgroups.Handle
-	lease     tool.Entered               // from enter to leave, of a tool that is entered
+	lease     tool.Lease                 // from enter to leave, of a tool that is entered
 	argsValid bool                       // parse saw that the arguments keep the schema
 	secure    json.RawMessage            // secure arguments, of a tool that takes them
 	claims    map[string]json.RawMessage // what authenticate verified, by auth service

@@ -48,7 +48,7 @@ func (a *api) ready(r *http.Request) (any, error) {
 
 // versionFor gives the version to those who are known.
 func (a *api) versionFor(r *http.Request) string {
-	if sender(r).Kind == identity.Nobody {
+	if sender(r).Kind == identity.None {
 		return ""
 	}
 	return a.version

@@ -130,5 +130,5 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 
 // asOperator is a call of the operator's own, under a fresh id.
 func asOperator() tool.Call {
-	return tool.Call{ID: identity.CallID(identity.Fresh()), By: operator}
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: operator}
 }

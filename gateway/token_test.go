@@ -230,10 +230,10 @@ func TestListsOfTokensAreTakenWholeOrNotAtAll(t *testing.T) {
 		p, _ := tokens.Authenticate(r)
 		return p.Kind
 	}
-	if who("rc_good") != identity.Operator || who("rc_other") != identity.Nobody {
+	if who("rc_good") != identity.Operator || who("rc_other") != identity.None {
 		t.Error("a list that was refused has changed something")
 	}
-	if err := tokens.Replace([]gateway.Token{other}); err != nil || who("rc_good") != identity.Nobody || who("rc_other") != identity.Operator {
+	if err := tokens.Replace([]gateway.Token{other}); err != nil || who("rc_good") != identity.None || who("rc_other") != identity.Operator {
 		t.Errorf("replaced: %v, or the old token is taken", err)
 	}
 	if _, err := gateway.NewTokens(gateway.TokensConfig{}); err == nil || !strings.Contains(err.Error(), "TokensConfig.Role") {

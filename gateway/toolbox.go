@@ -95,7 +95,7 @@ func (b booth) offers(name string) (tool.Definition, bool) {
 	return tool.Definition{}, false
 }
 
-func isSecure(d tool.Definition) bool { return d.Auth != nil && d.Auth.Secure }
+func isSecure(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
 
 // unknown is the one answer about a tool that is not there, whether it is
 // another's or nobody's.

@@ -231,7 +231,7 @@ func TestToolsetsThatGiveNothingAreNotThere(t *testing.T) {
 	if _, err := h.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
 		t.Fatal(err)
 	}
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.Fresh()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
+	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func ParseAuthority(text string) (a Authority, ok bool) {
 	}
 	name, port, hasPort := strings.Cut(text, ":")
 	if strings.HasPrefix(text, "[") {
-		name, port, hasPort, ok = cut6(text)
+		name, port, hasPort, ok = splitIPv6(text)
 	} else {
 		ok = isName(name)
 	}
@@ -28,8 +28,8 @@ func ParseAuthority(text string) (a Authority, ok bool) {
 	return Authority{strings.ToLower(name), port}, true
 }
 
-// cut6 cuts an IPv6 address in brackets from its port.
-func cut6(text string) (name, port string, hasPort, ok bool) {
+// splitIPv6 cuts an IPv6 address in brackets from its port.
+func splitIPv6(text string) (name, port string, hasPort, ok bool) {
 	inner, rest, closed := strings.Cut(text[1:], "]")
 	addr, err := netip.ParseAddr(inner)
 	before, port, hasPort := strings.Cut(rest, ":")

@@ -2,7 +2,7 @@
 // host, patterns of hosts, and rules made of them.
 //
 //	rule := hosts.Rule{Allow: hosts.MustPatterns("api.example.com", "*.example.org"), Deny: hosts.MustPatterns("old.example.org")}
-//	host, err := hosts.Of(u)
+//	host, err := hosts.FromURL(u)
 //	ok := rule.Allows(host)
 //
 // Everything here is about names as they are written. Where a name leads to
@@ -32,9 +32,9 @@ type Host struct {
 // String gives "name:port", an IPv6 address in brackets.
 func (h Host) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(int(h.Port))) }
 
-// Of gives the host of an absolute http or https URL, with the port the
+// FromURL gives the host of an absolute http or https URL, with the port the
 // scheme has when the URL names none.
-func Of(u *url.URL) (Host, error) {
+func FromURL(u *url.URL) (Host, error) {
 	name, err := Canonical(u.Hostname())
 	if err != nil {
 		return Host{}, err
@@ -68,7 +68,7 @@ func Canonical(host string) (string, error) {
 	if strings.ContainsAny(host, ":[") {
 		return canonical6(host)
 	}
-	name, err := spelling.ToASCII(host)
+	name, err := idnaProfile.ToASCII(host)
 	if err != nil || !utf8.ValidString(host) {
 		return "", errors.New("the host is no name and no address")
 	}
@@ -90,9 +90,9 @@ func canonical6(host string) (string, error) {
 	return addr.Unmap().String(), nil
 }
 
-// spelling maps as browsers do, but takes the names with odd hyphens and
+// idnaProfile maps as browsers do, but takes the names with odd hyphens and
 // underscores that are in use; checkName refuses what it lets through.
-var spelling = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.BidiRule(), idna.StrictDomainName(false), idna.CheckHyphens(false))
+var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.BidiRule(), idna.StrictDomainName(false), idna.CheckHyphens(false))
 
 func checkName(name string) error {
 	if len(name) > 253 {
@@ -103,7 +103,7 @@ func checkName(name string) error {
 		if label == "" || len(label) > 63 {
 			return errors.New("the host's name has a part of no or more than 63 characters")
 		}
-		if strings.ContainsFunc(label, odd) {
+		if strings.ContainsFunc(label, invalidHostRune) {
 			return errors.New("the host's name holds a character that no name has")
 		}
 		last = label
@@ -114,7 +114,7 @@ func checkName(name string) error {
 	return nil
 }
 
-func odd(r rune) bool {
+func invalidHostRune(r rune) bool {
 	return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 }
 

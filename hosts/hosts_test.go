@@ -15,7 +15,7 @@ func Example() {
 	rule := hosts.Rule{Allow: hosts.MustPatterns("api.example.com", "*.example.org:443"), Deny: hosts.MustPatterns("old.example.org")}
 	for _, text := range []string{"https://API.example.com./v1", "https://a.b.example.org", "https://example.org", "https://old.example.org", "http://a.example.org"} {
 		u, _ := url.Parse(text)
-		host, _ := hosts.Of(u)
+		host, _ := hosts.FromURL(u)
 		fmt.Println(host, rule.Allows(host))
 	}
 	// Output:
@@ -120,7 +120,7 @@ func TestAURLHasAHostAndAPort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := hosts.Of(u)
+			got, err := hosts.FromURL(u)
 			if err == nil && got.String() != want || err != nil && want != "" {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}

@@ -35,7 +35,7 @@ type Kind uint8
 
 // The kinds of Principal. The zero Kind is nobody and may do nothing.
 const (
-	Nobody        Kind = iota
+	None          Kind = iota
 	Agent              // an agent of the organization
 	Caller             // somebody outside, bounded by a role
 	Operator           // who holds the data directory or the operator's token
@@ -89,11 +89,11 @@ func (p Principal) Key() string {
 	return ""
 }
 
-// space is the name space of derived ids.
-var space = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
+// namespace is the name space of derived ids.
+var namespace = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 
-// ender keeps the byte that ends a part out of the parts.
-var ender = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+// separatorEscaper keeps the byte that ends a part out of the parts.
+var separatorEscaper = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 
 // Derive gives the id that parts come to: the same parts always give the same
 // id, and no two lists share one but by a collision of their hashes (74 bits
@@ -102,10 +102,10 @@ var ender = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 // a hash); else it is a uuid v5. So what is made together is stored together.
 // Safe for concurrent use.
 func Derive(parts ...string) string {
-	id := digest(parts)
+	id := uuidV5(parts)
 	if len(parts) > 0 {
 		if from, err := uuid.Parse(parts[0]); err == nil && (from.Version() == 7 || from.Version() == 8) {
-			copy(id[:timeSize], from[:timeSize])
+			copy(id[:timestampSize], from[:timestampSize])
 			id[6] = id[6]&0x0F | 0x80
 		}
 	}
@@ -115,21 +115,21 @@ func Derive(parts ...string) string {
 // DeriveAt is Derive for something of a moment: the id (uuid v8) sorts among
 // those of its millisecond.
 func DeriveAt(t time.Time, parts ...string) string {
-	id := digest(parts)
+	id := uuidV5(parts)
 	ms := binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli()))
-	copy(id[:timeSize], ms[2:])
+	copy(id[:timestampSize], ms[2:])
 	id[6] = id[6]&0x0F | 0x80
 	return id.String()
 }
 
-// timeSize is how many bytes of an id that sorts by age tell the millisecond.
-const timeSize = 6
+// timestampSize is how many bytes of an id that sorts by age tell the millisecond.
+const timestampSize = 6
 
-// digest gives the uuid v5 of parts.
-func digest(parts []string) uuid.UUID {
-	name := append(make([]byte, 0, 256), space[:]...)
+// uuidV5 gives the uuid v5 of parts.
+func uuidV5(parts []string) uuid.UUID {
+	name := append(make([]byte, 0, 256), namespace[:]...)
 	for _, part := range parts {
-		name = append(name, ender.Replace(part)...)
+		name = append(name, separatorEscaper.Replace(part)...)
 		name = append(name, 0)
 	}
 	sum := sha1.Sum(name)
@@ -138,5 +138,5 @@ func digest(parts []string) uuid.UUID {
 	return id
 }
 
-// Fresh gives a new random id (uuid v7, so ids sort by age).
-func Fresh() string { return uuid.Must(uuid.NewV7()).String() }
+// NewID gives a new random id (uuid v7, so ids sort by age).
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -68,7 +68,7 @@ func TestDerive(t *testing.T) {
 func TestFreshIdsDifferAndSortByAge(t *testing.T) {
 	var list []string
 	for range 1000 {
-		list = append(list, identity.Fresh())
+		list = append(list, identity.NewID())
 	}
 	if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
 		t.Error("ids repeat or are not in order")
@@ -81,7 +81,7 @@ func TestFreshIdsDifferAndSortByAge(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 200 {
-				if _, twice := seen.LoadOrStore(identity.Fresh(), true); twice {
+				if _, twice := seen.LoadOrStore(identity.NewID(), true); twice {
 					t.Error("an id came twice")
 				}
 			}
@@ -101,7 +101,7 @@ func TestDerivedIdsSortByAge(t *testing.T) {
 		t.Error("later calls sort before earlier ones")
 	}
 	seen := map[string]bool{}
-	for _, call := range append(calls, identity.Fresh()) {
+	for _, call := range append(calls, identity.NewID()) {
 		for _, what := range []string{"agent", "message"} {
 			id := identity.Derive(call, what)
 			if id[:13] != call[:13] || id[14] != '8' || id == call || seen[id] || id != identity.Derive(call, what) {

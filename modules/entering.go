@@ -12,7 +12,7 @@ import (
 )
 
 // entering is a module's tool whose calls enter the instance. It implements
-// tool.Enterer.
+// tool.Leaser.
 type entering struct {
 	tool       tool.Tool
 	definition tool.Definition
@@ -26,17 +26,17 @@ func (t *entering) Definition() tool.Definition { return t.definition }
 // ended meanwhile, the tool is not called and the error has the code
 // tool_unavailable. A panic of the tool is the gate's to handle.
 func (t *entering) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	in, ok := t.Enter()
+	in, ok := t.Lease()
 	if !ok {
 		return tool.Result{}, errcode.New(errcode.ToolUnavailable,
 			"%s did not start: module %q was unloaded or replaced; see whether you still have the tool and call it again", t.definition.Name, t.instance.name)
 	}
-	defer in.Leave()
+	defer in.Release()
 	return in.Call(ctx, c)
 }
 
-// Enter implements tool.Enterer.
-func (t *entering) Enter() (tool.Entered, bool) {
+// Lease implements tool.Leaser.
+func (t *entering) Lease() (tool.Lease, bool) {
 	if !t.instance.enter() {
 		return nil, false
 	}
@@ -49,8 +49,8 @@ type inside entering
 // Definition implements tool.Tool.
 func (t *inside) Definition() tool.Definition { return t.definition }
 
-// Leave implements tool.Entered.
-func (t *inside) Leave() { t.instance.leave() }
+// Release implements tool.Lease.
+func (t *inside) Release() { t.instance.leave() }
 
 // Call implements tool.Tool. A module that sleeps is woken first; then the tool
 // has until ctx ends. One that does not heed that is given up: its call is over

@@ -155,7 +155,7 @@ func (h *house) id(prefix string) string {
 // task starts a task and gives its top agent.
 func (h *house) task(spec org.TaskSpec) identity.AgentID {
 	h.t.Helper()
-	if spec.Caller.Kind == identity.Nobody {
+	if spec.Caller.Kind == identity.None {
 		spec.Caller = operator
 	}
 	_, agent, changes, err := h.StartTask(identity.TaskID(h.id("task")), spec)

@@ -123,7 +123,7 @@ func (w *world) pleadRole(t *proptest.Tape, a *agent) error {
 	case !mayGive(limits, wantUse, wantGrant):
 		want = errcode.InsufficientPermissions
 	}
-	v, err := w.plead(a, "create_role", rolePlea(fmt.Sprint("plea ", len(w.roles), " ", identity.Fresh()), use, grant))
+	v, err := w.plead(a, "create_role", rolePlea(fmt.Sprint("plea ", len(w.roles), " ", identity.NewID()), use, grant))
 	if err != nil || v.code != want {
 		return fmt.Errorf("create_role %v grant %v within %v: %q, %v; want %q", use, grant, limits, v.code, err, want)
 	}

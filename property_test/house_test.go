@@ -180,7 +180,7 @@ func await[T any](c <-chan T) (v T, err error) {
 
 // request is a call with an id of its own.
 func request(name, args string) gate.Request {
-	return gate.Request{Call: tool.Call{ID: identity.CallID(identity.Fresh()), Name: name, Args: []byte(args)}}
+	return gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: []byte(args)}}
 }
 
 // witness is a Recorder that remembers what it was shown and, as it must,

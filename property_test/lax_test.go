@@ -330,9 +330,9 @@ func (x *lax) DeleteRole(_ identity.Principal, id identity.RoleID, _ bool) (org.
 
 // Start implements realm.
 func (x *lax) Start(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	id := identity.TaskID(identity.Fresh())
+	id := identity.TaskID(identity.NewID())
 	all := toolgroups.BoundSet{Set: toolgroups.All()}
-	t := &org.Task{ID: id, Top: identity.AgentID(identity.Fresh()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
+	t := &org.Task{ID: id, Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
 	if spec.Groups != nil {
 		t.Groups = x.groups.Snapshot().Bind(*spec.Groups)
 	}

@@ -200,7 +200,7 @@ func (w *world) spawnable(a *agent) []identity.RoleID {
 
 // call is a call of a built-in tool by somebody.
 func call(by identity.Principal) tool.Call {
-	return tool.Call{ID: identity.CallID(identity.Fresh()), By: by}
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: by}
 }
 
 // anySet is a random set, as a rule within limits, or nil once in four.
@@ -226,7 +226,7 @@ func (w *world) createRole(t *proptest.Tape, maker *agent) error {
 	}
 	use, useIDs := anySet(t, limits)
 	grant, grantIDs := anySet(t, limits)
-	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(w.roles), " ", identity.Fresh()), Use: use, Grant: grant}
+	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(w.roles), " ", identity.NewID()), Use: use, Grant: grant}
 	if maker == nil {
 		made.bound(t, &spec)
 	}

@@ -227,7 +227,7 @@ func (h *house) leave(t *testing.T) {
 
 func (h *house) start(t *testing.T, spec org.TaskSpec) identity.TaskID {
 	t.Helper()
-	if spec.Caller.Kind == identity.Nobody {
+	if spec.Caller.Kind == identity.None {
 		spec.Caller = operator
 	}
 	id, err := h.Start(t.Context(), spec)
@@ -327,7 +327,7 @@ func (h *house) tell(t *testing.T, to identity.AgentID, payload string) {
 
 // called is a call of nobody knows which tool.
 func called(by identity.Principal) tool.Call {
-	return tool.Call{ID: identity.CallID(identity.Fresh()), By: by}
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: by}
 }
 
 func use(ids ...toolgroups.GroupID) *toolgroups.Set {

@@ -57,7 +57,7 @@ func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name strin
 		return nil, err
 	}
 	v := &visit{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
-	a, err := v.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.Fresh()), Name: callable(name), Args: args}})
+	a, err := v.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: callable(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
 		err = closing()
 	}

@@ -59,7 +59,7 @@ func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec)
 // identified gives a call that no agent makes an id of its own.
 func identified(c tool.Call) tool.Call {
 	if c.ID == "" {
-		c.ID = identity.CallID(identity.Fresh())
+		c.ID = identity.CallID(identity.NewID())
 	}
 	return c
 }

@@ -34,7 +34,7 @@ func (through) Finished(context.Context, []*gate.Admission) error { return nil }
 // ask takes one call through the gate in an agent's name.
 func (h *house) ask(t *testing.T, by identity.AgentID, name, args string) tool.Result {
 	t.Helper()
-	r := gate.Request{Call: tool.Call{ID: identity.CallID(identity.Fresh()), Name: name, Args: json.RawMessage(args)}}
+	r := gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
 	list, err := h.Gate().Call(t.Context(), identity.ByAgent(by), []gate.Request{r}, through{})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 	if err := rt.advance(); err != nil {
 		return "", err
 	}
-	id := identity.TaskID(identity.Fresh())
+	id := identity.TaskID(identity.NewID())
 	rt.begin(id)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		spec.FirstSeq = rt.store.Seq()

@@ -183,5 +183,5 @@ type atDoor struct {
 	do func()
 }
 
-func (d atDoor) Enter() (tool.Entered, bool) { d.do(); return d, true }
-func (d atDoor) Leave()                      {}
+func (d atDoor) Lease() (tool.Lease, bool) { d.do(); return d, true }
+func (d atDoor) Release()                  {}

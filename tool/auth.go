@@ -14,5 +14,5 @@ type Auth struct {
 	// which one has to vouch.
 	Parameters map[string][]string `json:"parameters,omitempty"`
 
-	Secure bool `json:"secure,omitempty"` // it takes secure arguments (Credentials)
+	SecureArgs bool `json:"secure,omitempty"` // it takes secure arguments (Credentials)
 }

@@ -11,13 +11,13 @@ import (
 // itself in three alternatives takes 3^n steps for n levels.
 const maxSteps = 1 << 21
 
-// endless is the expansion of a schema that contains itself.
-const endless = maxSteps + 1
+// unbounded is the expansion of a schema that contains itself.
+const unbounded = maxSteps + 1
 
-// affordable says whether doc, which is size bytes long, can be validated in
+// withinBudget says whether doc, which is size bytes long, can be validated in
 // maxSteps. It counts only where a bound by size does not settle it.
-func (s *compiled) affordable(doc any, size int) bool {
-	return s.expansion < endless && s.expansion*size <= maxSteps || meter{}.steps(s.rules, doc) <= maxSteps
+func (s *compiled) withinBudget(doc any, size int) bool {
+	return s.expansion < unbounded && s.expansion*size <= maxSteps || stepCounter{}.steps(s.rules, doc) <= maxSteps
 }
 
 // expansion counts the schemas a validation may visit from s on, each as often
@@ -29,10 +29,10 @@ func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if steps, ok := known[s]; ok {
 		return steps
 	}
-	known[s] = endless
+	known[s] = unbounded
 	steps := weight(s)
-	for _, next := range append(beside(s), below(s)...) {
-		steps = min(steps+expansion(next, known), endless)
+	for _, next := range append(siblings(s), children(s)...) {
+		steps = min(steps+expansion(next, known), unbounded)
 	}
 	known[s] = steps
 	return steps
@@ -55,66 +55,66 @@ func weight(s *jsonschema.Schema) int {
 	return steps
 }
 
-// weights sums the weights of schemas that apply to one place.
-func weights(all []*jsonschema.Schema) (steps int) {
+// totalWeight sums the weights of schemas that apply to one place.
+func totalWeight(all []*jsonschema.Schema) (steps int) {
 	for _, s := range all {
 		steps += weight(s)
 	}
 	return steps
 }
 
-// below gives the schemas for what is inside the value that s describes.
-func below(s *jsonschema.Schema) []*jsonschema.Schema {
-	list := append(items(s), others(s)...)
+// children gives the schemas for what is inside the value that s describes.
+func children(s *jsonschema.Schema) []*jsonschema.Schema {
+	list := append(items(s), otherProperties(s)...)
 	for _, value := range s.Properties {
 		list = append(list, value)
 	}
 	return append(list, s.PropertyNames)
 }
 
-// meter counts the steps of one validation without making them.
-type meter map[visit]int
+// stepCounter counts the steps of one validation without making them.
+type stepCounter map[stepKey]int
 
-// visit is a schema on a container, by the container's address.
-type visit struct {
+// stepKey is a schema on a container, by the container's address.
+type stepKey struct {
 	schema    *jsonschema.Schema
 	container uintptr
 }
 
 // steps counts the visits s makes on v and inside it, up to endless.
-func (m meter) steps(s *jsonschema.Schema, v any) int {
+func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	if s == nil {
 		return 0
 	}
-	at := visit{s, address(v)}
+	at := stepKey{s, address(v)}
 	if known, ok := m[at]; ok {
 		return known // 0 for a reference back to itself, which the validator refuses
 	}
 	m[at] = 0
 	sum := weight(s)
-	for _, next := range beside(s) {
-		sum = min(sum+m.steps(next, v), endless)
+	for _, next := range siblings(s) {
+		sum = min(sum+m.steps(next, v), unbounded)
 	}
-	sum = min(sum+m.inside(s, v), endless)
+	sum = min(sum+m.children(s, v), unbounded)
 	m[at] = sum
 	return sum
 }
 
-func (m meter) inside(s *jsonschema.Schema, v any) (sum int) {
+func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			if sum = min(sum+len(s.PatternProperties), endless); sum == endless {
+			if sum = min(sum+len(s.PatternProperties), unbounded); sum == unbounded {
 				return sum // to look for the patterns takes as long
 			}
 			for _, next := range append(valuesOf(s, name), s.UnevaluatedProperties) {
-				sum = min(sum+m.steps(next, value), endless)
+				sum = min(sum+m.steps(next, value), unbounded)
 			}
 		}
 	case []any:
 		for _, next := range items(s) {
 			for _, value := range v {
-				sum = min(sum+m.steps(next, value), endless)
+				sum = min(sum+m.steps(next, value), unbounded)
 			}
 		}
 	}

@@ -40,16 +40,16 @@ func CredentialsOf(ctx context.Context) Credentials {
 	return c
 }
 
-const hidden = "[redacted]"
+const redacted = "[redacted]"
 
 // String implements fmt.Stringer.
-func (c Credentials) String() string { return hidden }
+func (c Credentials) String() string { return redacted }
 
 // GoString implements fmt.GoStringer.
-func (c Credentials) GoString() string { return hidden }
+func (c Credentials) GoString() string { return redacted }
 
 // LogValue implements slog.LogValuer.
-func (c Credentials) LogValue() slog.Value { return slog.StringValue(hidden) }
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // MarshalJSON implements json.Marshaler.
-func (c Credentials) MarshalJSON() ([]byte, error) { return json.Marshal(hidden) }
+func (c Credentials) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }

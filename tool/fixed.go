@@ -9,40 +9,40 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// fixed is what enum or const leave of all values.
-type fixed struct {
+// enumValues is what enum or const leave of all values.
+type enumValues struct {
 	kinds   strictjson.Kinds
-	words   []string
+	strings []string
 	numbers []strictjson.Ratio
 }
 
-// mostNumbers is how many numbers of an enum are compared one by one.
-const mostNumbers = 16
+// maxEnumNumbers is how many numbers of an enum are compared one by one.
+const maxEnumNumbers = 16
 
-// fixedBy gives the values s lists, of all if it lists none. It is not ok if
+// enumOf gives the values s lists, of all if it lists none. It is not ok if
 // there are too many, containers, or two lists.
-func fixedBy(s *jsonschema.Schema) (f fixed, ok bool) {
+func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	switch {
 	case s.Enum != nil && s.Const != nil:
-		return fixed{}, false
+		return enumValues{}, false
 	case s.Enum != nil:
-		return fixedTo(s.Enum.Values)
+		return enumFrom(s.Enum.Values)
 	case s.Const != nil:
-		return fixedTo([]any{*s.Const})
+		return enumFrom([]any{*s.Const})
 	}
-	return fixed{kinds: strictjson.IsAny}, true
+	return enumValues{kinds: strictjson.IsAny}, true
 }
 
-func fixedTo(list []any) (f fixed, ok bool) {
+func enumFrom(list []any) (f enumValues, ok bool) {
 	for _, v := range list {
 		if !f.add(v) {
-			return fixed{}, false
+			return enumValues{}, false
 		}
 	}
-	return f, len(f.numbers) <= mostNumbers
+	return f, len(f.numbers) <= maxEnumNumbers
 }
 
-func (f *fixed) add(v any) (ok bool) {
+func (f *enumValues) add(v any) (ok bool) {
 	switch v := v.(type) {
 	case nil:
 		f.kinds |= strictjson.IsNull
@@ -50,7 +50,7 @@ func (f *fixed) add(v any) (ok bool) {
 		f.kinds |= kindOfBool(v)
 	case string:
 		f.kinds |= strictjson.IsString
-		f.words = append(f.words, v)
+		f.strings = append(f.strings, v)
 	case json.Number:
 		f.kinds |= strictjson.IsNumber
 		return f.addNumber(v)
@@ -60,7 +60,7 @@ func (f *fixed) add(v any) (ok bool) {
 	return true
 }
 
-func (f *fixed) addNumber(n json.Number) bool {
+func (f *enumValues) addNumber(n json.Number) bool {
 	exact, ok := new(big.Rat).SetString(string(n))
 	if !ok {
 		return false

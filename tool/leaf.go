@@ -10,48 +10,48 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// leaf makes the Rules of a schema that sets asserting fields only. Of kinds
+// constraint makes the Rules of a schema that sets asserting fields only. Of kinds
 // that are not allowed there are none.
-type leaf struct {
+type constraint struct {
 	*jsonschema.Schema
-	shape *strictjson.Shape
-	kinds strictjson.Kinds
-	fixed fixed
-	lost  bool // something cannot be said in Rules
+	shape       *strictjson.Shape
+	kinds       strictjson.Kinds
+	fixed       enumValues
+	unsupported bool // something cannot be said in Rules
 }
 
-// leafRules gives the Rules of s; nil if Rules cannot say all of it.
-func leafRules(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.Rules {
-	fixed, ok := fixedBy(s)
-	l := leaf{Schema: s, shape: shape, kinds: kindsOf(s) & fixed.kinds, fixed: fixed}
-	l.lost = !ok || !l.sound()
+// constraintRules gives the Rules of s; nil if Rules cannot say all of it.
+func constraintRules(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.Rules {
+	fixed, ok := enumOf(s)
+	l := constraint{Schema: s, shape: shape, kinds: kindsOf(s) & fixed.kinds, fixed: fixed}
+	l.unsupported = !ok || !l.ok()
 	rules := &strictjson.Rules{Kinds: l.kinds, Texts: l.texts(), Numbers: l.numbers(), Arrays: l.arrays(), Objects: l.objects()}
-	if l.lost {
+	if l.unsupported {
 		return nil
 	}
 	return rules
 }
 
-func (l *leaf) may(kind strictjson.Kinds) bool { return l.kinds&kind != 0 }
+func (l *constraint) allows(kind strictjson.Kinds) bool { return l.kinds&kind != 0 }
 
-func (l *leaf) texts() *strictjson.Texts {
-	if !l.may(strictjson.IsString) || l.MinLength == nil && l.MaxLength == nil && l.Pattern == nil && l.fixed.words == nil {
+func (l *constraint) texts() *strictjson.Texts {
+	if !l.allows(strictjson.IsString) || l.MinLength == nil && l.MaxLength == nil && l.Pattern == nil && l.fixed.strings == nil {
 		return nil
 	}
 	t := &strictjson.Texts{Length: span(l.MinLength, l.MaxLength)}
-	if l.fixed.words != nil {
-		t.Among = strictjson.NewWords(l.fixed.words)
+	if l.fixed.strings != nil {
+		t.Among = strictjson.NewWords(l.fixed.strings)
 	}
 	if l.Pattern != nil {
 		pattern, ok := l.Pattern.(strictjson.Finder)
-		t.Match, l.lost = pattern, l.lost || !ok
+		t.Match, l.unsupported = pattern, l.unsupported || !ok
 	}
 	return t
 }
 
-func (l *leaf) numbers() *strictjson.Numbers {
+func (l *constraint) numbers() *strictjson.Numbers {
 	said := cmp.Or(l.Minimum, l.ExclusiveMinimum, l.Maximum, l.ExclusiveMaximum, l.MultipleOf) != nil
-	if !l.may(strictjson.IsNumber) || !said && !l.whole() && l.fixed.numbers == nil {
+	if !l.allows(strictjson.IsNumber) || !said && !l.whole() && l.fixed.numbers == nil {
 		return nil
 	}
 	n := strictjson.NewNumbers()
@@ -66,44 +66,46 @@ func (l *leaf) numbers() *strictjson.Numbers {
 	return n
 }
 
-func (l *leaf) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
-	l.lost = l.lost || limit != nil && !add(limit, exclusive)
+func (l *constraint) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
+	l.unsupported = l.unsupported || limit != nil && !add(limit, exclusive)
 }
 
-func (l *leaf) ratio(r *big.Rat) strictjson.Ratio {
+func (l *constraint) ratio(r *big.Rat) strictjson.Ratio {
 	ratio, ok := strictjson.NewRatio(r)
-	l.lost = l.lost || !ok
+	l.unsupported = l.unsupported || !ok
 	return ratio
 }
 
-func (l *leaf) arrays() *strictjson.Arrays {
-	if !l.may(strictjson.IsArray) || l.MinItems == nil && l.MaxItems == nil && !l.UniqueItems {
+func (l *constraint) arrays() *strictjson.Arrays {
+	if !l.allows(strictjson.IsArray) || l.MinItems == nil && l.MaxItems == nil && !l.UniqueItems {
 		return nil
 	}
 	return &strictjson.Arrays{Count: span(l.MinItems, l.MaxItems), Unique: l.UniqueItems}
 }
 
-func (l *leaf) objects() *strictjson.Objects {
+func (l *constraint) objects() *strictjson.Objects {
 	closed := l.AdditionalProperties == false
-	if !l.may(strictjson.IsObject) || l.MinProperties == nil && l.MaxProperties == nil && len(l.Required) == 0 && !closed {
+	if !l.allows(strictjson.IsObject) || l.MinProperties == nil && l.MaxProperties == nil && len(l.Required) == 0 && !closed {
 		return nil
 	}
 	required, ok := l.shape.Places(l.Required)
-	l.lost = l.lost || !ok
+	l.unsupported = l.unsupported || !ok
 	return &strictjson.Objects{Count: span(l.MinProperties, l.MaxProperties), Required: required, Closed: closed}
 }
 
 // whole says whether numbers must be integers.
-func (l *leaf) whole() bool { return l.Types != nil && !slices.Contains(l.Types.ToStrings(), "number") }
+func (l *constraint) whole() bool {
+	return l.Types != nil && !slices.Contains(l.Types.ToStrings(), "number")
+}
 
-// sound says whether what is inside of containers is described in a form that
+// ok says whether what is inside of containers is described in a form that
 // Shapes have, and only where containers are allowed: else it would hold for
 // the containers of another alternative.
-func (l *leaf) sound() bool {
+func (l *constraint) ok() bool {
 	_, tuple := l.Items.([]*jsonschema.Schema)
 	inArrays := l.Items != nil || l.Items2020 != nil
 	inObjects := len(l.Properties) > 0 || l.AdditionalProperties != nil
-	return !tuple && (l.may(strictjson.IsArray) || !inArrays) && (l.may(strictjson.IsObject) || !inObjects)
+	return !tuple && (l.allows(strictjson.IsArray) || !inArrays) && (l.allows(strictjson.IsObject) || !inObjects)
 }
 
 func span(least, most *int) strictjson.Span {

@@ -22,7 +22,7 @@ func explain(doc any, err error) string {
 		return err.Error()
 	}
 	list := problems(e)
-	slices.SortStableFunc(list, byPlace) // the validator goes through maps
+	slices.SortStableFunc(list, byPath) // the validator goes through maps
 	var lines []string
 	for _, p := range list[:min(len(list), 4*maxProblems)] { // there may be a million
 		lines = append(lines, p.in(doc))
@@ -41,7 +41,7 @@ type problem struct {
 	text string // instead of what kind says
 }
 
-func byPlace(a, b problem) int { return slices.Compare(a.at, b.at) }
+func byPath(a, b problem) int { return slices.Compare(a.at, b.at) }
 
 // in words the problem with its place in doc.
 func (p problem) in(doc any) string {
@@ -55,8 +55,8 @@ func (p problem) in(doc any) string {
 	return text
 }
 
-// picks says whether the value is none of those listed.
-func (p problem) picks() bool {
+// notInEnum says whether the value is none of those listed.
+func (p problem) notInEnum() bool {
 	switch p.kind.(type) {
 	case *kind.Enum, *kind.Const:
 		return true
@@ -91,21 +91,21 @@ func nearest(e *jsonschema.ValidationError) []problem {
 	var types kind.Type
 	for _, cause := range e.Causes {
 		list := problems(cause)
-		if t := otherType(list, e); t != nil {
+		if t := typeMismatch(list, e); t != nil {
 			types.Got, types.Want = t.Got, append(types.Want, t.Want...)
 		}
 		if best == nil || distance(list, e) < distance(best, e) {
 			best = list
 		}
 	}
-	if otherType(best, e) == nil {
+	if typeMismatch(best, e) == nil {
 		return best
 	}
 	return []problem{{at: e.InstanceLocation, kind: &types}}
 }
 
-// otherType gives the type problem of e's own value in list.
-func otherType(list []problem, e *jsonschema.ValidationError) *kind.Type {
+// typeMismatch gives the type problem of e's own value in list.
+func typeMismatch(list []problem, e *jsonschema.ValidationError) *kind.Type {
 	for _, p := range list {
 		if t, ok := p.kind.(*kind.Type); ok && len(p.at) == len(e.InstanceLocation) {
 			return t
@@ -119,11 +119,11 @@ func otherType(list []problem, e *jsonschema.ValidationError) *kind.Type {
 func distance(list []problem, e *jsonschema.ValidationError) int {
 	sum := len(list)
 	for _, p := range list {
-		if p.picks() {
+		if p.notInEnum() {
 			sum += 1000
 		}
 	}
-	if otherType(list, e) != nil {
+	if typeMismatch(list, e) != nil {
 		sum += 1_000_000
 	}
 	return sum

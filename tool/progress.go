@@ -12,9 +12,9 @@ type Progress struct {
 	Message string  // what is being done, for people; "" is nothing to say
 }
 
-// Growing gives a function that tells fn of progress that is finite and more than
+// Monotonic gives a function that tells fn of progress that is finite and more than
 // what it told before. One goroutine at a time may call it.
-func Growing(fn func(Progress)) func(Progress) {
+func Monotonic(fn func(Progress)) func(Progress) {
 	last := math.Inf(-1)
 	return func(p Progress) {
 		if p.Done > last && !math.IsInf(p.Done, 1) {

@@ -10,7 +10,7 @@ import (
 
 func TestGrowingProgressNeverGoesBack(t *testing.T) {
 	var got []float64
-	tell := tool.Growing(func(p tool.Progress) { got = append(got, p.Done) })
+	tell := tool.Monotonic(func(p tool.Progress) { got = append(got, p.Done) })
 	for _, done := range []float64{math.Inf(-1), math.NaN(), -2, 0, 0, 1, 0.5, math.NaN(), math.Inf(1), 1.5, 1.5, 2} {
 		tell(tool.Progress{Done: done})
 	}

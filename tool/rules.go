@@ -14,15 +14,15 @@ import (
 // schema that sets any other has no Rules, so nothing is overlooked, not even
 // a field that a later version of the library brings.
 var (
-	deferring = []string{"Ref", "AllOf", "AnyOf", "OneOf"} // to other schemas
-	asserting = []string{
+	applicators = []string{"Ref", "AllOf", "AnyOf", "OneOf"} // to other schemas
+	assertions  = []string{
 		"Bool", "Types", "Enum", "Const",
 		"MaxProperties", "MinProperties", "Required", "Properties", "AdditionalProperties",
 		"MinItems", "MaxItems", "UniqueItems", "Items", "Items2020",
 		"MinLength", "MaxLength", "Pattern",
 		"Maximum", "Minimum", "ExclusiveMaximum", "ExclusiveMinimum", "MultipleOf",
 	}
-	silent = []string{ // about the value
+	annotations = []string{ // about the value
 		"DraftVersion", "Location", "ID", "Anchor",
 		"Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
 	}
@@ -31,34 +31,34 @@ var (
 // rulesOf gives the Rules of the place that s alone describes, whose shape has
 // all its names; nil if Rules cannot say everything that s says.
 func rulesOf(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.Rules {
-	r := ruler{shape: shape}
+	r := ruleBuilder{shape: shape}
 	return r.rules(s)
 }
 
-// ruler makes the Rules of one place.
-type ruler struct {
+// ruleBuilder makes the Rules of one place.
+type ruleBuilder struct {
 	shape *strictjson.Shape
 	trail []*jsonschema.Schema // that led here; one that leads to itself has no Rules
 }
 
-func (r *ruler) rules(s *jsonschema.Schema) *strictjson.Rules {
+func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
 	if slices.Contains(r.trail, s) {
 		return nil
 	}
 	r.trail = append(r.trail, s)
 	defer func() { r.trail = r.trail[:len(r.trail)-1] }()
-	switch saying := says(s); {
-	case saying == (sayings{deferring: 1}) && len(s.AllOf) <= 1:
-		return r.either(beside(s))
-	case saying == (sayings{asserting: saying.asserting}):
-		return leafRules(s, r.shape)
+	switch saying := countKeywords(s); {
+	case saying == (keywordCount{deferring: 1}) && len(s.AllOf) <= 1:
+		return r.union(siblings(s))
+	case saying == (keywordCount{asserting: saying.asserting}):
+		return constraintRules(s, r.shape)
 	}
 	return nil
 }
 
-// either joins the Rules of alternatives, if the kind of a value tells which
+// union joins the Rules of alternatives, if the kind of a value tells which
 // of them it has to keep.
-func (r *ruler) either(alternatives []*jsonschema.Schema) *strictjson.Rules {
+func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules {
 	sum := new(strictjson.Rules)
 	for _, s := range alternatives {
 		if s == nil {
@@ -84,10 +84,10 @@ func join(a, b *strictjson.Rules) *strictjson.Rules {
 	}
 }
 
-// sayings counts the fields a schema sets, by what they do.
-type sayings struct{ deferring, asserting, other int }
+// keywordCount counts the fields a schema sets, by what they do.
+type keywordCount struct{ deferring, asserting, other int }
 
-func says(s *jsonschema.Schema) (n sayings) {
+func countKeywords(s *jsonschema.Schema) (n keywordCount) {
 	v := reflect.ValueOf(s).Elem()
 	for _, f := range keywords {
 		if !v.Field(f.at).IsZero() {
@@ -102,19 +102,19 @@ func says(s *jsonschema.Schema) (n sayings) {
 // keyword is a field of a compiled schema that is not silent.
 type keyword struct {
 	at int
-	sayings
+	keywordCount
 }
 
 var keywords = func() (list []keyword) {
 	for f := range reflect.TypeFor[jsonschema.Schema]().Fields() {
 		switch at := f.Index[0]; {
-		case !f.IsExported() || slices.Contains(silent, f.Name):
-		case slices.Contains(deferring, f.Name):
-			list = append(list, keyword{at, sayings{deferring: 1}})
-		case slices.Contains(asserting, f.Name):
-			list = append(list, keyword{at, sayings{asserting: 1}})
+		case !f.IsExported() || slices.Contains(annotations, f.Name):
+		case slices.Contains(applicators, f.Name):
+			list = append(list, keyword{at, keywordCount{deferring: 1}})
+		case slices.Contains(assertions, f.Name):
+			list = append(list, keyword{at, keywordCount{asserting: 1}})
 		default:
-			list = append(list, keyword{at, sayings{other: 1}})
+			list = append(list, keyword{at, keywordCount{other: 1}})
 		}
 	}
 	return list

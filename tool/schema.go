@@ -20,7 +20,7 @@ const MaxSchema = 256 << 10
 // Schema is a tool's compiled input schema. It never changes; all methods are
 // safe for concurrent use.
 type Schema struct {
-	later func() (*compiled, error) // at the first use; nil for one that is compiled
+	lazy func() (*compiled, error) // at the first use; nil for one that is compiled
 	compiled
 }
 
@@ -28,7 +28,7 @@ type Schema struct {
 type compiled struct {
 	shape     *strictjson.Shape
 	rules     *jsonschema.Schema
-	most      int // steps that one value takes, if shape has all that rules say; else 0
+	maxSteps  int // steps that one value takes, if shape has all that rules say; else 0
 	expansion int // schemas below rules, see affordable
 }
 
@@ -57,7 +57,7 @@ func Compile(input json.RawMessage) (*Schema, error) {
 // who made input and knows that it compiles. One that does not lets no
 // arguments through.
 func deferred(input json.RawMessage) *Schema {
-	return &Schema{later: sync.OnceValues(func() (*compiled, error) {
+	return &Schema{lazy: sync.OnceValues(func() (*compiled, error) {
 		made, err := Compile(input)
 		if err != nil {
 			return nil, errcode.New(errcode.InvalidArguments, "no arguments can be checked: %v", err)
@@ -66,11 +66,11 @@ func deferred(input json.RawMessage) *Schema {
 	})}
 }
 
-func (s *Schema) ready() (*compiled, error) {
-	if s.later == nil {
+func (s *Schema) compile() (*compiled, error) {
+	if s.lazy == nil {
 		return &s.compiled, nil
 	}
-	return s.later()
+	return s.lazy()
 }
 
 // Parse checks that args is one strict JSON object in which no key is almost
@@ -85,7 +85,7 @@ func (s *Schema) Parse(args json.RawMessage) error {
 // schema. If they fit, Validate would accept them, and need not be asked; if
 // not, it has the verdict and the words for it.
 func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
-	c, err := s.ready()
+	c, err := s.compile()
 	if err != nil {
 		return false, err
 	}
@@ -93,7 +93,7 @@ func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
 	if err != nil {
 		return false, errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
 	}
-	return c.most > 0 && r.Fits && r.Values <= maxSteps/c.most, nil
+	return c.maxSteps > 0 && r.Fits && r.Values <= maxSteps/c.maxSteps, nil
 }
 
 // Validate checks args, which must have passed Parse, against the schema. The
@@ -105,11 +105,11 @@ func (s *Schema) Validate(args json.RawMessage) error {
 	if err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments are no JSON: %v", err)
 	}
-	c, err := s.ready()
+	c, err := s.compile()
 	if err != nil {
 		return err
 	}
-	if !c.affordable(doc, len(args)) {
+	if !c.withinBudget(doc, len(args)) {
 		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: nest less deep, or send less")
 	}
 	if err := c.rules.Validate(doc); err != nil {
@@ -136,17 +136,17 @@ func schemaDocument(input json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// home is where references within a schema resolve; nothing is ever there.
-const home = "schema:///input"
+// baseURI is where references within a schema resolve; nothing is ever there.
+const baseURI = "schema:///input"
 
 func compileRules(doc any) (*jsonschema.Schema, error) {
-	c, patterns := jsonschema.NewCompiler(), new(patterns)
-	c.UseLoader(deny{})
+	c, patterns := jsonschema.NewCompiler(), new(regexEngine)
+	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(patterns.compile)
-	if err := c.AddResource(home, doc); err != nil {
+	if err := c.AddResource(baseURI, doc); err != nil {
 		return nil, err
 	}
-	rules, err := c.Compile(home)
+	rules, err := c.Compile(baseURI)
 	if err != nil {
 		return nil, compileError(doc, err, patterns)
 	}
@@ -155,7 +155,7 @@ func compileRules(doc any) (*jsonschema.Schema, error) {
 
 // compileError words why a schema does not compile, without the library's
 // addresses.
-func compileError(doc any, err error, p *patterns) error {
+func compileError(doc any, err error, p *regexEngine) error {
 	if p.err != nil {
 		return p.err
 	}
@@ -168,18 +168,18 @@ func compileError(doc any, err error, p *patterns) error {
 	return err
 }
 
-// deny is a loader that opens nothing: a schema from outside must not make
+// noLoader is a loader that opens nothing: a schema from outside must not make
 // the process read files or addresses.
-type deny struct{}
+type noLoader struct{}
 
-func (deny) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, errors.New("references stay within the schema")
 }
 
-// patterns is a regular expression engine that keeps its first error.
-type patterns struct{ err error }
+// regexEngine is a regular expression engine that keeps its first error.
+type regexEngine struct{ err error }
 
-func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
+func (p *regexEngine) compile(pattern string) (jsonschema.Regexp, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil && p.err == nil {
 		p.err = fmt.Errorf("pattern %q is no Go regular expression (lookahead and back references are not supported): %w", pattern, err)

@@ -22,59 +22,59 @@ const maxWork = 1 << 18
 // many steps one place takes at the most. Else most is 0: Rules that say
 // a part of a schema are of no use.
 func shapeOf(rules *jsonschema.Schema) (shape *strictjson.Shape, most int, err error) {
-	b := shaper{shapes: map[string]*strictjson.Shape{}}
+	b := shapeBuilder{shapes: map[string]*strictjson.Shape{}}
 	shape = b.shape([]*jsonschema.Schema{rules})
 	if b.work > maxWork {
 		return nil, 0, errors.New("references combine to too many kinds of object")
 	}
-	if b.unruled {
-		b.withdraw()
+	if b.incomplete {
+		b.dropRules()
 		return shape, 0, nil
 	}
-	return shape, b.most, nil
+	return shape, b.maxSteps, nil
 }
 
-// shaper makes one Shape for each set of schemas that apply to one place.
-type shaper struct {
+// shapeBuilder makes one Shape for each set of schemas that apply to one place.
+type shapeBuilder struct {
 	shapes map[string]*strictjson.Shape // by the locations of the set
 	work   int                          // schemas looked at; past maxWork nothing more is
 
-	most    int  // steps that the schemas of one place take
-	unruled bool // a place has no Rules
+	maxSteps   int  // steps that the schemas of one place take
+	incomplete bool // a place has no Rules
 }
 
 // shape gives the shape of the places all of the schemas describe; nil for
 // none.
-func (b *shaper) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
-	all := together(schemas)
+func (b *shapeBuilder) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
+	all := closure(schemas)
 	b.work += 1 + len(all)
 	if len(all) == 0 || b.work > maxWork {
 		return nil
 	}
-	only := alone(schemas)
-	b.unruled = b.unruled || only == nil
-	id := identify(all)
+	only := onlyOne(schemas)
+	b.incomplete = b.incomplete || only == nil
+	id := schemaKey(all)
 	if s, ok := b.shapes[id]; ok {
 		return s
 	}
 	s := new(strictjson.Shape)
 	b.shapes[id] = s // before going down: schemas may contain themselves
 	b.fill(s, all)
-	b.rule(s, only)
-	b.most = max(b.most, weights(all))
+	b.addRules(s, only)
+	b.maxSteps = max(b.maxSteps, totalWeight(all))
 	return s
 }
 
-// rule adds the Rules of the one schema of a place.
-func (b *shaper) rule(s *strictjson.Shape, only *jsonschema.Schema) {
-	if !b.unruled {
+// addRules adds the Rules of the one schema of a place.
+func (b *shapeBuilder) addRules(s *strictjson.Shape, only *jsonschema.Schema) {
+	if !b.incomplete {
 		s.Rules = rulesOf(only, s)
-		b.unruled = s.Rules == nil
+		b.incomplete = s.Rules == nil
 	}
 }
 
-// alone gives the one schema in a list that is not nil; nil if there are more.
-func alone(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
+// onlyOne gives the one schema in a list that is not nil; nil if there are more.
+func onlyOne(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
 	for _, s := range schemas {
 		if s != nil && only != nil {
 			return nil
@@ -84,26 +84,26 @@ func alone(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
 	return only
 }
 
-// withdraw takes all Rules back.
-func (b *shaper) withdraw() {
+// dropRules takes all Rules back.
+func (b *shapeBuilder) dropRules() {
 	for _, s := range b.shapes {
 		s.Rules = nil
 	}
 }
 
-func (b *shaper) fill(s *strictjson.Shape, all []*jsonschema.Schema) {
+func (b *shapeBuilder) fill(s *strictjson.Shape, all []*jsonschema.Schema) {
 	for _, name := range names(all) {
 		if b.work > maxWork {
 			return
 		}
-		s.Add(name, b.shape(under(all, func(r *jsonschema.Schema) []*jsonschema.Schema { return valuesOf(r, name) })))
+		s.Add(name, b.shape(collect(all, func(r *jsonschema.Schema) []*jsonschema.Schema { return valuesOf(r, name) })))
 	}
-	s.Other = b.shape(under(all, others))
-	s.Items = b.shape(under(all, items))
+	s.Other = b.shape(collect(all, otherProperties))
+	s.Items = b.shape(collect(all, items))
 }
 
-// together gives the schemas and all that apply to the same place with them.
-func together(schemas []*jsonschema.Schema) []*jsonschema.Schema {
+// closure gives the schemas and all that apply to the same place with them.
+func closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	seen := map[*jsonschema.Schema]bool{nil: true}
 	for len(schemas) > 0 {
@@ -114,14 +114,14 @@ func together(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 		}
 		seen[s] = true
 		all = append(all, s)
-		schemas = append(schemas, beside(s)...)
+		schemas = append(schemas, siblings(s)...)
 	}
 	slices.SortFunc(all, func(a, b *jsonschema.Schema) int { return cmp.Compare(a.Location, b.Location) })
 	return all
 }
 
-// beside gives the schemas that apply to the same place as s, directly.
-func beside(s *jsonschema.Schema) []*jsonschema.Schema {
+// siblings gives the schemas that apply to the same place as s, directly.
+func siblings(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
 	list = append(list, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
 	if s.DynamicRef != nil {
@@ -134,8 +134,8 @@ func beside(s *jsonschema.Schema) []*jsonschema.Schema {
 	return list
 }
 
-// identify names a set of schemas.
-func identify(all []*jsonschema.Schema) string {
+// schemaKey names a set of schemas.
+func schemaKey(all []*jsonschema.Schema) string {
 	var id []byte
 	for _, s := range all {
 		id = append(append(id, s.Location...), '\n')
@@ -154,8 +154,8 @@ func names(all []*jsonschema.Schema) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// under collects what step finds in each of the schemas.
-func under(all []*jsonschema.Schema, step func(*jsonschema.Schema) []*jsonschema.Schema) []*jsonschema.Schema {
+// collect collects what step finds in each of the schemas.
+func collect(all []*jsonschema.Schema, step func(*jsonschema.Schema) []*jsonschema.Schema) []*jsonschema.Schema {
 	var list []*jsonschema.Schema
 	for _, s := range all {
 		list = append(list, step(s)...)
@@ -177,8 +177,8 @@ func valuesOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	return list
 }
 
-// others gives the schemas for the values of properties without a name.
-func others(s *jsonschema.Schema) []*jsonschema.Schema {
+// otherProperties gives the schemas for the values of properties without a name.
+func otherProperties(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := append(schemasIn(s.AdditionalProperties), s.UnevaluatedProperties)
 	return slices.AppendSeq(list, maps.Values(s.PatternProperties))
 }

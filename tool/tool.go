@@ -28,13 +28,13 @@ const (
 
 var effects = [...]string{"mutating", "idempotent", "readOnly"}
 
-// Known says whether e is one of the effect classes.
-func (e Effect) Known() bool { return int(e) < len(effects) }
+// Valid says whether e is one of the effect classes.
+func (e Effect) Valid() bool { return int(e) < len(effects) }
 
 // String gives the effect's name as documents and listings show it; what is
 // not known is as bad as Mutating.
 func (e Effect) String() string {
-	if !e.Known() {
+	if !e.Valid() {
 		return effects[Mutating]
 	}
 	return effects[e]

@@ -2,9 +2,9 @@ package tool
 
 import "encoding/json"
 
-// Wire serialises definitions the way chat models take them: a JSON array of
+// MarshalTools serialises definitions the way chat models take them: a JSON array of
 // function tools, in order.
-func Wire(definitions []Definition) ([]byte, error) {
+func MarshalTools(definitions []Definition) ([]byte, error) {
 	list := make([]wireTool, 0, len(definitions))
 	for _, d := range definitions {
 		list = append(list, wireTool{"function", wireFunction{d.Name, d.Description, d.Input}})

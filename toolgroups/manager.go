@@ -197,7 +197,7 @@ func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, err
 	if err := tool.CheckName(d.Name); err != nil {
 		return nil, errcode.New(errcode.InvalidGroupDef, "%v", err)
 	}
-	if !d.Effect.Known() {
+	if !d.Effect.Valid() {
 		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is none of Mutating, Idempotent and ReadOnly", d.Effect, d.Name)
 	}
 	var schema *tool.Schema

@@ -241,7 +241,7 @@ func (s *StateView) Names() []string {
 	return s.names
 }
 
-// JSON gives Definitions serialised by tool.Wire, made once. Callers must not
+// JSON gives Definitions serialised by tool.MarshalTools, made once. Callers must not
 // change it.
 func (s *StateView) JSON() []byte {
 	s.once.Do(s.serialise)
@@ -253,7 +253,7 @@ func (s *StateView) serialise() {
 	for i, h := range s.handles {
 		s.definitions[i], s.names[i] = h.Definition, h.Definition.Name
 	}
-	wire, err := tool.Wire(s.definitions)
+	wire, err := tool.MarshalTools(s.definitions)
 	if err != nil { // a definition that is no JSON was refused at registration
 		panic("toolgroups: serialise definitions: " + err.Error())
 	}

@@ -33,7 +33,7 @@ func Declare(t testing.TB, name, answer string, anyOf []string, specs ...paramet
 	}
 	d := tool.Definition{Name: name, Description: name + " of the tests", Input: set.Schema(), Declared: set}
 	if anyOf != nil || set.Services() != nil || set.Secure() {
-		d.Auth = &tool.Auth{AnyOf: anyOf, Parameters: set.Services(), Secure: set.Secure()}
+		d.Auth = &tool.Auth{AnyOf: anyOf, Parameters: set.Services(), SecureArgs: set.Secure()}
 	}
 	return Declared{d, set, answer}
 }

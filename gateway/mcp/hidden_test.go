@@ -22,7 +22,7 @@ func TestGroupsThatGiveNothingAreNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, server := toolgroups.All(), "far"
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.Fresh()), By: operator}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
+	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}

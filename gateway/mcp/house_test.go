@@ -194,7 +194,7 @@ func (h *house) register(t testing.TB, g toolgroups.Group) {
 func (h *house) role(t testing.TB, name string, groups ...toolgroups.GroupID) {
 	t.Helper()
 	set := toolgroups.Of(groups...)
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.Fresh()), By: operator}, org.RoleSpec{Name: name, Prompt: "p", Use: &set})
+	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: name, Prompt: "p", Use: &set})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (s *Server) serialised(tools []*sdk.Tool) (old, new []byte) {
 // described words a tool for the protocol. What is not known to be harmless is
 // destructive.
 func described(d tool.Definition) *sdk.Tool {
-	mutates := d.Effect == tool.Mutating || !d.Effect.Known()
+	mutates := d.Effect == tool.Mutating || !d.Effect.Valid()
 	schema := d.Input
 	if d.Declared != nil {
 		schema = d.Declared.ClientSchema()

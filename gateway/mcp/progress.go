@@ -34,7 +34,7 @@ func (s *Server) reporting(ctx context.Context, send func(tool.Progress), run fu
 		}
 	})
 	go func() { done <- s.guarded(inner, run) }()
-	pass := tool.Growing(func(p tool.Progress) { send(sendable(p)) })
+	pass := tool.Monotonic(func(p tool.Progress) { send(sendable(p)) })
 	for {
 		select {
 		case p := <-reports:

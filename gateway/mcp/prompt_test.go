@@ -143,7 +143,7 @@ func TestPromptsOfOthersAreNotForAConfinedRole(t *testing.T) {
 	h := open(t)
 	h.prompted(t)
 	all, server := toolgroups.All(), "far"
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.Fresh()), By: operator}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
+	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (s *Server) talk(ctx context.Context, d *door, in io.Reader, out io.Writer,
 	if err != nil {
 		return fmt.Errorf("serve MCP on lines: %w", err)
 	}
-	id := "lines " + identity.Fresh()
+	id := "lines " + identity.NewID()
 	if !s.begin(d, session, id) {
 		return errors.Join(errcode.New(errcode.RateLimited, "serve MCP on lines: there are too many sessions, or rolecall is closing"), session.Close())
 	}

@@ -36,7 +36,7 @@ type asked struct {
 func (c asked) may(d tool.Definition) bool { return c.knows || !secure(d) }
 
 // secure says whether a tool takes secure arguments.
-func secure(d tool.Definition) bool { return d.Auth != nil && d.Auth.Secure }
+func secure(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
 
 // shown gives a context with what the client shows to a tool that wants to see
 // it.

@@ -21,22 +21,22 @@ import (
 // ErrNotPublic: what was dialled is an address that may not be reached.
 var ErrNotPublic = errors.New("the address is not public")
 
-// Guard says which addresses may be dialled. The zero Guard lets none
+// DialGuard says which addresses may be dialled. The zero Guard lets none
 // through. It is safe for concurrent use.
-type Guard struct {
+type DialGuard struct {
 	public  *ssrf.Guardian
 	private []netip.Prefix
 }
 
 // New makes a Guard that lets public addresses through, and those within
 // private.
-func New(private []netip.Prefix) Guard {
-	return Guard{ssrf.New(ssrf.WithAnyPort()), slices.Clone(private)}
+func New(private []netip.Prefix) DialGuard {
+	return DialGuard{ssrf.New(ssrf.WithAnyPort()), slices.Clone(private)}
 }
 
 // Control is a net.Dialer's. Its error is ErrNotPublic, also for what is no
 // TCP address.
-func (g Guard) Control(network, address string, _ syscall.RawConn) error {
+func (g DialGuard) Control(network, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" || !g.Allows(at.Addr()) {
 		return ErrNotPublic
@@ -48,7 +48,7 @@ func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 // IPv4 address inside an IPv6 one is judged as what it is. An address of this
 // machine is not public: requests to it would come from inside, past what
 // guards it outside.
-func (g Guard) Allows(a netip.Addr) bool {
+func (g DialGuard) Allows(a netip.Addr) bool {
 	if g.public == nil {
 		return false
 	}
@@ -56,27 +56,27 @@ func (g Guard) Allows(a netip.Addr) bool {
 	listed := slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a) })
 	switch {
 	case listed && nat64.Contains(a):
-		return g.Allows(inside(a))
+		return g.Allows(embeddedIPv4(a))
 	case listed:
 		return true
 	}
-	return g.public.SafeAddr(a) == nil && !slices.Contains(platform, a) && !own(a)
+	return g.public.SafeAddr(a) == nil && !slices.Contains(cloudMetadata, a) && !isLocalAddr(a)
 }
 
 // nat64 is how a network without IPv4 reaches it; an operator there lists it.
 var nat64 = ssrf.IPv6NAT64Prefix
 
-// inside gives the IPv4 address in the last bytes of a NAT64 address.
-func inside(a netip.Addr) netip.Addr {
+// embeddedIPv4 gives the IPv4 address in the last bytes of a NAT64 address.
+func embeddedIPv4(a netip.Addr) netip.Addr {
 	bytes := a.As16()
 	return netip.AddrFrom4([4]byte(bytes[12:]))
 }
 
-// platform are public addresses at which clouds answer their own machines.
-var platform = []netip.Addr{netip.MustParseAddr("168.63.129.16")} // Azure
+// cloudMetadata are public addresses at which clouds answer their own machines.
+var cloudMetadata = []netip.Addr{netip.MustParseAddr("168.63.129.16")} // Azure
 
-// own says whether an address is this machine's.
-func own(a netip.Addr) bool {
+// isLocalAddr says whether an address is this machine's.
+func isLocalAddr(a netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return true

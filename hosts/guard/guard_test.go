@@ -18,14 +18,14 @@ func Example() {
 }
 
 func TestTheZeroGuardLetsNothingThrough(t *testing.T) {
-	if (guard.Guard{}).Allows(netip.MustParseAddr("8.8.8.8")) {
+	if (guard.DialGuard{}).Allows(netip.MustParseAddr("8.8.8.8")) {
 		t.Error("8.8.8.8 is allowed")
 	}
 }
 
 func TestPortsOfOtherProtocols(t *testing.T) {
 	for port, want := range map[uint16]bool{22: true, 25: true, 6379: false, 80: false, 443: false, 8080: false} {
-		if got := guard.OtherProtocol(port); got != want {
+		if got := guard.IsNonHTTPPort(port); got != want {
 			t.Errorf("%d: got %v, want %v", port, got, want)
 		}
 	}

@@ -2,10 +2,10 @@ package guard
 
 import "slices"
 
-// OtherProtocol says whether a port belongs to another protocol than HTTP
+// IsNonHTTPPort says whether a port belongs to another protocol than HTTP
 // (fetch standard, "bad ports"): what listens there may take a request for
 // commands of its own.
-func OtherProtocol(port uint16) bool { return slices.Contains(otherPorts, port) }
+func IsNonHTTPPort(port uint16) bool { return slices.Contains(otherPorts, port) }
 
 var otherPorts = []uint16{
 	1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115,

@@ -110,7 +110,7 @@ func (m *maker) must(err error) {
 }
 
 func call(by identity.Principal) tool.Call {
-	return tool.Call{ID: identity.CallID(identity.Fresh()), By: by}
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: by}
 }
 
 func (m *maker) begin(text string) identity.TaskID {

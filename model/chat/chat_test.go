@@ -264,7 +264,7 @@ func toolWire(t *testing.T, names ...string) []byte {
 	for _, name := range names {
 		list = append(list, tool.Definition{Name: name, Description: "<" + name + ">", Input: json.RawMessage(`{"type":"object"}`)})
 	}
-	wire, err := tool.Wire(list)
+	wire, err := tool.MarshalTools(list)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (t *Tools) Real(name string) string {
 // Encode is ready; safe for concurrent use.
 type Toolbox struct {
 	// Encode gives the wire form of one tool, a JSON value; nil is that of
-	// tool.Wire. parameters is a JSON schema.
+	// tool.MarshalTools. parameters is a JSON schema.
 	Encode func(name, description string, parameters []byte) []byte
 
 	mu    sync.Mutex
@@ -91,7 +91,7 @@ type Toolbox struct {
 // maxLists bounds what a Toolbox keeps; past it, it begins anew.
 const maxLists = 256
 
-// Of gives the tools that wire holds in the form of tool.Wire; nil when it
+// Of gives the tools that wire holds in the form of tool.MarshalTools; nil when it
 // holds none. Each list is converted once.
 func (b *Toolbox) Of(wire []byte) *Tools {
 	if len(wire) <= len("[]") {

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write screen and answer of testdata ane
 func Example() {
 	// A terminal echoes what is typed; here a reader does.
 	typed := io.TeeReader(iotest.OneByteReader(strings.NewReader("1\nlogs/app.log\n20\ny\n")), os.Stdout)
-	wire, err := tool.Wire([]tool.Definition{{Name: "read_file", Description: "Reads a file.", Input: []byte(
+	wire, err := tool.MarshalTools([]tool.Definition{{Name: "read_file", Description: "Reads a file.", Input: []byte(
 		`{"type":"object","properties":{"path":{"type":"string"},"lines":{"type":"integer"}},"required":["path"]}`)}})
 	if err != nil {
 		fmt.Println(err)
@@ -92,7 +92,7 @@ func (a asked) request(t testing.TB) model.Request {
 		definitions = append(definitions, tool.Definition{Name: d.Name, Description: d.Description, Input: d.Parameters})
 	}
 	var err error
-	if r.ToolJSON, err = tool.Wire(definitions); err != nil {
+	if r.ToolJSON, err = tool.MarshalTools(definitions); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -144,7 +144,7 @@ func Wire(t testing.TB, names ...string) []byte {
 	for _, n := range names {
 		list = append(list, tool.Definition{Name: n, Description: "Does " + n + ".", Input: json.RawMessage(`{"type":"object"}`)})
 	}
-	doc, err := tool.Wire(list)
+	doc, err := tool.MarshalTools(list)
 	if err != nil {
 		t.Fatal(err)
 	}

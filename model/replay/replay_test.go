@@ -22,7 +22,7 @@ import (
 )
 
 func Example() {
-	self := model.Self{ID: identity.AgentID(identity.Fresh()), Role: "clerk"}
+	self := model.Self{ID: identity.AgentID(identity.NewID()), Role: "clerk"}
 	asked := func(text string) model.Request {
 		return model.Request{Self: self, System: "You are " + string(self.ID), Items: []model.Item{{Message: &model.Message{From: "user", Payload: json.RawMessage(text)}}}}
 	}

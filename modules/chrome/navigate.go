@@ -171,7 +171,7 @@ func (r reach) target(ctx context.Context, text string) (string, error) {
 	case u.User != nil:
 		return "", errcode.New(errcode.InvalidURL, "the url holds a user name; log in on the page")
 	}
-	host, err := hosts.Of(u)
+	host, err := hosts.FromURL(u)
 	if err != nil {
 		return "", errcode.New(errcode.InvalidURL, "the url: %v", err)
 	}
@@ -201,7 +201,7 @@ func (p *proxy) refusedPage(where string) error {
 	if err != nil {
 		return nil
 	}
-	host, err := hosts.Of(u)
+	host, err := hosts.FromURL(u)
 	if err != nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func newPool(s Settings, n Needs, log *slog.Logger) *pool {
 
 // enter gives the room of a principal, made when there is none. Leave it.
 func (p *pool) enter(ctx context.Context, by identity.Principal) (*seat, error) {
-	if by.Kind == identity.Nobody {
+	if by.Kind == identity.None {
 		return nil, errcode.New(errcode.Unauthenticated, "a browser belongs to somebody, and nobody is calling")
 	}
 	if s := p.sit(by); s != nil {

@@ -135,7 +135,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // pass sends on a request without TLS.
 func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
-	h, err := hosts.Of(r.URL)
+	h, err := hosts.FromURL(r.URL)
 	if err == nil {
 		err = p.reach.plain()
 	}
@@ -151,7 +151,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	h, _ := hosts.Of(r.URL) // pass has read it
+	h, _ := hosts.FromURL(r.URL) // pass has read it
 	p.refuse(w, h.String(), err)
 }
 

@@ -29,7 +29,7 @@ func (r reach) policy() Policy {
 // check says whether the principal may reach a host.
 func (r reach) check(ctx context.Context, h hosts.Host) error {
 	switch {
-	case guard.OtherProtocol(h.Port):
+	case guard.IsNonHTTPPort(h.Port):
 		return errcode.New(errcode.InvalidURL, "port %d belongs to another protocol than HTTP", h.Port)
 	case !r.policy().Hosts.Allows(h):
 		return errcode.New(errcode.HostBlocked, "the operator allows no requests to %s", h)
@@ -63,5 +63,5 @@ func (r reach) dial(ctx context.Context, h hosts.Host) (net.Conn, error) {
 
 // hostOf reads "name:port".
 func hostOf(authority string) (hosts.Host, error) {
-	return hosts.Of(&url.URL{Scheme: "https", Host: authority})
+	return hosts.FromURL(&url.URL{Scheme: "https", Host: authority})
 }

@@ -74,7 +74,7 @@ func (t *remote) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, e
 	if t.extra != nil {
 		return t.extra.call(ctx, n.session, t.definition.Name, c.Args)
 	}
-	token, stop := n.expect(tool.Growing(func(p tool.Progress) { // called by one goroutine, of the connection
+	token, stop := n.expect(tool.Monotonic(func(p tool.Progress) { // called by one goroutine, of the connection
 		if ctx.Err() == nil {
 			tool.Report(ctx, p)
 		}

@@ -102,11 +102,11 @@ func (m *Module) effect(c config.DeclaredTool, k kind) tool.Effect {
 
 // auth gives who has to vouch for a caller; nil if nobody has to.
 func (m *Module) auth(c config.DeclaredTool) *tool.Auth {
-	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.Services(), Secure: c.Parameters.Secure()}
+	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.Services(), SecureArgs: c.Parameters.Secure()}
 	if len(a.Scopes) > 0 {
 		a.ScopesOf = m.config.ScopesOf
 	}
-	if len(a.AnyOf) == 0 && len(a.Scopes) == 0 && a.Parameters == nil && !a.Secure {
+	if len(a.AnyOf) == 0 && len(a.Scopes) == 0 && a.Parameters == nil && !a.SecureArgs {
 		return nil
 	}
 	return &a

@@ -146,7 +146,7 @@ func read(text string) (*config.Config, error) {
 // call takes a call through the gate.
 func (w *world) call(ctx context.Context, name, args string) *gate.Admission {
 	w.t.Helper()
-	r := gate.Request{Call: tool.Call{ID: identity.CallID(identity.Fresh()), Name: name, Args: json.RawMessage(args)}}
+	r := gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
 	list, err := w.gate.Call(ctx, ann, []gate.Request{r}, recorder{})
 	if err != nil || len(list) != 1 {
 		w.t.Errorf("%s %s: got %d outcomes, %v", name, args, len(list), err)
