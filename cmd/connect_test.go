@@ -94,7 +94,7 @@ func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- gateway.Serve(ctx, l, handler) }()
 	must(t, dir, "role", "create", "a", "--use", "workspace")
-	if role, ok := h.rt.Org().RoleNamed("a"); !ok || role.CreatedBy != org.ByOperator {
+	if role, ok := h.rt.Org().RoleNamed("a"); !ok || role.CreatedBy != org.CreatorOperator {
 		t.Errorf("the process that serves knows %+v", role)
 	}
 	status, _, stderr := rolecall(t, dir, "role", "list", "-f", "none.yaml")

@@ -142,7 +142,7 @@ func (a *api) roleJudge(id identity.RoleID, state string, groups *toolgroups.Set
 	return judge{
 		snapshot: a.snapshot(), role: role, groups: groups,
 		seat:  a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
-		keeps: func(h *toolgroups.Handle) string { return a.org().RoleRule(id, narrow, h) },
+		keeps: func(h *toolgroups.Handle) string { return a.org().WhyRole(id, narrow, h) },
 	}
 }
 
@@ -154,7 +154,7 @@ func (a *api) agentJudge(agent org.Agent, state string, groups *toolgroups.Set) 
 	role, _ := a.org().Role(agent.Role)
 	return judge{
 		snapshot: a.snapshot(), role: role, groups: groups, seat: seat,
-		keeps: func(h *toolgroups.Handle) string { return a.org().AgentRule(agent.ID, h) },
+		keeps: func(h *toolgroups.Handle) string { return a.org().WhyAgent(agent.ID, h) },
 	}
 }
 

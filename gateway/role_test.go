@@ -20,7 +20,7 @@ func TestARoleIsMadeWithAllGroupsUnlessItSaysOtherwise(t *testing.T) {
 		`{"name":"c","toolGroups":["console"]}`: "console",
 	} {
 		role := get[gateway.Role](t, h, "POST /api/v1/roles", body)
-		if got := role.Use.String(); got != want || role.ID == "" || role.CreatedBy != org.ByOperator {
+		if got := role.Use.String(); got != want || role.ID == "" || role.CreatedBy != org.CreatorOperator {
 			t.Errorf("%s: got %s %+v, want %s", body, got, role, want)
 		}
 	}

@@ -26,27 +26,27 @@ type Agent struct {
 	Reason    string           `json:"reason,omitempty"`
 }
 
-// member is an agent in memory: what decisions need, no more.
-type member struct {
+// agentNode is an agent in memory: what decisions need, no more.
+type agentNode struct {
 	id       identity.AgentID
 	role     identity.RoleID
 	task     identity.TaskID
-	parent   *member
-	children *member // the youngest child
-	next     *member // the next older sibling
-	before   *member // the next younger one
-	slot     *slot
+	parent   *agentNode
+	children *agentNode // the youngest child
+	next     *agentNode // the next older sibling
+	younger  *agentNode // the next younger one
+	slot     *scope
 	state    string
 	contacts []identity.AgentID
 	created  time.Time
 	root     bool
-	lost     bool // its record claims a place it cannot have: nothing is allowed
+	orphaned bool // its record claims a place it cannot have: nothing is allowed
 }
 
 // newMember makes an agent's member. Of ids that many share it keeps the one
 // text there is.
-func (o *Org) newMember(a *Agent) *member {
-	m := &member{id: a.ID, role: a.Role, task: a.Task, state: a.State, created: a.CreatedAt, root: a.Root}
+func (o *Org) newMember(a *Agent) *agentNode {
+	m := &agentNode{id: a.ID, role: a.Role, task: a.Task, state: a.State, created: a.CreatedAt, root: a.Root}
 	if role, ok := o.roles[a.Role]; ok {
 		m.role = role.ID
 	}
@@ -59,29 +59,29 @@ func (o *Org) newMember(a *Agent) *member {
 	return m
 }
 
-func (m *member) attach(parent *member) {
+func (m *agentNode) attach(parent *agentNode) {
 	m.parent, m.next = parent, parent.children
 	if m.next != nil {
-		m.next.before = m
+		m.next.younger = m
 	}
 	parent.children = m
 }
 
 // detach takes an agent out of its parent's children. It still knows whose it was.
-func (m *member) detach() {
+func (m *agentNode) detach() {
 	switch {
-	case m.before != nil:
-		m.before.next = m.next
+	case m.younger != nil:
+		m.younger.next = m.next
 	case m.parent != nil:
 		m.parent.children = m.next
 	}
 	if m.next != nil {
-		m.next.before = m.before
+		m.next.younger = m.younger
 	}
-	m.next, m.before = nil, nil
+	m.next, m.younger = nil, nil
 }
 
-func (m *member) agent() Agent {
+func (m *agentNode) agent() Agent {
 	a := Agent{ID: m.id, Role: m.role, Task: m.task, State: m.state, CreatedAt: m.created, Root: m.root, Status: Active}
 	if m.parent != nil {
 		a.Parent = m.parent.id
@@ -89,8 +89,8 @@ func (m *member) agent() Agent {
 	return a
 }
 
-// below says whether m is a descendant of ancestor.
-func (m *member) below(ancestor *member) bool {
+// descendants says whether m is a descendant of ancestor.
+func (m *agentNode) descendants(ancestor *agentNode) bool {
 	for p := m.parent; p != nil; p = p.parent {
 		if p == ancestor {
 			return true
@@ -101,9 +101,9 @@ func (m *member) below(ancestor *member) bool {
 
 // tree lists m and everything below it, children before parents. It may be a
 // million deep.
-func (m *member) tree() []*member {
-	var list []*member
-	for left := []*member{m}; len(left) > 0; {
+func (m *agentNode) tree() []*agentNode {
+	var list []*agentNode
+	for left := []*agentNode{m}; len(left) > 0; {
 		last := len(left) - 1
 		at := left[last]
 		list, left = append(list, at), left[:last]
@@ -148,7 +148,7 @@ func (o *Org) Spawn(parent identity.AgentID, id identity.AgentID, s Spawn) (Agen
 	return agent, o.addAgent(&agent, p), nil
 }
 
-func (o *Org) maySpawn(p *member, s Spawn) error {
+func (o *Org) maySpawn(p *agentNode, s Spawn) error {
 	role, ok := o.roles[s.Role]
 	if !ok || role.Status != Active {
 		return o.noRole(s.Role)
@@ -156,22 +156,22 @@ func (o *Org) maySpawn(p *member, s Spawn) error {
 	if err := s.Brief.Check(); err != nil {
 		return err
 	}
-	if err := o.grantsOf(p).mayGive(role.Name, role.Use, role.Grant); err != nil {
-		return reworded(err, "spawn an agent of role %q: it has more than you may give (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
+	if err := o.grantorOf(p).checkGrant(role.Name, role.Use, role.Grant); err != nil {
+		return rephrase(err, "spawn an agent of role %q: it has more than you may give (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
 	}
 	for _, c := range s.Brief.Collaborators {
 		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // everybody may
 			continue
 		}
 		if err := o.mayMessage(p, c.Agent); err != nil {
-			return reworded(err, "name collaborator %q: you may not write to it yourself (%s); leave it out of collaborators", c.Agent, errcode.Message(err))
+			return rephrase(err, "name collaborator %q: you may not write to it yourself (%s); leave it out of collaborators", c.Agent, errcode.Message(err))
 		}
 	}
 	return nil
 }
 
-// reworded gives a refusal in the words of what was attempted.
-func reworded(err error, format string, args ...any) error {
+// rephrase gives a refusal in the words of what was attempted.
+func rephrase(err error, format string, args ...any) error {
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok {
 		return err
@@ -184,18 +184,18 @@ func reworded(err error, format string, args ...any) error {
 // noRole says that there is no active role of an id; names are taken for ids
 // often enough to be told apart.
 func (o *Org) noRole(id identity.RoleID) error {
-	if r, ok := o.named[string(id)]; ok {
+	if r, ok := o.rolesByName[string(id)]; ok {
 		return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: that is a role's name; its id is %s", id, r.ID).With("roleId", id)
 	}
 	return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role of this id, or it was deleted; take the id that create_role or find_role_by_name answers", id).With("roleId", id)
 }
 
-func (o *Org) addAgent(a *Agent, parent *member) []Change {
+func (o *Org) addAgent(a *Agent, parent *agentNode) []Change {
 	m := o.newMember(a)
 	if parent != nil {
 		m.attach(parent)
 	}
-	m.slot = o.slotOf(m)
+	m.slot = o.scopeOf(m)
 	o.agents[m.id] = m
 	return []Change{record(KindAgent, string(a.ID), a)}
 }
@@ -211,8 +211,8 @@ func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
 	return m.agent(), true
 }
 
-// Works says whether an agent is in being and its task is not over.
-func (o *Org) Works(id identity.AgentID) bool {
+// Active says whether an agent is in being and its task is not over.
+func (o *Org) Active(id identity.AgentID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
@@ -256,9 +256,9 @@ func (o *Org) Tree(id identity.AgentID) []identity.AgentID {
 	return list
 }
 
-// Entry gives the ancestor of an agent, or itself, that stands directly below
+// TopAncestor gives the ancestor of an agent, or itself, that stands directly below
 // root, or that its task started with: the one whose workspace it shares.
-func (o *Org) Entry(id identity.AgentID) (identity.AgentID, bool) {
+func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
@@ -271,8 +271,8 @@ func (o *Org) Entry(id identity.AgentID) (identity.AgentID, bool) {
 	return m.id, true
 }
 
-// Move sets an agent's workflow state; stored is its record, to be rewritten.
-func (o *Org) Move(id identity.AgentID, state string, stored Agent) ([]Change, error) {
+// SetState sets an agent's workflow state; stored is its record, to be rewritten.
+func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m, ok := o.agents[id]
@@ -324,16 +324,16 @@ func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call ide
 	return list, changes, nil
 }
 
-func (m *member) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) Change {
+func (m *agentNode) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) Change {
 	a, ok := stored(m.id)
 	if !ok {
 		a = m.agent()
 	}
 	a.Status, a.State, a.EndedBy, a.Reason = Terminated, m.state, call, reason
-	return record(KindEnded, string(m.id), a)
+	return record(KindTerminated, string(m.id), a)
 }
 
-func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*member, error) {
+func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*agentNode, error) {
 	m, ok := o.agents[target]
 	if !ok {
 		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent of this id, or it has ended already", target).With("agentId", target)
@@ -346,7 +346,7 @@ func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*mem
 		}
 		return m, nil
 	case identity.Agent:
-		if caller, ok := o.agents[by.Agent]; ok && m.below(caller) {
+		if caller, ok := o.agents[by.Agent]; ok && m.descendants(caller) {
 			return m, nil
 		}
 	}
@@ -368,20 +368,20 @@ func (o *Org) MayMessage(from, to identity.AgentID) error {
 	return o.mayMessage(sender, to)
 }
 
-// leads says whether a task stands on an agent.
-func (o *Org) leads(m *member) bool {
+// isTopAgent says whether a task stands on an agent.
+func (o *Org) isTopAgent(m *agentNode) bool {
 	t, ok := o.tasks[m.task]
 	return ok && t.Top == m.id
 }
 
-func (o *Org) mayMessage(from *member, to identity.AgentID) error {
+func (o *Org) mayMessage(from *agentNode, to identity.AgentID) error {
 	m, ok := o.agents[to]
 	switch {
 	case !ok:
 		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no agent of this id, or it has ended; give the id that spawn_agent answered, root or user", to).With("to", to)
 	case m.task != from.task:
 		return errcode.New(errcode.CrossTask, "send to %q: it works on another task; write to agents of your own", to).With("from", from.id).With("to", to)
-	case m == from.parent || o.leads(m) || m.below(from) || slices.Contains(from.contacts, to):
+	case m == from.parent || o.isTopAgent(m) || m.descendants(from) || slices.Contains(from.contacts, to):
 		return nil
 	}
 	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent writes to its parent, the agents below it, root, user and the collaborators of its brief; ask root or your parent to pass it on", to).With("to", to)

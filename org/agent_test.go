@@ -55,12 +55,12 @@ func TestEntryIsTheAncestorBelowRoot(t *testing.T) {
 	one := h.spawn(root, role.ID)
 	deep := h.spawn(h.spawn(one, role.ID), role.ID)
 	for _, id := range []identity.AgentID{one, deep} {
-		if got, ok := h.Entry(id); !ok || got != one {
+		if got, ok := h.TopAncestor(id); !ok || got != one {
 			t.Errorf("%s: got %q, %v, want %q", id, got, ok, one)
 		}
 	}
 	for _, id := range []identity.AgentID{root, "nobody"} {
-		if got, ok := h.Entry(id); ok {
+		if got, ok := h.TopAncestor(id); ok {
 			t.Errorf("%s: got %q, want none", id, got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestMoveChangesWhatAnAgentSees(t *testing.T) {
 	agent := h.spawn(h.task(org.TaskSpec{}), h.role(operator, org.RoleSpec{Use: of("flow")}).ID)
 	h.wantMay(agent)
 	stored, _ := h.stored(agent)
-	changes, err := h.Move(agent, "review", stored)
+	changes, err := h.SetState(agent, "review", stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestMoveChangesWhatAnAgentSees(t *testing.T) {
 	if a, _ := h.stored(agent); a.Brief.Objective != "o" {
 		t.Error("the brief was lost")
 	}
-	_, err = h.Move("nobody", "x", stored)
+	_, err = h.SetState("nobody", "x", stored)
 	wantCode(t, err, errcode.AgentNotFound)
 }
 

@@ -22,9 +22,9 @@ type Caller struct {
 // the beginning; one whose record cannot be read is denied, since nobody knows
 // where it stands, until Org.ResetCaller.
 type callers struct {
-	states map[callerKey]string
-	lost   map[string]bool // keys of records that could not be read
-	blind  bool            // there are such records whose keys are not known either
+	states         map[callerKey]string
+	damaged        map[string]bool // keys of records that could not be read
+	unknownDamaged bool            // there are such records whose keys are not known either
 }
 
 type callerKey struct {
@@ -33,7 +33,7 @@ type callerKey struct {
 }
 
 func newCallers() callers {
-	return callers{states: map[callerKey]string{}, lost: map[string]bool{}}
+	return callers{states: map[callerKey]string{}, damaged: map[string]bool{}}
 }
 
 // state gives where a caller stands; false when nobody knows.
@@ -42,7 +42,7 @@ func (c *callers) state(p identity.Principal) (string, bool) {
 	if ok {
 		return state, true
 	}
-	return "", !c.blind && (len(c.lost) == 0 || !c.lost[p.Key()])
+	return "", !c.unknownDamaged && (len(c.damaged) == 0 || !c.damaged[p.Key()])
 }
 
 // maxCallerName bounds a user's name and a role's id, in bytes.
@@ -54,26 +54,26 @@ func CheckCaller(p identity.Principal) error {
 	switch {
 	case p.Kind != identity.Caller:
 		return errcode.New(errcode.Unauthenticated, "act in a role: only a caller from outside does")
-	case !nameable(string(p.User)) || !nameable(string(p.Role)):
+	case !validName(string(p.User)) || !validName(string(p.Role)):
 		return errcode.New(errcode.Unauthenticated, "act in a role: the names of user and role must have 1 to %d bytes of UTF-8", maxCallerName)
 	}
 	return nil
 }
 
-func nameable(name string) bool {
+func validName(name string) bool {
 	return name != "" && len(name) <= maxCallerName && utf8.ValidString(name)
 }
 
-// callerSeat gives the slot of an active role and where the caller stands in
+// callerScope gives the slot of an active role and where the caller stands in
 // it; nil for one that is denied. A role's slot is made when somebody first acts
 // in it; asking for roles that are not there makes nothing.
-func (o *Org) callerSeat(p identity.Principal) (*slot, string) {
+func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	if CheckCaller(p) != nil {
 		return nil, ""
 	}
 	o.mu.RLock()
-	state, ok := o.admits(p)
-	s := o.slots.byKey[slotKey{role: p.Role}]
+	state, ok := o.callerState(p)
+	s := o.slots.byKey[scopeKey{role: p.Role}]
 	o.mu.RUnlock()
 	switch {
 	case !ok:
@@ -83,14 +83,14 @@ func (o *Org) callerSeat(p identity.Principal) (*slot, string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if state, ok = o.admits(p); !ok {
+	if state, ok = o.callerState(p); !ok {
 		return nil, ""
 	}
-	return o.intern(slotKey{role: p.Role}, nil), state
+	return o.intern(scopeKey{role: p.Role}, nil), state
 }
 
-// admits says whether a caller has a seat, and in which state.
-func (o *Org) admits(p identity.Principal) (state string, ok bool) {
+// callerState says whether a caller has a seat, and in which state.
+func (o *Org) callerState(p identity.Principal) (state string, ok bool) {
 	role, there := o.roles[p.Role]
 	if !there || role.Status != Active {
 		return "", false
@@ -98,11 +98,11 @@ func (o *Org) admits(p identity.Principal) (state string, ok bool) {
 	return o.callers.state(p)
 }
 
-// MoveCaller sets a caller's workflow state.
-func (o *Org) MoveCaller(p identity.Principal, state string) []Change {
+// SetCallerState sets a caller's workflow state.
+func (o *Org) SetCallerState(p identity.Principal, state string) []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.placeCaller(p, state)
+	return o.storeCallerState(p, state)
 }
 
 // ResetCaller puts a caller back to the beginning of its role's workflow,
@@ -118,11 +118,11 @@ func (o *Org) ResetCaller(p identity.Principal) ([]Change, error) {
 	if role, ok := o.roles[p.Role]; !ok || role.Status != Active {
 		return nil, notFound(errcode.RoleNotFound, "role", string(p.Role))
 	}
-	delete(o.callers.lost, p.Key())
-	return o.placeCaller(p, toolgroups.Undefined), nil // a record, so that the caller is known also when others are lost
+	delete(o.callers.damaged, p.Key())
+	return o.storeCallerState(p, toolgroups.Undefined), nil // a record, so that the caller is known also when others are lost
 }
 
-func (o *Org) placeCaller(p identity.Principal, state string) []Change {
+func (o *Org) storeCallerState(p identity.Principal, state string) []Change {
 	if state == "" {
 		state = toolgroups.Undefined
 	}
@@ -140,9 +140,9 @@ func (o *Org) loadCallers(source Source) {
 			o.callers.states[callerKey{c.User, c.Role}] = c.State
 			continue
 		}
-		o.leaveOut(KindCaller, r, err.Error())
-		o.callers.lost[r.Key] = true
-		o.callers.blind = o.callers.blind || r.Key == ""
+		o.skipRecord(KindCaller, r, err.Error())
+		o.callers.damaged[r.Key] = true
+		o.callers.unknownDamaged = o.callers.unknownDamaged || r.Key == ""
 	}
 }
 

@@ -123,7 +123,7 @@ func TestACallersStateLasts(t *testing.T) {
 	h.stages()
 	one, two := h.role(operator, org.RoleSpec{Name: "one", Use: of("door")}), h.role(operator, org.RoleSpec{Name: "two", Use: of("door")})
 	bob := identity.ByCaller("bob", one.ID)
-	h.store.put(h.MoveCaller(ann(one), "open"))
+	h.store.put(h.SetCallerState(ann(one), "open"))
 	check := func() {
 		t.Helper()
 		h.wantSees(ann(one), "open", "begin", "enter")
@@ -139,7 +139,7 @@ func TestACallersStateLasts(t *testing.T) {
 	}
 	h.store.put(changes)
 	h.wantSees(ann(one), toolgroups.Undefined, "begin")
-	h.store.put(h.MoveCaller(ann(one), ""))
+	h.store.put(h.SetCallerState(ann(one), ""))
 	h.reopen()
 	h.wantSees(ann(one), toolgroups.Undefined, "begin")
 }
@@ -168,7 +168,7 @@ func TestACallerWhoseRecordIsDamagedIsDenied(t *testing.T) {
 			h.stages()
 			role := h.role(operator, org.RoleSpec{Name: "r", Use: of("door")})
 			bob, eve := identity.ByCaller("bob", role.ID), identity.ByCaller("eve", role.ID)
-			h.store.put(append(h.MoveCaller(ann(role), "open"), h.MoveCaller(bob, "open")...))
+			h.store.put(append(h.SetCallerState(ann(role), "open"), h.SetCallerState(bob, "open")...))
 			c.harm(h.store, ann(role).Key())
 			h.reopen()
 			h.wantSees(ann(role), "")
@@ -292,7 +292,7 @@ func TestATaskKnowsWhoGaveIt(t *testing.T) {
 		ann(role): true, ann(other): false, identity.ByCaller("bob", role.ID): false, operator: false, {}: false,
 		{Kind: identity.Operator, User: "ann", Role: role.ID}: false,
 	} {
-		if got := tasks[0].GivenBy(p); got != want || tasks[1].GivenBy(p) {
+		if got := tasks[0].StartedBy(p); got != want || tasks[1].StartedBy(p) {
 			t.Errorf("%s gave it: %t", p, got)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// claim is what memory needs of an agent's record: the place it claims. Its
+// agentHeader is what memory needs of an agent's record: the place it claims. Its
 // texts are parts of the record.
-type claim struct {
+type agentHeader struct {
 	id, role, task, parent, status, state []byte
 
 	contacts []identity.AgentID
@@ -19,24 +19,24 @@ type claim struct {
 	root     bool
 }
 
-// readClaim reads a record as encoding/json does, and refuses what that
+// decodeAgentHeader reads a record as encoding/json does, and refuses what that
 // refuses. A start reads all records there are, so those that look as they are
 // written are read without it.
-func readClaim(doc []byte) (claim, error) {
+func decodeAgentHeader(doc []byte) (agentHeader, error) {
 	s := scanner{rest: doc}
-	if c := s.claim(); !s.strange && len(s.rest) == 0 {
+	if c := s.header(); !s.failed && len(s.rest) == 0 {
 		return c, nil
 	}
 	var a Agent
 	if err := json.Unmarshal(doc, &a); err != nil {
-		return claim{}, err
+		return agentHeader{}, err
 	}
-	return a.claim(), nil
+	return a.header(), nil
 }
 
-// claim is what memory needs of a.
-func (a *Agent) claim() claim {
-	c := claim{
+// header is what memory needs of a.
+func (a *Agent) header() agentHeader {
+	c := agentHeader{
 		id: []byte(a.ID), role: []byte(a.Role), task: []byte(a.Task), parent: []byte(a.Parent), status: []byte(a.Status),
 		state: []byte(a.State), created: a.CreatedAt, root: a.Root,
 	}
@@ -50,100 +50,100 @@ func (a *Agent) claim() claim {
 // every field in its place, no space between. What differs is strange, be it
 // wrong or not.
 type scanner struct {
-	rest    []byte
-	strange bool
+	rest   []byte
+	failed bool
 }
 
-// claim reads a record as Agent is written.
-func (s *scanner) claim() (c claim) {
-	s.word(`{"id":`)
+// header reads a record as Agent is written.
+func (s *scanner) header() (c agentHeader) {
+	s.expect(`{"id":`)
 	c.id = s.text()
-	s.word(`,"roleId":`)
+	s.expect(`,"roleId":`)
 	c.role = s.text()
-	if s.has(`,"parentAgentId":`) {
+	if s.accept(`,"parentAgentId":`) {
 		c.parent = s.text()
 	}
-	s.word(`,"taskId":`)
+	s.expect(`,"taskId":`)
 	c.task = s.text()
-	c.root = s.has(`,"root":true`)
-	if s.has(`,"taskBrief":`) {
+	c.root = s.accept(`,"root":true`)
+	if s.accept(`,"taskBrief":`) {
 		c.contacts = s.brief()
 	}
-	s.word(`,"status":`)
+	s.expect(`,"status":`)
 	c.status = s.text()
-	if s.has(`,"state":`) {
+	if s.accept(`,"state":`) {
 		c.state = s.text()
 	}
-	s.word(`,"createdAt":`)
-	s.strange = c.created.UnmarshalText(s.text()) != nil || s.strange
+	s.expect(`,"createdAt":`)
+	s.failed = c.created.UnmarshalText(s.text()) != nil || s.failed
 	s.optional(`,"endedBy":`, s.skip)
 	s.optional(`,"reason":`, s.skip)
-	s.word(`}`)
+	s.expect(`}`)
 	return c
 }
 
 // brief reads a brief as TaskBrief is written and gives whom it names.
 func (s *scanner) brief() (contacts []identity.AgentID) {
-	s.word(`{"objective":`)
+	s.expect(`{"objective":`)
 	s.skip()
-	s.word(`,"constraints":`)
+	s.expect(`,"constraints":`)
 	s.list(s.skip)
-	s.word(`,"inputs":`)
+	s.expect(`,"inputs":`)
 	s.skip()
-	s.word(`,"outputs":`)
+	s.expect(`,"outputs":`)
 	s.skip()
-	s.word(`,"completion_criteria":`)
+	s.expect(`,"completion_criteria":`)
 	s.skip()
 	s.optional(`,"collaborators":`, func() {
 		s.list(func() { contacts = append(contacts, s.collaborator()) })
 	})
 	s.optional(`,"references":`, func() { s.list(s.skip) })
 	s.optional(`,"priority":`, s.skip)
-	s.word(`}`)
+	s.expect(`}`)
 	return contacts
 }
 
 // collaborator reads one as Collaborator is written.
 func (s *scanner) collaborator() identity.AgentID {
-	s.word(`{"agentId":`)
+	s.expect(`{"agentId":`)
 	id := s.text()
-	s.word(`,"role":`)
+	s.expect(`,"role":`)
 	s.skip()
 	s.optional(`,"description":`, s.skip)
-	s.word(`}`)
+	s.expect(`}`)
 	return identity.AgentID(id)
 }
 
-// has says whether a word comes next, and passes it.
-func (s *scanner) has(word string) bool {
-	if s.strange || len(s.rest) < len(word) || string(s.rest[:len(word)]) != word {
+// accept says whether a word comes next, and passes it.
+func (s *scanner) accept(word string) bool {
+	if s.failed || len(s.rest) < len(word) || string(s.rest[:len(word)]) != word {
 		return false
 	}
 	s.rest = s.rest[len(word):]
 	return true
 }
 
-// word passes a word that has to come next.
-func (s *scanner) word(word string) {
-	if !s.has(word) {
-		s.strange = true
+// expect passes a word that has to come next.
+func (s *scanner) expect(word string) {
+	if !s.accept(word) {
+		s.failed = true
 	}
 }
 
 // optional reads what stands behind a word, if that comes next.
 func (s *scanner) optional(word string, read func()) {
-	if s.has(word) {
+	if s.accept(word) {
 		read()
 	}
 }
 
 // list reads a list.
 func (s *scanner) list(read func()) {
-	s.word(`[`)
-	for more := !s.has(`]`); more && !s.strange; {
+	s.expect(`[`)
+	for more := !s.accept(`]`); more && !s.failed; {
 		read()
-		if more = s.has(`,`); !more {
-			s.word(`]`)
+		if more = s.accept(`,`); !more {
+			s.expect(`]`)
 		}
 	}
 }
@@ -153,10 +153,10 @@ func (s *scanner) text() []byte {
 	text := s.quoted()
 	for _, b := range text {
 		if b < ' ' || b == '\\' {
-			s.strange = true
+			s.failed = true
 		}
 	}
-	s.strange = s.strange || !utf8.Valid(text)
+	s.failed = s.failed || !utf8.Valid(text)
 	return text
 }
 
@@ -166,7 +166,7 @@ func (s *scanner) skip() {
 	text := s.quoted()
 	for _, b := range text {
 		if b < ' ' || b == '\\' {
-			s.strange = s.strange || !json.Valid(before[:len(text)+len(`""`)])
+			s.failed = s.failed || !json.Valid(before[:len(text)+len(`""`)])
 			return
 		}
 	}
@@ -174,11 +174,11 @@ func (s *scanner) skip() {
 
 // quoted reads up to the quotation mark that ends a string.
 func (s *scanner) quoted() []byte {
-	s.word(`"`)
-	for at := 0; !s.strange; at++ {
+	s.expect(`"`)
+	for at := 0; !s.failed; at++ {
 		end := bytes.IndexByte(s.rest[at:], '"')
 		if end < 0 {
-			s.strange = true
+			s.failed = true
 			break
 		}
 		if at += end; !escaped(s.rest[:at]) {

@@ -253,12 +253,12 @@ func TestTheRuleNamesTheServer(t *testing.T) {
 	tvl, _ := h.groups.Snapshot().Lookup("tvl")
 	const words = "the server magpie of role boss"
 	for _, tt := range []struct{ who, got, want string }{
-		{"the role", h.RoleRule(boss.ID, toolgroups.All(), swap), words},
-		{"its own server's tool", h.RoleRule(boss.ID, toolgroups.All(), tvl), ""},
-		{"a role it made", h.RoleRule(made.ID, toolgroups.All(), swap), words},
-		{"its agent", h.AgentRule(agent, swap), words},
-		{"a task of the role's", h.AgentRule(task, swap), "the server of the task's caller"},
-		{"what its groups do not hold", h.RoleRule(h.role(operator, org.RoleSpec{Name: "b", Use: of(), Server: ptr("magpie")}).ID, toolgroups.All(), tvl), "the toolGroups of role b"},
+		{"the role", h.WhyRole(boss.ID, toolgroups.All(), swap), words},
+		{"its own server's tool", h.WhyRole(boss.ID, toolgroups.All(), tvl), ""},
+		{"a role it made", h.WhyRole(made.ID, toolgroups.All(), swap), words},
+		{"its agent", h.WhyAgent(agent, swap), words},
+		{"a task of the role's", h.WhyAgent(task, swap), "the server of the task's caller"},
+		{"what its groups do not hold", h.WhyRole(h.role(operator, org.RoleSpec{Name: "b", Use: of(), Server: ptr("magpie")}).ID, toolgroups.All(), tvl), "the toolGroups of role b"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.who, tt.got, tt.want)

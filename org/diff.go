@@ -26,7 +26,7 @@ type AgentDiff struct {
 }
 
 // diff compares the views in force with those that next would give.
-func (o *Org) diff(affected []*slot, next *Role) Diff {
+func (o *Org) diff(affected []*scope, next *Role) Diff {
 	find := func(id identity.RoleID) (*Role, bool) {
 		if id == next.ID {
 			return next, true
@@ -34,13 +34,13 @@ func (o *Org) diff(affected []*slot, next *Role) Diff {
 		return o.role(id)
 	}
 	snapshot := o.config.Groups.Snapshot()
-	bySlot := map[*slot]AgentDiff{}
+	bySlot := map[*scope]AgentDiff{}
 	for _, s := range affected {
 		was, is := s.View(), s.compile(snapshot, find)
 		gains, loses := compare(was, is)
 		d := AgentDiff{Gains: gains, Loses: loses}
 		if requests(snapshot, was) && requests(snapshot, is) {
-			d.Hosts = s.otherHosts(o.role, find)
+			d.Hosts = s.hostsChanged(o.role, find)
 		}
 		if len(gains)+len(loses)+len(d.Hosts) > 0 {
 			bySlot[s] = d
@@ -49,7 +49,7 @@ func (o *Org) diff(affected []*slot, next *Role) Diff {
 	return o.agentsIn(bySlot)
 }
 
-func (o *Org) agentsIn(bySlot map[*slot]AgentDiff) Diff {
+func (o *Org) agentsIn(bySlot map[*scope]AgentDiff) Diff {
 	diff := Diff{}
 	if len(bySlot) == 0 {
 		return diff

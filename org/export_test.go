@@ -7,8 +7,8 @@ import "encoding/json"
 func ReadFast(a Agent) (bool, error) {
 	doc, err := json.Marshal(a)
 	s := scanner{rest: doc}
-	s.claim()
-	return !s.strange && len(s.rest) == 0, err
+	s.header()
+	return !s.failed && len(s.rest) == 0, err
 }
 
 // Slots counts the slots there are.

@@ -21,13 +21,13 @@ func (o *Org) MayReach(p identity.Principal, h hosts.Host) error {
 	defer o.mu.RUnlock()
 	for _, l := range o.reach(p) {
 		if !l.Hosts.Allows(h) {
-			return blocked(h, l.Hosts)
+			return hostBlocked(h, l.Hosts)
 		}
 	}
 	return nil
 }
 
-func blocked(h hosts.Host, r hosts.Rule) error {
+func hostBlocked(h hosts.Host, r hosts.Rule) error {
 	if len(r.Allow) == 0 {
 		return errcode.New(errcode.HostBlocked, "reach %s: your role, or one that bounds it, may reach no host", h)
 	}
@@ -36,7 +36,7 @@ func blocked(h hosts.Host, r hosts.Rule) error {
 }
 
 // reach lists what a principal's requests must pass.
-func (o *Org) reach(p identity.Principal) []limit {
+func (o *Org) reach(p identity.Principal) []constraint {
 	switch p.Kind {
 	case identity.Operator:
 		return nil
@@ -45,21 +45,21 @@ func (o *Org) reach(p identity.Principal) []limit {
 			return m.slot.reach(o.role)
 		}
 	case identity.Caller:
-		if m, err := o.maker(p); err == nil {
+		if m, err := o.grantor(p); err == nil {
 			return m.grants
 		}
 	}
-	return []limit{nothing("who asks is not known")}
+	return []constraint{denyAll("who asks is not known")}
 }
 
 // reach lists what the requests of a slot's agents must pass.
-func (s *slot) reach(find lookup) []limit {
-	use, limits := s.rights(find)
+func (s *scope) reach(find lookup) []constraint {
+	use, limits := s.permissions(find)
 	return append(limits, use)
 }
 
 // rules gives the host rules of limits that bound anything, each once.
-func rules(limits []limit) []hosts.Rule {
+func rules(limits []constraint) []hosts.Rule {
 	var list []hosts.Rule
 	for _, l := range limits {
 		if !l.Hosts.Equal(hosts.Any()) && !slices.ContainsFunc(list, l.Hosts.Equal) {
@@ -69,9 +69,9 @@ func rules(limits []limit) []hosts.Rule {
 	return list
 }
 
-// otherHosts gives the rules of a slot as they will be, if that is not what
+// hostsChanged gives the rules of a slot as they will be, if that is not what
 // they are.
-func (s *slot) otherHosts(now, then lookup) []hosts.Rule {
+func (s *scope) hostsChanged(now, then lookup) []hosts.Rule {
 	was, is := rules(s.reach(now)), rules(s.reach(then))
 	switch {
 	case slices.EqualFunc(was, is, hosts.Rule.Equal):

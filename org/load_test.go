@@ -121,7 +121,7 @@ func TestAgentsMayStandDeep(t *testing.T) {
 	h.reopen()
 	h.wantMay(parent, "search")
 	h.wantMay(h.spawn(parent, h.role(operator, org.RoleSpec{Use: of("docs")}).ID), "search")
-	if entry, ok := h.Entry(parent); !ok || entry != "deep0" {
+	if entry, ok := h.TopAncestor(parent); !ok || entry != "deep0" {
 		t.Errorf("got %q", entry)
 	}
 	h.update(roles[0], org.RoleSpec{Grant: of()})

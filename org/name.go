@@ -27,10 +27,10 @@ func CheckRoleName(name string) error {
 		return refuse("begins or ends with space")
 	case strings.ContainsFunc(name, invisible):
 		return refuse("holds a control or invisible character")
-	case numbered(name):
+	case hasNumberSuffix(name):
 		return refuse("ends like the number that tells agents of one role apart")
 	}
-	for _, taken := range []string{RootRole, "user", ByOperator, ByConfig} {
+	for _, taken := range []string{RootRole, "user", CreatorOperator, CreatorConfig} {
 		if looksLike(name, taken) {
 			return refuse("passes for " + taken + ", which the runtime names")
 		}
@@ -38,8 +38,8 @@ func CheckRoleName(name string) error {
 	return nil
 }
 
-// numbered says whether a name ends in # and digits.
-func numbered(name string) bool {
+// hasNumberSuffix says whether a name ends in # and digits.
+func hasNumberSuffix(name string) bool {
 	bare := strings.TrimRight(name, "0123456789")
 	return bare != name && strings.HasSuffix(bare, "#")
 }
@@ -51,12 +51,12 @@ func invisible(r rune) bool {
 // looksLike says whether a name reads as word to a person: letter case,
 // width, accents-free look-alikes of other alphabets do not count.
 func looksLike(name, word string) bool {
-	return strings.Map(plain, norm.NFKD.String(name)) == word
+	return strings.Map(baseLetter, norm.NFKD.String(name)) == word
 }
 
-// plain gives the ASCII letter a rune is easily taken for, -1 for one that
+// baseLetter gives the ASCII letter a rune is easily taken for, -1 for one that
 // only says how the letter before it is drawn.
-func plain(r rune) rune {
+func baseLetter(r rune) rune {
 	if unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.M, r) || r == '.' {
 		return -1
 	}
@@ -64,15 +64,15 @@ func plain(r rune) rune {
 		r -= 0xFF01 - '!'
 	}
 	r = unicode.ToLower(r)
-	if latin, ok := lookAlike[r]; ok {
+	if latin, ok := homoglyphs[r]; ok {
 		return latin
 	}
 	return r
 }
 
-// lookAlike holds the letters of UTS #39's intentional confusables, and
+// homoglyphs holds the letters of UTS #39's intentional confusables, and
 // digits, that stand for the letters of "root".
-var lookAlike = map[rune]rune{
+var homoglyphs = map[rune]rune{
 	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o', 'σ': 'o',
 	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r', 'ꮢ': 'r', 'ᖇ': 'r',
 	'т': 't', 'τ': 't', 'ᴛ': 't', 'ⲧ': 't', 'ꮦ': 't',

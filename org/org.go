@@ -26,11 +26,11 @@ type Kind string
 
 // The kinds of records org writes.
 const (
-	KindRole  Kind = "role"
-	KindAgent Kind = "agent"
-	KindEnded Kind = "ended" // an agent that is terminated: a start does not look at them
-	KindTask  Kind = "task"
-	KindMeta  Kind = "meta"
+	KindRole       Kind = "role"
+	KindAgent      Kind = "agent"
+	KindTerminated Kind = "ended" // an agent that is terminated: a start does not look at them
+	KindTask       Kind = "task"
+	KindMeta       Kind = "meta"
 
 	KindCaller Kind = "caller" // where a caller from outside stands in its workflow
 )
@@ -65,14 +65,14 @@ type Config struct {
 type Org struct {
 	config Config
 
-	mu     sync.RWMutex // guards everything below; held for no I/O
-	roles  map[identity.RoleID]*Role
-	named  map[string]*Role // active roles
-	agents map[identity.AgentID]*member
-	tasks  map[identity.TaskID]*Task
-	slots  slots
-	epoch  uint64
-	preset toolgroups.Set // toolGroups of roles created without
+	mu            sync.RWMutex // guards everything below; held for no I/O
+	roles         map[identity.RoleID]*Role
+	rolesByName   map[string]*Role // active roles
+	agents        map[identity.AgentID]*agentNode
+	tasks         map[identity.TaskID]*Task
+	slots         scopeIndex
+	epoch         uint64
+	defaultGroups toolgroups.Set // toolGroups of roles created without
 
 	callers callers
 	changed chan struct{} // closed when the epoch moves; nil when nobody asked since
@@ -82,13 +82,13 @@ type Org struct {
 // record is left out and logged: what depends on it is denied.
 func Load(config Config, source Source) (*Org, error) {
 	o := &Org{
-		config: config,
-		roles:  map[identity.RoleID]*Role{},
-		named:  map[string]*Role{},
-		agents: map[identity.AgentID]*member{},
-		tasks:  map[identity.TaskID]*Task{},
-		slots:  newSlots(),
-		preset: toolgroups.All(),
+		config:        config,
+		roles:         map[identity.RoleID]*Role{},
+		rolesByName:   map[string]*Role{},
+		agents:        map[identity.AgentID]*agentNode{},
+		tasks:         map[identity.TaskID]*Task{},
+		slots:         newSlots(),
+		defaultGroups: toolgroups.All(),
 
 		callers: newCallers(),
 	}
@@ -104,7 +104,7 @@ func Load(config Config, source Source) (*Org, error) {
 func (o *Org) SetDefault(set toolgroups.Set) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.preset = set
+	o.defaultGroups = set
 }
 
 // Epoch counts the changes of what somebody may do.
@@ -130,9 +130,9 @@ func (o *Org) Changed() <-chan struct{} {
 	return o.changed
 }
 
-// announce tells those who wait for a change that one is in force. It is
+// notifyChanged tells those who wait for a change that one is in force. It is
 // called with mu held.
-func (o *Org) announce() {
+func (o *Org) notifyChanged() {
 	if o.changed != nil {
 		close(o.changed)
 		o.changed = nil
@@ -149,7 +149,7 @@ func (o *Org) EpochRecord() []Change {
 func (o *Org) Advance() []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	defer o.announce()
+	defer o.notifyChanged()
 	return []Change{o.advance()}
 }
 
@@ -172,8 +172,8 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.epoch++
-	o.recompile(o.slots.holding(changed))
-	o.announce()
+	o.recompile(o.slots.byGroups(changed))
+	o.notifyChanged()
 }
 
 // bind binds a set to the owners its groups have now.

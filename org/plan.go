@@ -17,7 +17,7 @@ func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 // plan gives the role that a specification asks for; there says that it is
 // the maker's own already.
 func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (role Role, there bool, err error) {
-	maker, err := o.maker(by)
+	maker, err := o.grantor(by)
 	if err != nil {
 		return Role{}, false, err
 	}
@@ -25,7 +25,7 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	if err != nil {
 		return Role{}, false, err
 	}
-	existing, ok := o.named[wanted.Name]
+	existing, ok := o.rolesByName[wanted.Name]
 	switch {
 	case !ok:
 		return *wanted, false, nil

@@ -9,70 +9,70 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// maker is somebody who gives rights: its names in records and everything
+// grantor is somebody who gives rights: its names in records and everything
 // that what it gives must pass. A maker without bounds gives everything.
-type maker struct {
+type grantor struct {
 	name   string // createdBy
 	role   string // createdByRole
-	grants []limit
+	grants []constraint
 }
 
-// limit is one thing that rights must pass, with the rule's words. The zero
+// constraint is one thing that rights must pass, with the rule's words. The zero
 // limit lets nothing through.
-type limit struct {
+type constraint struct {
 	toolgroups.BoundSet
-	Hosts  hosts.Rule
-	gated  bool // whom it bounds answers from tools alone
-	rule   string
-	server string // the words for what Only keeps away
+	Hosts        hosts.Rule
+	toolGated    bool // whom it bounds answers from tools alone
+	reason       string
+	serverReason string // the words for what Only keeps away
 }
 
-// keeps says why a tool does not pass; "" when it does.
-func (l limit) keeps(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
+// denies says why a tool does not pass; "" when it does.
+func (l constraint) denies(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
 	switch {
 	case s.Reaches(l.BoundSet, h):
 		return ""
 	case l.Only != "" && h.Owner != l.Only:
-		return l.server
+		return l.serverReason
 	}
-	return l.rule
+	return l.reason
 }
 
-// maker says in whose name a principal gives.
-func (o *Org) maker(by identity.Principal) (maker, error) {
+// grantor says in whose name a principal gives.
+func (o *Org) grantor(by identity.Principal) (grantor, error) {
 	switch by.Kind {
 	case identity.Operator:
-		return maker{name: ByOperator, role: ByOperator}, nil
+		return grantor{name: CreatorOperator, role: CreatorOperator}, nil
 	case identity.Configuration:
-		return maker{name: ByConfig, role: ByConfig}, nil
+		return grantor{name: CreatorConfig, role: CreatorConfig}, nil
 	case identity.Agent:
 		if m, ok := o.agents[by.Agent]; ok {
-			return o.grantsOf(m), nil
+			return o.grantorOf(m), nil
 		}
-		return maker{}, notFound(errcode.AgentNotFound, "agent", string(by.Agent))
+		return grantor{}, notFound(errcode.AgentNotFound, "agent", string(by.Agent))
 	case identity.Caller:
 		if err := CheckCaller(by); err != nil {
-			return maker{}, err
+			return grantor{}, err
 		}
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
-			return maker{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
+			return grantor{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
 		}
-		return maker{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
+		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}
-	return maker{}, errcode.New(errcode.Unauthenticated, "nobody gives nothing")
+	return grantor{}, errcode.New(errcode.Unauthenticated, "nobody gives nothing")
 }
 
-// grantsOf says what an agent may give.
-func (o *Org) grantsOf(m *member) maker {
-	who := maker{name: string(m.id), role: string(m.role), grants: m.slot.grants(o.role)}
+// grantorOf says what an agent may give.
+func (o *Org) grantorOf(m *agentNode) grantor {
+	who := grantor{name: string(m.id), role: string(m.role), grants: m.slot.grantLimits(o.role)}
 	if m.root {
-		who.name, who.role = ByRoot, ByRoot
+		who.name, who.role = CreatorRoot, CreatorRoot
 	}
 	return who
 }
 
-// mayGive refuses what is not covered by everything the maker's gifts must pass.
-func (m maker) mayGive(name string, sets ...toolgroups.Set) error {
+// checkGrant refuses what is not covered by everything the maker's gifts must pass.
+func (m grantor) checkGrant(name string, sets ...toolgroups.Set) error {
 	for _, limit := range m.grants {
 		for _, set := range sets {
 			if missing := limit.Set.Missing(set); len(missing) > 0 {
@@ -101,26 +101,26 @@ func (o *Org) role(id identity.RoleID) (*Role, bool) {
 	return r, ok
 }
 
-// nothing is the ceiling of those whose role, maker, parent or task is not
+// denyAll is the ceiling of those whose role, maker, parent or task is not
 // known. It may have been gated, so it is.
-func nothing(why string) limit { return limit{gated: true, rule: why} }
+func denyAll(why string) constraint { return constraint{toolGated: true, reason: why} }
 
 // ceiling lists what the makers of a role may grant, recursively: a role is
 // never worth more than its makers are now.
-func ceiling(find lookup, r *Role) []limit {
-	var bounds []limit
+func ceiling(find lookup, r *Role) []constraint {
+	var bounds []constraint
 	for seen := map[string]bool{}; ; {
 		by := r.CreatedByRole
 		switch {
-		case by == ByRoot || by == ByOperator || by == ByConfig:
+		case by == CreatorRoot || by == CreatorOperator || by == CreatorConfig:
 			return bounds
 		case by == "" || seen[by]:
-			return append(bounds, nothing("who made role "+r.Name+" is not known"))
+			return append(bounds, denyAll("who made role "+r.Name+" is not known"))
 		}
 		seen[by] = true
 		maker, ok := find(identity.RoleID(by))
 		if !ok {
-			return append(bounds, nothing("the role that made role "+r.Name+" is gone"))
+			return append(bounds, denyAll("the role that made role "+r.Name+" is gone"))
 		}
 		bounds = append(bounds, maker.grant("what role "+maker.Name+", its maker, may grant"))
 		r = maker
@@ -136,7 +136,7 @@ func (o *Org) Grantable(id identity.AgentID) toolgroups.Set {
 		return toolgroups.Set{}
 	}
 	set := toolgroups.All()
-	for _, limit := range m.slot.grants(o.role) {
+	for _, limit := range m.slot.grantLimits(o.role) {
 		set = set.Intersect(limit.Set)
 	}
 	return set

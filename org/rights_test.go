@@ -409,7 +409,7 @@ func TestATaskOfARole(t *testing.T) {
 			if a := h.agent(top); a.Root || a.Role != role.ID || a.State != "s" || a.Parent != "" {
 				t.Errorf("got %+v", a)
 			}
-			if entry, ok := h.Entry(top); !ok || entry != top {
+			if entry, ok := h.TopAncestor(top); !ok || entry != top {
 				t.Errorf("got entry %q, %v", entry, ok)
 			}
 		}
@@ -511,15 +511,15 @@ func TestRulesNameWhatKeepsAToolAway(t *testing.T) {
 	tests := []struct {
 		name, got, want string
 	}{
-		{"a tool of the role's", h.AgentRule(reader, tool("search")), ""},
-		{"a tool not of the role's", h.AgentRule(reader, tool("run_command")), "the toolGroups of role reader"},
-		{"a tool its maker may no more grant", h.AgentRule(reader, tool("read_file")), "what role boss, its maker, may grant"},
-		{"root", h.AgentRule(root, tool("search")), "root uses org_management alone"},
-		{"nobody", h.AgentRule("nobody", tool("search")), "there is no such agent"},
-		{"a role, by its maker", h.RoleRule(role.ID, toolgroups.All(), tool("read_file")), "what role boss, its maker, may grant"},
-		{"a role, narrowed", h.RoleRule(role.ID, toolgroups.Of("command"), tool("search")), "the groups asked for"},
-		{"a role that is not there", h.RoleRule("nowhere", toolgroups.All(), tool("search")), "the role is gone"},
-		{"root's role", h.RoleRule(org.RootRole, toolgroups.Of(), tool("create_role")), ""},
+		{"a tool of the role's", h.WhyAgent(reader, tool("search")), ""},
+		{"a tool not of the role's", h.WhyAgent(reader, tool("run_command")), "the toolGroups of role reader"},
+		{"a tool its maker may no more grant", h.WhyAgent(reader, tool("read_file")), "what role boss, its maker, may grant"},
+		{"root", h.WhyAgent(root, tool("search")), "root uses org_management alone"},
+		{"nobody", h.WhyAgent("nobody", tool("search")), "there is no such agent"},
+		{"a role, by its maker", h.WhyRole(role.ID, toolgroups.All(), tool("read_file")), "what role boss, its maker, may grant"},
+		{"a role, narrowed", h.WhyRole(role.ID, toolgroups.Of("command"), tool("search")), "the groups asked for"},
+		{"a role that is not there", h.WhyRole("nowhere", toolgroups.All(), tool("search")), "the role is gone"},
+		{"root's role", h.WhyRole(org.RootRole, toolgroups.Of(), tool("create_role")), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,9 +27,9 @@ const (
 
 // Makers that are not roles, as createdBy and createdByRole have them.
 const (
-	ByRoot     = "root"
-	ByOperator = "operator"
-	ByConfig   = "config"
+	CreatorRoot     = "root"
+	CreatorOperator = "operator"
+	CreatorConfig   = "config"
 )
 
 // RootRole is the role id and name of every task's root agent. No record has
@@ -42,7 +42,7 @@ type Role struct {
 	ID            identity.RoleID                         `json:"id"`
 	Name          string                                  `json:"name"`
 	Prompt        string                                  `json:"rolePrompt"`
-	CreatedBy     string                                  `json:"createdBy"`     // ByRoot, ByOperator, ByConfig or an agent's id
+	CreatedBy     string                                  `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or an agent's id
 	CreatedByRole string                                  `json:"createdByRole"` // the same, or the id of the creating agent's role
 	CreatedAt     time.Time                               `json:"createdAt"`
 	Status        Status                                  `json:"status"`
@@ -115,7 +115,7 @@ func (o *Org) Role(id identity.RoleID) (Role, bool) {
 func (o *Org) RoleNamed(name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	r, ok := o.named[name]
+	r, ok := o.rolesByName[name]
 	if !ok {
 		return Role{}, false
 	}
@@ -137,9 +137,9 @@ func (o *Org) FindRole(idOrName string) (Role, error) {
 func (o *Org) Roles() []Role {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	list := make([]Role, 0, len(o.named))
-	for _, name := range slices.Sorted(maps.Keys(o.named)) {
-		list = append(list, *o.named[name])
+	list := make([]Role, 0, len(o.rolesByName))
+	for _, name := range slices.Sorted(maps.Keys(o.rolesByName)) {
+		list = append(list, *o.rolesByName[name])
 	}
 	return list
 }
@@ -164,8 +164,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	}
 	o.addRole(&role)
 	change := o.advance()
-	o.recompile(o.slots.underRole(id))
-	o.announce()
+	o.recompile(o.slots.byRoleID(id))
+	o.notifyChanged()
 	return role, []Change{record(KindRole, string(id), role), change}, nil
 }
 
@@ -207,8 +207,8 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 }
 
 // changeable finds an active role by may change: only its maker's kind does.
-func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, maker, error) {
-	m, err := o.maker(by)
+func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
+	m, err := o.grantor(by)
 	if err != nil {
 		return nil, m, err
 	}
@@ -218,7 +218,7 @@ func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, make
 		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
 	case by.Kind != identity.Operator && by.Kind != identity.Configuration:
 		return nil, m, errcode.New(errcode.InsufficientPermissions, "change role %q: agents create roles, only the operator changes them", old.Name)
-	case (old.CreatedBy == ByConfig) != (m.name == ByConfig):
+	case (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig):
 		return nil, m, errcode.New(errcode.Conflict, "change role %q: the configuration makes it; change it in the file", old.Name)
 	}
 	return old, m, nil
@@ -234,9 +234,9 @@ func (s RoleSpec) over(old *Role) RoleSpec {
 }
 
 // revise gives old changed by spec.
-func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
+func (o *Org) revise(maker grantor, old *Role, spec RoleSpec) (*Role, error) {
 	merged := spec.over(old)
-	if maker.name == ByConfig { // says all there is: what it leaves out is gone
+	if maker.name == CreatorConfig { // says all there is: what it leaves out is gone
 		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server
 	}
@@ -244,18 +244,18 @@ func (o *Org) revise(maker maker, old *Role, spec RoleSpec) (*Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	if other, ok := o.named[next.Name]; ok && other.ID != old.ID {
+	if other, ok := o.rolesByName[next.Name]; ok && other.ID != old.ID {
 		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
 	}
-	next.GroupOwners = rebound(old, next, spec)
+	next.GroupOwners = rebindOwners(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt = old.CreatedBy, old.CreatedByRole, old.CreatedAt
 	next.Revision = old.Revision + 1
 	return next, nil
 }
 
-// rebound gives the owners of a changed role's groups: those the change names
+// rebindOwners gives the owners of a changed role's groups: those the change names
 // are bound anew, the others stay bound to whom they were.
-func rebound(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.Owner {
+func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.Owner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {
 		owners = map[toolgroups.GroupID]toolgroups.Owner{}
@@ -278,28 +278,28 @@ func rebound(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.O
 }
 
 func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
-	affected := o.slots.underRole(old.ID)
+	affected := o.slots.byRoleID(old.ID)
 	diff := o.diff(affected, next)
 	if dryRun {
 		return diff, nil
 	}
-	delete(o.named, old.Name)
+	delete(o.rolesByName, old.Name)
 	o.addRole(next)
 	change := o.advance()
 	o.recompile(affected)
-	o.announce()
+	o.notifyChanged()
 	return diff, []Change{record(KindRole, string(next.ID), next), change}
 }
 
 func (o *Org) addRole(r *Role) {
 	o.roles[r.ID] = r
 	if r.Status == Active {
-		o.named[r.Name] = r
+		o.rolesByName[r.Name] = r
 	}
 }
 
 // newRole checks a specification against what maker may grant.
-func (o *Org) newRole(maker maker, id identity.RoleID, spec RoleSpec) (*Role, error) {
+func (o *Org) newRole(maker grantor, id identity.RoleID, spec RoleSpec) (*Role, error) {
 	if err := CheckRoleName(spec.Name); err != nil {
 		return nil, err
 	}
@@ -309,30 +309,30 @@ func (o *Org) newRole(maker maker, id identity.RoleID, spec RoleSpec) (*Role, er
 	if err := checkServer(spec); err != nil {
 		return nil, err
 	}
-	use, grant := o.rights(maker, spec)
+	use, grant := o.resolveGrants(maker, spec)
 	for _, id := range append(use.IDs(), grant.IDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
 			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
 		}
 	}
-	if err := maker.mayGive(spec.Name, use, grant); err != nil {
+	if err := maker.checkGrant(spec.Name, use, grant); err != nil {
 		return nil, err
 	}
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
 	return &Role{
-		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: bound(spec.Hosts), Pattern: spec.Pattern, ToolGated: given(spec.ToolGated), Server: given(spec.Server),
+		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: bound(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
 		CreatedBy: maker.name, CreatedByRole: maker.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}, nil
 }
 
-// rights completes what a specification leaves out.
-func (o *Org) rights(maker maker, spec RoleSpec) (use, grant toolgroups.Set) {
+// resolveGrants completes what a specification leaves out.
+func (o *Org) resolveGrants(maker grantor, spec RoleSpec) (use, grant toolgroups.Set) {
 	if spec.Use != nil {
 		use = *spec.Use
 	} else {
-		use = o.preset
+		use = o.defaultGroups
 		for _, limit := range maker.grants {
 			use = use.Intersect(limit.Set)
 		}
@@ -357,30 +357,30 @@ func (r *Role) same(other *Role) bool {
 // Is says whether a role is what a complete specification asks for.
 func (r *Role) Is(s RoleSpec) bool {
 	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(hostsOf(s.Hosts)) &&
-		r.Pattern == s.Pattern && r.ToolGated == given(s.ToolGated) && r.Server == given(s.Server) &&
+		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }
 
 // use is what a role's agents may use, as a limit.
-func (r *Role) use(rule string) limit { return r.limit(r.Use, rule) }
+func (r *Role) use(rule string) constraint { return r.limit(r.Use, rule) }
 
 // grant is what a role's agents may give, as a limit: nobody they make reaches
 // a host or a server that they may not reach themselves, or is free to answer
 // from elsewhere than tools when they are not.
-func (r *Role) grant(rule string) limit { return r.limit(r.Grant, rule) }
+func (r *Role) grant(rule string) constraint { return r.limit(r.Grant, rule) }
 
 // limit bounds by a set of a role's. A role that is no longer there lets
 // nothing through, and gates whom it gated.
-func (r *Role) limit(set toolgroups.Set, rule string) limit {
+func (r *Role) limit(set toolgroups.Set, rule string) constraint {
 	if r.Status != Active {
-		return limit{gated: r.ToolGated, rule: "role " + r.Name + " is gone"}
+		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " is gone"}
 	}
-	l := limit{
+	l := constraint{
 		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
-		Hosts:    r.hosts(), gated: r.ToolGated, rule: rule,
+		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: rule,
 	}
 	if r.Server != "" {
-		l.Only, l.server = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name
+		l.Only, l.serverReason = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name
 	}
 	return l
 }
@@ -396,8 +396,8 @@ func checkServer(spec RoleSpec) error {
 	return nil
 }
 
-// given gives what may have been left out.
-func given[T any](v *T) (value T) {
+// deref gives what may have been left out.
+func deref[T any](v *T) (value T) {
 	if v != nil {
 		value = *v
 	}

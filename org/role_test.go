@@ -357,7 +357,7 @@ func TestUpdateRole(t *testing.T) {
 			t.Error("the old name is still known")
 		}
 		next, _ := h.FindRole("clerk")
-		if next.CreatedBy != org.ByRoot || !next.CreatedAt.Equal(role.CreatedAt) || next.Revision != 2 || next.Prompt != "Write." {
+		if next.CreatedBy != org.CreatorRoot || !next.CreatedAt.Equal(role.CreatedAt) || next.Revision != 2 || next.Prompt != "Write." {
 			t.Errorf("got %+v", next)
 		}
 	})

@@ -18,7 +18,7 @@ func (o *Org) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 			return &m.slot.ViewRef, m.state
 		}
 	case identity.Caller:
-		if slot, state := o.callerSeat(p); slot != nil {
+		if slot, state := o.callerScope(p); slot != nil {
 			return &slot.ViewRef, state
 		}
 	}
@@ -30,30 +30,30 @@ func (o *Org) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 func (o *Org) RoleView(id identity.RoleID, groups toolgroups.Set) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	view := o.peek(id, groups).compile(o.config.Groups.Snapshot(), o.role)
+	view := o.previewScope(id, groups).compile(o.config.Groups.Snapshot(), o.role)
 	view.SetEpoch(o.epoch)
 	return view
 }
 
-// RoleRule names the rule that keeps a tool from a role's agents, as RoleView
+// WhyRole names the rule that keeps a tool from a role's agents, as RoleView
 // sees them; "" when none does.
-func (o *Org) RoleRule(id identity.RoleID, groups toolgroups.Set, h *toolgroups.Handle) string {
+func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.Set, h *toolgroups.Handle) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.peek(id, groups).rule(o.config.Groups.Snapshot(), o.role, h)
+	return o.previewScope(id, groups).deniedBy(o.config.Groups.Snapshot(), o.role, h)
 }
 
-// AgentRule names the rule that keeps a tool from an agent; "" when none does.
-func (o *Org) AgentRule(id identity.AgentID, h *toolgroups.Handle) string {
+// WhyAgent names the rule that keeps a tool from an agent; "" when none does.
+func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.Handle) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
 	if !ok {
 		return "there is no such agent"
 	}
-	return m.slot.rule(o.config.Groups.Snapshot(), o.role, h)
+	return m.slot.deniedBy(o.config.Groups.Snapshot(), o.role, h)
 }
 
-func (o *Org) peek(id identity.RoleID, groups toolgroups.Set) *slot {
-	return &slot{role: id, root: id == RootRole, bounds: []limit{{BoundSet: o.bind(groups), Hosts: hosts.Any(), rule: "the groups asked for"}}}
+func (o *Org) previewScope(id identity.RoleID, groups toolgroups.Set) *scope {
+	return &scope{role: id, root: id == RootRole, bounds: []constraint{{BoundSet: o.bind(groups), Hosts: hosts.Any(), reason: "the groups asked for"}}}
 }

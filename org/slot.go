@@ -8,55 +8,55 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// slot is the place of all agents that share role and limits: one View for
+// scope is the place of all agents that share role and limits: one View for
 // them all. A slot's inputs never change, only what they come to.
-type slot struct {
+type scope struct {
 	toolgroups.ViewRef
-	role   identity.RoleID
-	root   bool
-	parent *slot           // of the agents' parents, or one that grants the same (short); nil at the top
-	bounds []limit         // of the task, at the top
-	caller identity.RoleID // of the task's caller, at the top; "" when no role bounds it
-	orphan bool            // the parent or task is missing: nothing is allowed
+	role     identity.RoleID
+	root     bool
+	parent   *scope          // of the agents' parents, or one that grants the same (short); nil at the top
+	bounds   []constraint    // of the task, at the top
+	caller   identity.RoleID // of the task's caller, at the top; "" when no role bounds it
+	orphaned bool            // the parent or task is missing: nothing is allowed
 }
 
-type slotKey struct {
+type scopeKey struct {
 	role   identity.RoleID
 	root   bool
-	parent *slot
+	parent *scope
 	bounds string
 	caller identity.RoleID
 	orphan bool
 }
 
-// slots interns slots and knows which of them a change touches.
-type slots struct {
-	byKey   map[slotKey]*slot
-	byRole  map[identity.RoleID]map[*slot]bool
-	byGroup map[toolgroups.GroupID]map[*slot]bool
-	all     map[*slot]bool // those that use All
+// scopeIndex interns slots and knows which of them a change touches.
+type scopeIndex struct {
+	byKey   map[scopeKey]*scope
+	byRole  map[identity.RoleID]map[*scope]bool
+	byGroup map[toolgroups.GroupID]map[*scope]bool
+	all     map[*scope]bool // those that use All
 }
 
-func newSlots() slots {
-	return slots{
-		byKey:   map[slotKey]*slot{},
-		byRole:  map[identity.RoleID]map[*slot]bool{},
-		byGroup: map[toolgroups.GroupID]map[*slot]bool{},
-		all:     map[*slot]bool{},
+func newSlots() scopeIndex {
+	return scopeIndex{
+		byKey:   map[scopeKey]*scope{},
+		byRole:  map[identity.RoleID]map[*scope]bool{},
+		byGroup: map[toolgroups.GroupID]map[*scope]bool{},
+		all:     map[*scope]bool{},
 	}
 }
 
-// slotOf gives the slot of an agent whose parent has one, compiled.
-func (o *Org) slotOf(m *member) *slot {
-	key := slotKey{role: m.role, root: m.root}
-	var bounds []limit
+// scopeOf gives the slot of an agent whose parent has one, compiled.
+func (o *Org) scopeOf(m *agentNode) *scope {
+	key := scopeKey{role: m.role, root: m.root}
+	var bounds []constraint
 	task, ok := o.tasks[m.task]
 	switch {
-	case m.lost:
+	case m.orphaned:
 		key.orphan = true
 	case m.parent != nil:
-		key.parent = m.parent.slot.short()
-	case ok && task.Top == m.id && task.whole():
+		key.parent = m.parent.slot.canonical()
+	case ok && task.Top == m.id && task.valid():
 		bounds = task.bounds()
 		key.bounds, key.caller = keyOf(bounds), task.CallerRole
 	default:
@@ -66,22 +66,22 @@ func (o *Org) slotOf(m *member) *slot {
 }
 
 // intern gives the slot of a key, compiled; bounds are those its text says.
-func (o *Org) intern(key slotKey, bounds []limit) *slot {
+func (o *Org) intern(key scopeKey, bounds []constraint) *scope {
 	if s, ok := o.slots.byKey[key]; ok {
 		return s
 	}
-	s := &slot{role: key.role, root: key.root, parent: key.parent, bounds: bounds, caller: key.caller, orphan: key.orphan}
+	s := &scope{role: key.role, root: key.root, parent: key.parent, bounds: bounds, caller: key.caller, orphaned: key.orphan}
 	o.slots.byKey[key] = s
-	o.recompile([]*slot{s})
+	o.recompile([]*scope{s})
 	return s
 }
 
-// short gives the slot furthest up whose agents may grant the same. A role that
+// canonical gives the slot furthest up whose agents may grant the same. A role that
 // stands above itself bounds nothing more: so the slots one above the other are
 // as many as roles, however deep the agents stand.
-func (s *slot) short() *slot {
-	for at := s.parent; at != nil && !s.root && !s.orphan; at = at.parent {
-		if at.role == s.role && !at.root && !at.orphan {
+func (s *scope) canonical() *scope {
+	for at := s.parent; at != nil && !s.root && !s.orphaned; at = at.parent {
+		if at.role == s.role && !at.root && !at.orphaned {
 			return s.parent
 		}
 	}
@@ -89,7 +89,7 @@ func (s *slot) short() *slot {
 }
 
 // keyOf gives limits as text, the same for the same limits.
-func keyOf(limits []limit) string {
+func keyOf(limits []constraint) string {
 	if len(limits) == 0 {
 		return ""
 	}
@@ -97,66 +97,66 @@ func keyOf(limits []limit) string {
 	return string(text)
 }
 
-// rights gives what a slot's agents use and the limits that must let it pass.
-func (s *slot) rights(find lookup) (use limit, limits []limit) {
+// permissions gives what a slot's agents use and the limits that must let it pass.
+func (s *scope) permissions(find lookup) (use constraint, limits []constraint) {
 	switch {
-	case s.orphan:
-		return nothing("the agent's parent or task is gone"), nil
+	case s.orphaned:
+		return denyAll("the agent's parent or task is gone"), nil
 	case s.root: // bounds of a task limit what root gives, never its own use
-		return limit{BoundSet: toolgroups.BoundSet{
+		return constraint{BoundSet: toolgroups.BoundSet{
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
-		}, rule: "root uses org_management alone"}, nil
+		}, reason: "root uses org_management alone"}, nil
 	}
 	role, ok := find(s.role)
 	if !ok {
-		return nothing("the role is gone"), nil
+		return denyAll("the role is gone"), nil
 	}
-	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.above(find)...)
+	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.parentLimits(find)...)
 }
 
-// grants lists everything that what a slot's agents give must pass.
-func (s *slot) grants(find lookup) []limit {
+// grantLimits lists everything that what a slot's agents give must pass.
+func (s *scope) grantLimits(find lookup) []constraint {
 	switch {
-	case s.orphan:
-		return []limit{nothing("the agent's parent or task is gone")}
+	case s.orphaned:
+		return []constraint{denyAll("the agent's parent or task is gone")}
 	case s.root:
-		return s.top(find)
+		return s.taskLimits(find)
 	}
 	role, ok := find(s.role)
 	if !ok {
-		return []limit{nothing("the role " + string(s.role) + " is gone")}
+		return []constraint{denyAll("the role " + string(s.role) + " is gone")}
 	}
 	own := role.grant("what role " + role.Name + " may grant")
-	return append(append(ceiling(find, role), own), s.above(find)...)
+	return append(append(ceiling(find, role), own), s.parentLimits(find)...)
 }
 
-// above lists what the parent may grant, or the task's bounds at the top.
-func (s *slot) above(find lookup) []limit {
+// parentLimits lists what the parent may grant, or the task's bounds at the top.
+func (s *scope) parentLimits(find lookup) []constraint {
 	if s.parent != nil {
-		return s.parent.grants(find)
+		return s.parent.grantLimits(find)
 	}
-	return s.top(find)
+	return s.taskLimits(find)
 }
 
-// top lists the bounds of the task, with what its caller's role is worth now.
-func (s *slot) top(find lookup) []limit {
+// taskLimits lists the bounds of the task, with what its caller's role is worth now.
+func (s *scope) taskLimits(find lookup) []constraint {
 	if s.caller == "" {
 		return s.bounds
 	}
 	role, ok := find(s.caller)
 	if !ok {
-		return []limit{nothing("the role of the task's caller is gone")}
+		return []constraint{denyAll("the role of the task's caller is gone")}
 	}
 	now := role.use("what the role " + role.Name + " of the task's caller may use")
-	return slices.Concat(s.bounds, ceiling(find, role), []limit{now})
+	return slices.Concat(s.bounds, ceiling(find, role), []constraint{now})
 }
 
-func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
-	use, limits := s.rights(find)
-	gated, bindings := use.gated, make([]toolgroups.BoundSet, len(limits))
+func (s *scope) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
+	use, limits := s.permissions(find)
+	gated, bindings := use.toolGated, make([]toolgroups.BoundSet, len(limits))
 	for i, l := range limits {
-		gated, bindings[i] = gated || l.gated, l.BoundSet
+		gated, bindings[i] = gated || l.toolGated, l.BoundSet
 	}
 	view := snapshot.Compile(use.BoundSet, bindings...)
 	if gated {
@@ -165,12 +165,12 @@ func (s *slot) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.V
 	return view
 }
 
-// rule names the first rule that keeps a tool from a slot's agents; "" when
+// deniedBy names the first rule that keeps a tool from a slot's agents; "" when
 // none does.
-func (s *slot) rule(snapshot *toolgroups.Snapshot, find lookup, h *toolgroups.Handle) string {
-	use, limits := s.rights(find)
-	for _, l := range append([]limit{use}, limits...) {
-		if why := l.keeps(snapshot, h); why != "" {
+func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find lookup, h *toolgroups.Handle) string {
+	use, limits := s.permissions(find)
+	for _, l := range append([]constraint{use}, limits...) {
+		if why := l.denies(snapshot, h); why != "" {
 			return why
 		}
 	}
@@ -179,20 +179,20 @@ func (s *slot) rule(snapshot *toolgroups.Snapshot, find lookup, h *toolgroups.Ha
 
 // recompile puts the current views of slots in force and notes what they
 // depend on.
-func (o *Org) recompile(list []*slot) {
+func (o *Org) recompile(list []*scope) {
 	snapshot := o.config.Groups.Snapshot()
 	for _, s := range list {
-		o.slots.note(s, o.role)
+		o.slots.add(s, o.role)
 		view := s.compile(snapshot, o.role)
 		view.SetEpoch(o.epoch)
 		s.Publish(view)
 	}
 }
 
-// note indexes a slot under every role and group its view depends on. Old
+// add indexes a slot under every role and group its view depends on. Old
 // entries stay: a slot too many costs time, one too few would cost truth.
-func (x *slots) note(s *slot, find lookup) {
-	use, limits := s.rights(find)
+func (x *scopeIndex) add(s *scope, find lookup) {
+	use, limits := s.permissions(find)
 	if use.Set.IsAll() {
 		x.all[s] = true
 	}
@@ -202,12 +202,12 @@ func (x *slots) note(s *slot, find lookup) {
 		}
 	}
 	for at := s; at != nil; at = at.parent {
-		x.noteMakers(s, at.role, find)
-		x.noteMakers(s, at.caller, find)
+		x.addCreators(s, at.role, find)
+		x.addCreators(s, at.caller, find)
 	}
 }
 
-func (x *slots) noteMakers(s *slot, id identity.RoleID, find lookup) {
+func (x *scopeIndex) addCreators(s *scope, id identity.RoleID, find lookup) {
 	for seen := map[identity.RoleID]bool{}; !seen[id]; {
 		seen[id] = true
 		add(x.byRole, id, s)
@@ -219,25 +219,25 @@ func (x *slots) noteMakers(s *slot, id identity.RoleID, find lookup) {
 	}
 }
 
-func add[K comparable](index map[K]map[*slot]bool, key K, s *slot) {
+func add[K comparable](index map[K]map[*scope]bool, key K, s *scope) {
 	if index[key] == nil {
-		index[key] = map[*slot]bool{}
+		index[key] = map[*scope]bool{}
 	}
 	index[key][s] = true
 }
 
-// underRole lists the slots that a change of a role may touch.
-func (x *slots) underRole(id identity.RoleID) []*slot {
-	var list []*slot
+// byRoleID lists the slots that a change of a role may touch.
+func (x *scopeIndex) byRoleID(id identity.RoleID) []*scope {
+	var list []*scope
 	for s := range x.byRole[id] {
 		list = append(list, s)
 	}
 	return list
 }
 
-// holding lists the slots that a change of groups may touch.
-func (x *slots) holding(ids []toolgroups.GroupID) []*slot {
-	found := map[*slot]bool{}
+// byGroups lists the slots that a change of groups may touch.
+func (x *scopeIndex) byGroups(ids []toolgroups.GroupID) []*scope {
+	found := map[*scope]bool{}
 	for s := range x.all {
 		found[s] = true
 	}
@@ -246,7 +246,7 @@ func (x *slots) holding(ids []toolgroups.GroupID) []*slot {
 			found[s] = true
 		}
 	}
-	list := make([]*slot, 0, len(found))
+	list := make([]*scope, 0, len(found))
 	for s := range found {
 		list = append(list, s)
 	}

@@ -67,34 +67,34 @@ type TaskSpec struct {
 	FirstSeq  uint64
 }
 
-// compact drops what memory need not hold.
-func (t Task) compact() *Task {
+// summary drops what memory need not hold.
+func (t Task) summary() *Task {
 	t.Text, t.Result = "", nil
 	return &t
 }
 
-// GivenBy says whether a caller from outside gave the task, in this role.
-func (t *Task) GivenBy(p identity.Principal) bool {
+// StartedBy says whether a caller from outside gave the task, in this role.
+func (t *Task) StartedBy(p identity.Principal) bool {
 	return p.Kind == identity.Caller && t.CallerRole == p.Role && t.CallerRole != "" && t.Caller == p.String()
 }
 
-// whole says whether the record names the role that bounds its caller, if it
+// valid says whether the record names the role that bounds its caller, if it
 // is one from outside.
-func (t *Task) whole() bool {
+func (t *Task) valid() bool {
 	return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")
 }
 
 // bounds lists what limits the task; all groups are no limit.
-func (t *Task) bounds() []limit {
-	var list []limit
+func (t *Task) bounds() []constraint {
+	var list []constraint
 	if !t.Ceiling.IsAll() {
-		list = append(list, limit{BoundSet: t.Ceiling, Hosts: hosts.Any(), rule: "what the task's caller may use", server: "the server of the task's caller"})
+		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.Any(), reason: "what the task's caller may use", serverReason: "the server of the task's caller"})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, limit{BoundSet: t.Groups, Hosts: hosts.Any(), rule: "the groups the task is narrowed to"})
+		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.Any(), reason: "the groups the task is narrowed to"})
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, limit{BoundSet: toolgroups.BoundSet{Set: toolgroups.All()}, Hosts: rule, rule: "what the task's caller may reach"})
+		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.All()}, Hosts: rule, reason: "what the task's caller may reach"})
 	}
 	return list
 }
@@ -112,20 +112,20 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []Change, 
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq,
 		Top: identity.AgentID(identity.Derive(string(id), "top")), CallerRole: s.Caller.Role,
 	}
-	if err := o.bound(&task, s); err != nil {
+	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
 	}
 	agent, err := o.topAgent(&task, s)
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
-	o.tasks[id] = task.compact()
+	o.tasks[id] = task.summary()
 	return task, agent, append(o.addAgent(&agent, nil), record(KindTask, string(id), task)), nil
 }
 
-// bound sets the task's ceiling and narrowing.
-func (o *Org) bound(task *Task, s TaskSpec) error {
-	m, err := o.maker(s.Caller)
+// setTaskBounds sets the task's ceiling and narrowing.
+func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
+	m, err := o.grantor(s.Caller)
 	if err != nil {
 		return err
 	}
@@ -168,16 +168,16 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	}
 	role, ok := o.roles[identity.RoleID(s.Role)]
 	if !ok || role.Status != Active {
-		if role, ok = o.named[s.Role]; !ok {
+		if role, ok = o.rolesByName[s.Role]; !ok {
 			return agent, notFound(errcode.RoleNotFound, "role", s.Role)
 		}
 	}
-	m, err := o.maker(s.Caller)
+	m, err := o.grantor(s.Caller)
 	if err != nil {
 		return agent, err
 	}
 	agent.Role, agent.Root = role.ID, false
-	return agent, m.mayGive(role.Name, role.Use, role.Grant)
+	return agent, m.checkGrant(role.Name, role.Use, role.Grant)
 }
 
 // EndTask records how a task ended; stored is its record and becomes the new
@@ -191,7 +191,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 	}
 	stored.Status, stored.Result, stored.Error = status, result, failure
 	stored.EndedAt = o.config.Now().UTC()
-	o.tasks[stored.ID] = stored.compact()
+	o.tasks[stored.ID] = stored.summary()
 	return []Change{record(KindTask, string(stored.ID), stored)}
 }
 

@@ -170,7 +170,7 @@ func TestAUsersNameMakesNoConfiguration(t *testing.T) {
 	w := newWorkerFor(t)
 	beta := toolgroups.Of("beta")
 	caller, _ := w.intern(t, "beta")
-	for _, name := range []identity.User{org.ByRoot, org.ByOperator, org.ByConfig} {
+	for _, name := range []identity.User{org.CreatorRoot, org.CreatorOperator, org.CreatorConfig} {
 		made, err := w.CreateRole(t.Context(), call(identity.ByCaller(name, caller)), org.RoleSpec{Name: "of " + string(name), Use: &beta})
 		if err == nil && made.CreatedBy == string(name) {
 			t.Errorf("the role a user named %s made says createdBy %q", name, made.CreatedBy)

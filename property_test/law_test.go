@@ -278,7 +278,7 @@ func (l *law) judgeRecord(p *person, r journal.Record) error {
 	switch org.Kind(r.Kind) {
 	case org.KindRole:
 		return l.judgeRole(p, decoded[org.Role](r))
-	case org.KindAgent, org.KindEnded:
+	case org.KindAgent, org.KindTerminated:
 		a := org.Agent{ID: identity.AgentID(r.Key), Status: org.Terminated} // who ends goes from the one kind to the other
 		if r.Value != nil {
 			a = decoded[org.Agent](r)
@@ -301,7 +301,7 @@ func (l *law) judgeRole(p *person, r org.Role) error {
 	made := charterOf(r)
 	by, role := string(p.id), string(p.role)
 	if p.root {
-		by, role = org.ByRoot, org.ByRoot
+		by, role = org.CreatorRoot, org.CreatorRoot
 	}
 	switch {
 	case l.roles[r.ID] != nil || r.Status != org.Active:
@@ -356,7 +356,7 @@ func (l *law) named(name string) *charter {
 
 func charterOf(r org.Role) *charter {
 	c := &charter{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: giftOf(r.Use, r.GroupOwners), grant: giftOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active}
-	if by := r.CreatedByRole; by != org.ByRoot && by != org.ByOperator {
+	if by := r.CreatedByRole; by != org.CreatorRoot && by != org.CreatorOperator {
 		c.maker = identity.RoleID(by)
 	}
 	return c
@@ -370,7 +370,7 @@ func (l *law) learn(r journal.Record) {
 	case org.KindTask:
 		t := decoded[org.Task](r)
 		l.tasks[t.ID] = &t
-	case org.KindAgent, org.KindEnded:
+	case org.KindAgent, org.KindTerminated:
 		if r.Value != nil { // who ends goes from the one kind to the other
 			l.learnAgent(decoded[org.Agent](r))
 		}

@@ -97,7 +97,7 @@ var shut = []toolgroups.BoundSet{{}}
 
 // makers lists what the makers of a role may give.
 func (x *lax) makers(r *org.Role) []toolgroups.BoundSet {
-	if r.CreatedByRole == org.ByRoot || r.CreatedByRole == org.ByOperator || x.without(makerRule) {
+	if r.CreatedByRole == org.CreatorRoot || r.CreatedByRole == org.CreatorOperator || x.without(makerRule) {
 		return nil
 	}
 	maker, ok := x.role(identity.RoleID(r.CreatedByRole))
@@ -244,13 +244,13 @@ func (x *lax) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (o
 	if old, ok := x.roles[id]; ok {
 		return *old, nil
 	}
-	r := &org.Role{ID: id, Name: spec.Name, CreatedBy: org.ByOperator, CreatedByRole: org.ByOperator, Status: org.Active}
+	r := &org.Role{ID: id, Name: spec.Name, CreatedBy: org.CreatorOperator, CreatedByRole: org.CreatorOperator, Status: org.Active}
 	var limits []toolgroups.BoundSet
 	if c.By.Kind == identity.Agent {
 		a := x.agents[c.By.Agent]
 		limits, r.CreatedBy, r.CreatedByRole = x.giving(a), string(a.ID), string(a.Role)
 		if a.Root {
-			r.CreatedBy, r.CreatedByRole = org.ByRoot, org.ByRoot
+			r.CreatedBy, r.CreatedByRole = org.CreatorRoot, org.CreatorRoot
 		}
 	}
 	x.fill(r, spec, limits)

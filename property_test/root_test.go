@@ -190,7 +190,7 @@ func TestRootCannotBeTouched(t *testing.T) {
 	f := newFort(t)
 	a, _ := f.rt.Org().Agent(f.root)
 	all := toolgroups.All()
-	refs := append(spellingsOfRoot(t), string(f.root), string(a.Task), "", "*", org.ByOperator, org.ByConfig)
+	refs := append(spellingsOfRoot(t), string(f.root), string(a.Task), "", "*", org.CreatorOperator, org.CreatorConfig)
 	for _, ref := range refs {
 		for by, who := range map[string]identity.AgentID{"root": f.root, "a manager": f.manager} {
 			for name, args := range map[string]map[string]any{

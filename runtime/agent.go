@@ -279,7 +279,7 @@ func (a *actor) commit(b *journal.Batch) error {
 	}
 	decide := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
-		if !a.rt.org.Works(a.agent.ID) {
+		if !a.rt.org.Active(a.agent.ID) {
 			return errGone
 		}
 		if decide != nil {

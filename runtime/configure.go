@@ -112,7 +112,7 @@ func (rt *Runtime) planRoles(specs []org.RoleSpec, fallback toolgroups.Set) erro
 
 func (rt *Runtime) planRole(spec org.RoleSpec) error {
 	old, ok := rt.org.RoleNamed(spec.Name)
-	if !ok || old.CreatedBy != org.ByConfig {
+	if !ok || old.CreatedBy != org.CreatorConfig {
 		_, err := rt.org.PlanRole(byConfig, spec)
 		return err
 	}
@@ -126,7 +126,7 @@ var byConfig = identity.Principal{Kind: identity.Configuration}
 func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) error {
 	spec = completed(spec, fallback)
 	old, ok := rt.org.RoleNamed(spec.Name)
-	if !ok || old.CreatedBy != org.ByConfig {
+	if !ok || old.CreatedBy != org.CreatorConfig {
 		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
 		return err
 	}
@@ -153,7 +153,7 @@ func completed(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
 
 func (rt *Runtime) dropRoles(keep []org.RoleSpec) error {
 	for _, role := range rt.org.Roles() {
-		if role.CreatedBy != org.ByConfig || slices.ContainsFunc(keep, func(s org.RoleSpec) bool { return s.Name == role.Name }) {
+		if role.CreatedBy != org.CreatorConfig || slices.ContainsFunc(keep, func(s org.RoleSpec) bool { return s.Name == role.Name }) {
 			continue
 		}
 		if _, err := rt.DeleteRole(byConfig, role.ID, false); err != nil {

@@ -34,7 +34,7 @@ func TestAConfigurationMakesItsRolesOnce(t *testing.T) {
 	dir := scratch(t)
 	s := roles(org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: use("artifact"), Limits: org.Limits{Rounds: 3}}, org.RoleSpec{Name: "other"})
 	h, first := configured(t, dir, s, s)
-	if first.CreatedBy != org.ByConfig || first.Revision != 1 || first.Prompt != "work" || first.Model != "m" || first.Limits.Rounds != 3 {
+	if first.CreatedBy != org.CreatorConfig || first.Revision != 1 || first.Prompt != "work" || first.Model != "m" || first.Limits.Rounds != 3 {
 		t.Errorf("made %+v", first)
 	}
 	h.leave(t)
@@ -117,7 +117,7 @@ func TestAConfigurationDoesNotTakeARoleFromItsMaker(t *testing.T) {
 		t.Error(err)
 	}
 	role, ok := h.Org().RoleNamed("worker")
-	if !ok || role.CreatedBy != org.ByOperator || !role.Use.Equal(toolgroups.Of()) {
+	if !ok || role.CreatedBy != org.CreatorOperator || !role.Use.Equal(toolgroups.Of()) {
 		t.Errorf("the role is now %+v", role)
 	}
 }

@@ -219,7 +219,7 @@ func (v *visit) Finished(_ context.Context, calls []*gate.Admission) error {
 // move changes the caller's workflow state in the same commit.
 func (v *visit) move(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
-		b.Put = append(b.Put, records(v.rt.org.MoveCaller(v.by, to))...)
+		b.Put = append(b.Put, records(v.rt.org.SetCallerState(v.by, to))...)
 		return nil
 	}
 }

@@ -127,7 +127,7 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 	if by.Kind == identity.Agent {
 		b.Stream = by.Agent
 		b.Prepare = func(b *journal.Batch) error {
-			if !rt.org.Works(by.Agent) {
+			if !rt.org.Active(by.Agent) {
 				return errcode.New(errcode.AgentNotFound, "agent %q is terminated, or its task has ended", by.Agent)
 			}
 			return prepare(b)

@@ -21,7 +21,7 @@ func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 	case identity.Operator:
 		return rt.org.Tasks()
 	case identity.Caller:
-		return slices.DeleteFunc(rt.org.Tasks(), func(t org.Task) bool { return !t.GivenBy(by) })
+		return slices.DeleteFunc(rt.org.Tasks(), func(t org.Task) bool { return !t.StartedBy(by) })
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 // the sequence goes on.
 func (rt *Runtime) Ended(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
 	return func(yield func(org.Agent, error) bool) {
-		_ = rt.endedIn(ctx, org.KindAgent, task, yield) && rt.endedIn(ctx, org.KindEnded, task, yield)
+		_ = rt.endedIn(ctx, org.KindAgent, task, yield) && rt.endedIn(ctx, org.KindTerminated, task, yield)
 	}
 }
 
@@ -56,7 +56,7 @@ func (rt *Runtime) endedIn(ctx context.Context, kind org.Kind, task identity.Tas
 // hasEnded says whether an agent was made and is terminated. What cannot be
 // read is an error: nobody comes back because of it.
 func (rt *Runtime) hasEnded(ctx context.Context, id identity.AgentID) (bool, error) {
-	for _, kind := range []org.Kind{org.KindAgent, org.KindEnded} { // who ends goes from one to the other
+	for _, kind := range []org.Kind{org.KindAgent, org.KindTerminated} { // who ends goes from one to the other
 		record, err := rt.store.Record(ctx, string(kind), string(id))
 		if err != nil {
 			return false, fmt.Errorf("read %s %s: %w", kind, id, err)

@@ -95,7 +95,7 @@ func before(b *journal.Batch, do func(*journal.Batch) error) {
 // move changes the agent's workflow state in the same commit.
 func (a *actor) move(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
-		changes, err := a.rt.org.Move(a.agent.ID, to, a.agent)
+		changes, err := a.rt.org.SetState(a.agent.ID, to, a.agent)
 		if err != nil {
 			return err
 		}

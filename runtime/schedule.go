@@ -194,7 +194,7 @@ func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
 		a.cancel(nil)
 	}
 	a.cancel = cancel
-	if !rt.org.Works(a.agent.ID) {
+	if !rt.org.Active(a.agent.ID) {
 		cancel(errGone)
 	}
 	return turn
@@ -274,7 +274,7 @@ func (rt *Runtime) deliver(run *taskRun) {
 // task is over.
 func (rt *Runtime) dropGone(b *journal.Batch) error {
 	for _, m := range b.Arrived {
-		if to := identity.AgentID(m.To); !rt.org.Works(to) {
+		if to := identity.AgentID(m.To); !rt.org.Active(to) {
 			b.Drop = append(b.Drop, to)
 		}
 	}

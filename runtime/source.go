@@ -46,7 +46,7 @@ func stored[T any](ctx context.Context, rt *Runtime, kind org.Kind, key string, 
 func (rt *Runtime) AgentRecord(ctx context.Context, id identity.AgentID) (org.Agent, error) {
 	a, err := stored[org.Agent](ctx, rt, org.KindAgent, string(id), errcode.AgentNotFound)
 	if errcode.Of(err) == errcode.AgentNotFound {
-		a, err = stored[org.Agent](ctx, rt, org.KindEnded, string(id), errcode.AgentNotFound)
+		a, err = stored[org.Agent](ctx, rt, org.KindTerminated, string(id), errcode.AgentNotFound)
 	}
 	return a, err
 }

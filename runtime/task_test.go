@@ -118,7 +118,7 @@ func TestTwoTasksHaveTwoRoots(t *testing.T) {
 	if h.top(t, a) == h.top(t, b) {
 		t.Error("both have the same root")
 	}
-	if roles := h.Org().Roles(); len(roles) != 1 || roles[0].CreatedBy != org.ByRoot {
+	if roles := h.Org().Roles(); len(roles) != 1 || roles[0].CreatedBy != org.CreatorRoot {
 		t.Errorf("roles: %+v; want the one that both roots made", roles)
 	}
 }

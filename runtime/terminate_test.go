@@ -283,7 +283,7 @@ func TestARepeatedSpawnThatCannotLookMakesNobody(t *testing.T) {
 	if err := h.Terminate(t.Context(), called(operator), spawned.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	blind.kind.Store(string(org.KindEnded))
+	blind.kind.Store(string(org.KindTerminated))
 	if _, err := h.Spawn(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("got %v, want ErrDamaged", err)
 	}

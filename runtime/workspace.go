@@ -60,7 +60,7 @@ func (rt *Runtime) agentFolder(by identity.Principal) (dir string, readOnly bool
 	if task.Workspace != "" {
 		return task.Workspace, task.ReadOnly, rt.mayServe(task.Workspace)
 	}
-	entry, ok := rt.org.Entry(agent.ID)
+	entry, ok := rt.org.TopAncestor(agent.ID)
 	if !ok {
 		return "", false, unbound(by)
 	}
