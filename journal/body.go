@@ -47,9 +47,9 @@ type MessageSent struct {
 	Due     string        `json:"due,omitempty"` // RFC 3339, of a delayed one
 }
 
-// MessageTaken: an agent took a message into its journal. It is for the
+// MessageReceived: an agent took a message into its journal. It is for the
 // agent's own replay and shown to nobody.
-type MessageTaken struct {
+type MessageReceived struct {
 	Message model.Message `json:"message"`
 }
 
@@ -61,11 +61,11 @@ type ModelAnswered struct {
 // ModelDelta: a piece of an answer that is coming. It is shown to who watches
 // at that moment and never stored.
 type ModelDelta struct {
-	Text  string `json:"text,omitempty"`
-	Tool  string `json:"tool,omitempty"`  // a call of this tool begins
-	Args  string `json:"args,omitempty"`  // a piece of that call's arguments
-	Again bool   `json:"again,omitempty"` // the answer is begun anew: what came so far is void
-	Note  string `json:"note,omitempty"`  // what the model is waiting for
+	Text    string `json:"text,omitempty"`
+	Tool    string `json:"tool,omitempty"`  // a call of this tool begins
+	Args    string `json:"args,omitempty"`  // a piece of that call's arguments
+	Restart bool   `json:"again,omitempty"` // the answer is begun anew: what came so far is void
+	Note    string `json:"note,omitempty"`  // what the model is waiting for
 }
 
 // ToolCall: a call was decided; if it was allowed, it has started.
@@ -152,9 +152,9 @@ type ContextCompressed struct {
 // Failed: an agent's turn ended in an error. Messages after the first Read
 // were not read in it; zero says that all were.
 type Failed struct {
-	Code    errcode.Code `json:"code"`
-	Message string       `json:"message"`
-	Read    int          `json:"read,omitempty"`
+	Code         errcode.Code `json:"code"`
+	Message      string       `json:"message"`
+	MessagesRead int          `json:"read,omitempty"`
 }
 
 // Result: a task ended.
@@ -170,7 +170,7 @@ func (TaskStarted) Type() Type       { return "task_started" }
 func (AgentSpawned) Type() Type      { return "agent_spawned" }
 func (AgentTerminated) Type() Type   { return "agent_terminated" }
 func (MessageSent) Type() Type       { return "message" }
-func (MessageTaken) Type() Type      { return "message_taken" }
+func (MessageReceived) Type() Type   { return "message_taken" }
 func (ModelAnswered) Type() Type     { return "model_answered" }
 func (ModelDelta) Type() Type        { return "model_delta" }
 func (ToolCall) Type() Type          { return "tool_call" }
@@ -188,7 +188,7 @@ func (TaskStarted) body()       {}
 func (AgentSpawned) body()      {}
 func (AgentTerminated) body()   {}
 func (MessageSent) body()       {}
-func (MessageTaken) body()      {}
+func (MessageReceived) body()   {}
 func (ModelAnswered) body()     {}
 func (ModelDelta) body()        {}
 func (ToolCall) body()          {}
@@ -204,7 +204,7 @@ func (Result) body()            {}
 
 // Public says whether an event is shown outside its agent's journal.
 func Public(b Body) bool {
-	_, internal := b.(MessageTaken)
+	_, internal := b.(MessageReceived)
 	return !internal
 }
 
@@ -220,7 +220,7 @@ func decodeBody(t Type, data []byte) (Body, error) {
 
 var decoders = []func(Type, []byte) (Body, error){
 	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
-	decoder[MessageTaken], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
+	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[Failed], decoder[Result],
 }

@@ -57,8 +57,8 @@ type Record struct {
 	Value []byte
 }
 
-// Entry is a record as a listing gives it, without its value.
-type Entry struct {
+// RecordInfo is a record as a listing gives it, without its value.
+type RecordInfo struct {
 	Key  string
 	Size int // bytes of the value
 }
@@ -68,10 +68,10 @@ type Entry struct {
 type Batch struct {
 	Stream  identity.AgentID // whose journal Events go to
 	Events  []Event
-	Post    []Message          // to inboxes, or to the delayed ones when Due is set
-	Take    []uint64           // messages of Stream's inbox that Events took in
-	Arrived []Message          // delayed messages to be moved to their inboxes; those that no longer wait are passed over
-	Drop    []identity.AgentID // agents that are no more: their inbox and what is delayed for them is let go
+	Send    []Message          // to inboxes, or to the delayed ones when Due is set
+	Consume []uint64           // messages of Stream's inbox that Events took in
+	Deliver []Message          // delayed messages to be moved to their inboxes; those that no longer wait are passed over
+	Purge   []identity.AgentID // agents that are no more: their inbox and what is delayed for them is let go
 	Put     []Record
 	Idle    bool // Stream has nothing more to do unless its inbox holds something
 
@@ -90,8 +90,8 @@ type Log interface {
 	Read(ctx context.Context, stream identity.AgentID, after uint64) iter.Seq2[Event, error]
 }
 
-// Post is what waits for an agent.
-type Post interface {
+// Mailbox is what waits for an agent.
+type Mailbox interface {
 	Inbox(ctx context.Context, agent identity.AgentID) ([]Message, error) // in order of Seq
 	Delayed(ctx context.Context) ([]Message, error)                       // in order of Due, then Seq
 	Runnable(ctx context.Context) ([]identity.AgentID, error)             // agents with unfinished business
@@ -103,11 +103,11 @@ type Records interface {
 	Records(ctx context.Context, kind, prefix string) iter.Seq2[Record, error]
 	// Entries is Records without the values: they may be large. It does not
 	// look at them, so that a damaged one is listed too.
-	Entries(ctx context.Context, kind, prefix string) iter.Seq2[Entry, error]
+	Entries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
-// Feed is the whole log, in order.
-type Feed interface {
+// Follower is the whole log, in order.
+type Follower interface {
 	// Follow yields the events after a sequence number and, when wait is set,
 	// those to come until ctx ends.
 	Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
@@ -120,9 +120,9 @@ type Feed interface {
 // Store is all of it.
 type Store interface {
 	Log
-	Post
+	Mailbox
 	Records
-	Feed
+	Follower
 }
 
 // header is what every event has on the wire and on disk.

@@ -42,7 +42,7 @@ var bodies = []struct {
 	{journal.AgentSpawned{Parent: "p", RoleID: "r", Tools: []string{"a", "b"}}, "parent roleId tools"},
 	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
-	{journal.MessageTaken{Message: message}, "message"},
+	{journal.MessageReceived{Message: message}, "message"},
 	{journal.ModelAnswered{Answer: model.Answer{Text: "x", Value: json.RawMessage(`{"v":1}`), Calls: []model.Call{{ID: "c", Provider: "p", Name: "n", Args: json.RawMessage(`{}`)}},
 		Finish: model.Calls, Read: 2, Log: []string{"l"}, Usage: model.Usage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
 	{journal.ToolCall{Call: "c", Tool: "t", Args: json.RawMessage(`{"a":[1]}`), Group: "g", Decision: journal.Allowed, Code: errcode.UnknownTool, Reason: "r", Epoch: 1}, "call tool args group decision code reason epoch"},
@@ -148,7 +148,7 @@ func TestTypesAreTheContracts(t *testing.T) {
 	if diff := cmp.Diff(public, contract); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	if !seen["message_taken"] || journal.Public(journal.MessageTaken{}) {
+	if !seen["message_taken"] || journal.Public(journal.MessageReceived{}) {
 		t.Error("what an agent took in is public")
 	}
 }

@@ -119,7 +119,7 @@ func (m *Metrics) Observe(e journal.Event) {
 		m.terminated(e)
 	case journal.MessageSent:
 		m.sent(b)
-	case journal.MessageTaken:
+	case journal.MessageReceived:
 		m.taken(e)
 	case journal.ModelAnswered:
 		m.answered(e, b)

@@ -136,7 +136,7 @@ func life() []journal.Event {
 		at(0, journal.TaskStarted{State: "shut", Groups: []string{"door"}}),
 		at(0, journal.AgentSpawned{}),
 		at(0, mail("a")),
-		at(1, journal.MessageTaken{}),
+		at(1, journal.MessageReceived{}),
 		at(2, answer(model.Calls, "open", "look")),
 		at(2, allowed("1", "open")),
 		at(5, journal.ToolResult{Call: "1", Tool: "open"}),
@@ -213,17 +213,17 @@ agent_invalid_state_transition_total{} 0
 			at(0, journal.Result{Status: "failed", Code: errcode.InsufficientPermissions}),
 		}, "agent_privilege_escalation_attempts_total{} 3\n"},
 		{"a turn lasts from the message to the answer that ends it or waits, whatever comes between", append([]journal.Event{
-			of("b", 20, journal.MessageTaken{}), of("b", 21, answer(model.Calls)), of("b", 21, journal.MessageTaken{}),
+			of("b", 20, journal.MessageReceived{}), of("b", 21, answer(model.Calls)), of("b", 21, journal.MessageReceived{}),
 			of("b", 22, answer(model.Continue)), of("b", 24, answer(model.Wait)),
 		}, life()...), `rolecall_turn_duration_seconds{outcome="ended"} 1 of 7
 rolecall_turn_duration_seconds{outcome="waiting"} 1 of 4
 `},
 		{"a turn that another process began is not timed", []journal.Event{
-			at(0, answer(model.Calls)), at(1, answer(model.End)), at(2, journal.MessageTaken{}), at(5, answer(model.End)),
+			at(0, answer(model.Calls)), at(1, answer(model.End)), at(2, journal.MessageReceived{}), at(5, answer(model.End)),
 		}, "rolecall_turn_duration_seconds{outcome=\"ended\"} 1 of 3\n"},
 		{"a turn that ends with unread mail begins the next", []journal.Event{
-			at(0, journal.MessageTaken{}), at(0, journal.MessageTaken{}), at(2, answer(model.End)), at(5, answer(model.Wait)),
-			at(9, journal.MessageTaken{}), at(10, journal.Failed{Code: errcode.LLMCallFailed}),
+			at(0, journal.MessageReceived{}), at(0, journal.MessageReceived{}), at(2, answer(model.End)), at(5, answer(model.Wait)),
+			at(9, journal.MessageReceived{}), at(10, journal.Failed{Code: errcode.LLMCallFailed}),
 		}, `rolecall_turn_duration_seconds{outcome="ended"} 1 of 2
 rolecall_turn_duration_seconds{outcome="failed"} 1 of 1
 rolecall_turn_duration_seconds{outcome="waiting"} 1 of 3
@@ -253,7 +253,7 @@ rolecall_tokens_total{kind="output",role="guide"} 6
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.End, Usage: model.Usage{Input: 1}}}),
 		}, "rolecall_tokens_total{kind=\"input\",role=\"guide\"} 1\n"},
 		{"a clock that goes back gives no time", []journal.Event{
-			at(9, journal.AgentSpawned{}), at(9, journal.MessageTaken{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.End)), at(1, journal.Result{Status: "done"}),
+			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.End)), at(1, journal.Result{Status: "done"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 0
 rolecall_tool_call_duration_seconds{outcome="ok",tool="look"} 1 of 0
 rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
@@ -305,8 +305,8 @@ rolecall_tasks{status="running"} 3
 		{at(0, mail("a")), 1, 1},
 		{at(0, mail("b")), 1, 2},
 		{at(0, mail("user")), 1, 2},
-		{at(0, journal.MessageTaken{}), 1, 1},
-		{of("c", 0, journal.MessageTaken{}), 2, 1}, // of another process: its mailbox is not known
+		{at(0, journal.MessageReceived{}), 1, 1},
+		{of("c", 0, journal.MessageReceived{}), 2, 1}, // of another process: its mailbox is not known
 		{at(0, mail("c")), 2, 1},
 		{of("b", 1, journal.AgentTerminated{}), 1, 0},
 		{of("b", 2, answer(model.End)), 1, 0}, // committed before its end, observed after

@@ -18,8 +18,8 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// reserve is what a draft leaves free on the disk for commits.
-const reserve = 256 << 20
+// minFreeBytes is what a draft leaves free on the disk for commits.
+const minFreeBytes = 256 << 20
 
 // Backup writes a backup while commits go on, and gives the number of its last
 // event: that one and all before it are there, and none after it.
@@ -37,7 +37,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) (seq uint64, err error
 	if file, ok := to.(*os.File); ok && isRegular(file) {
 		seq, err = s.copyTo(ctx, file)
 	} else {
-		seq, err = s.copyAround(ctx, to)
+		seq, err = s.copyViaTempFile(ctx, to)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("back up the data file: %w", err)
@@ -50,14 +50,14 @@ func isRegular(file *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// copyAround copies by way of a draft.
-func (s *Store) copyAround(ctx context.Context, to io.Writer) (seq uint64, err error) {
-	s.drafting.Lock() // two would fill the disk together
-	defer s.drafting.Unlock()
+// copyViaTempFile copies by way of a draft.
+func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, err error) {
+	s.backupMu.Lock() // two would fill the disk together
+	defer s.backupMu.Unlock()
 	var path string // bolt forgets it when it is closed
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		path = tx.DB().Path()
-		return roomBeside(path)
+		return freeSpaceFor(path)
 	})
 	if err != nil {
 		return 0, err
@@ -76,18 +76,18 @@ func (s *Store) copyAround(ctx context.Context, to io.Writer) (seq uint64, err e
 	if _, err := draft.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}
-	_, err = io.Copy(lasting{ctx, to}, draft)
+	_, err = io.Copy(ctxWriter{ctx, to}, draft)
 	return seq, err
 }
 
-// roomBeside refuses a copy that would fill the disk of the data file.
-func roomBeside(path string) error {
+// freeSpaceFor refuses a copy that would fill the disk of the data file.
+func freeSpaceFor(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	free, err := freeBytes(filepath.Dir(path))
-	need := 2*info.Size() + reserve // whoever asked may write it to the same disk
+	need := 2*info.Size() + minFreeBytes // whoever asked may write it to the same disk
 	if err == nil && free < uint64(need) {
 		err = errcode.New(errcode.QuotaExceeded, "the disk of %s has %d bytes free, and a copy takes up to %d for a while; make room, or end the process and take the backup then",
 			path, free, need)
@@ -97,7 +97,7 @@ func roomBeside(path string) error {
 
 // copyTo writes a backup to a file.
 func (s *Store) copyTo(ctx context.Context, to io.Writer) (seq uint64, err error) {
-	seal := &sealer{to: lasting{ctx, to}, sum: sha256.New()}
+	seal := &checksumWriter{to: ctxWriter{ctx, to}, sum: sha256.New()}
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		l, err := readLedger(tx)
 		if err != nil {
@@ -124,7 +124,7 @@ func Verify(ctx context.Context, path string) (seq uint64, err error) {
 		return 0, err
 	}
 	defer file.Close()
-	seq, _, err = unseal(ctx, file)
+	seq, _, err = verifyChecksum(ctx, file)
 	if err != nil {
 		return 0, err
 	}

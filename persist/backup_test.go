@@ -49,7 +49,7 @@ func backup(t testing.TB, s *persist.Store) ([]byte, uint64) {
 // a record that says how many batches its writer has committed.
 func batchOf(w identity.AgentID, n int) *journal.Batch {
 	return &journal.Batch{
-		Stream: w, Events: events(w, 3, fmt.Sprint(n)), Post: []journal.Message{message(w, fmt.Sprint(n))},
+		Stream: w, Events: events(w, 3, fmt.Sprint(n)), Send: []journal.Message{message(w, fmt.Sprint(n))},
 		Put: []journal.Record{{Kind: "batches", Key: string(w), Value: fmt.Append(nil, n)}},
 	}
 }

@@ -45,7 +45,7 @@ func checkFrames(tx *bolt.Tx) []error {
 		return []error{err}
 	}
 	var faults []error
-	f := findings{schema: schema, ledger: l}
+	f := scanResult{schema: schema, ledger: l}
 	for i, bucket := range layout {
 		for key, value := range under(tx.Bucket(bucket.name), nil) {
 			f.holds[i].add(key)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	maxShare   = 256 // batches that share a transaction, at most
-	checkpoint = 512 // events between two writings of the index
-	maxID      = 255 // bytes of an agent's id: keys give their number in one byte
+	maxGroupCommit = 256 // batches that share a transaction, at most
+	checkpoint     = 512 // events between two writings of the index
+	maxID          = 255 // bytes of an agent's id: keys give their number in one byte
 )
 
 // commit is a batch on its way to disk.
@@ -34,7 +34,7 @@ type commit struct {
 // that what cannot be written fails alone.
 func (c *commit) encode() (err error) {
 	b := c.batch
-	if err := fits(b); err != nil {
+	if err := checkKeySizes(b); err != nil {
 		return err
 	}
 	for i := len(c.events); i < len(b.Events); i++ {
@@ -46,8 +46,8 @@ func (c *commit) encode() (err error) {
 		}
 		c.events = append(c.events, payload)
 	}
-	if c.post, err = encodeMail(c.post, b.Post); err == nil {
-		c.arrived, err = encodeMail(c.arrived, b.Arrived)
+	if c.post, err = encodeMail(c.post, b.Send); err == nil {
+		c.arrived, err = encodeMail(c.arrived, b.Deliver)
 	}
 	return err
 }
@@ -64,10 +64,10 @@ func encodeMail(done [][]byte, list []journal.Message) ([][]byte, error) {
 	return done, nil
 }
 
-// fits refuses what no key can hold.
-func fits(b *journal.Batch) error {
-	ids := append([]identity.AgentID{b.Stream}, b.Drop...)
-	for _, m := range slices.Concat(b.Post, b.Arrived) {
+// checkKeySizes refuses what no key can hold.
+func checkKeySizes(b *journal.Batch) error {
+	ids := append([]identity.AgentID{b.Stream}, b.Purge...)
+	for _, m := range slices.Concat(b.Send, b.Deliver) {
 		ids = append(ids, identity.AgentID(m.To))
 		if due := m.Due.UTC(); !m.Due.IsZero() && (due.Year() < 1970 || due.Year() > 2261) {
 			return fmt.Errorf("message to %.64q: due in the year %d", m.To, due.Year())
@@ -103,8 +103,8 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 }
 
 func (s *Store) enqueue(c *commit) error {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
+	s.queueMu.RLock()
+	defer s.queueMu.RUnlock()
 	if s.closed {
 		return journal.ErrClosed
 	}
@@ -114,18 +114,18 @@ func (s *Store) enqueue(c *commit) error {
 
 // commitLoop is the committer: the only writer of the file.
 func (s *Store) commitLoop() {
-	defer close(s.quiet)
+	defer close(s.committerDone)
 	for first := range s.queue {
-		s.share(s.waiting(first))
+		s.commitGroup(s.collectGroup(first))
 	}
 }
 
-// waiting gathers what is queued behind first. Those who were just answered are
+// collectGroup gathers what is queued behind first. Those who were just answered are
 // let go first: what they commit next shares this transaction, not the one after.
-func (s *Store) waiting(first *commit) []*commit {
+func (s *Store) collectGroup(first *commit) []*commit {
 	runtime.Gosched()
 	list := []*commit{first}
-	for len(list) < maxShare {
+	for len(list) < maxGroupCommit {
 		select {
 		case c, ok := <-s.queue:
 			if !ok {
@@ -139,8 +139,8 @@ func (s *Store) waiting(first *commit) []*commit {
 	return list
 }
 
-// share commits a list of batches in one transaction and answers each.
-func (s *Store) share(list []*commit) {
+// commitGroup commits a list of batches in one transaction and answers each.
+func (s *Store) commitGroup(list []*commit) {
 	ready := s.prepareAll(list)
 	err := s.stopped()
 	if err == nil && len(ready) > 0 {
@@ -187,20 +187,20 @@ func (s *Store) prepareOne(c *commit) error {
 func (s *Store) stopped() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.fault
+	return s.stopErr
 }
 
 // stop makes the store take nothing more: what became of the commit is unknown.
 func (s *Store) stop(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fault = fmt.Errorf("commit to %s: %w; what became of it is unknown and %w: %s, then start the program again and resume the task",
-		s.db.Path(), cause, journal.ErrClosed, remedy(cause))
-	return s.fault
+	s.stopErr = fmt.Errorf("commit to %s: %w; what became of it is unknown and %w: %s, then start the program again and resume the task",
+		s.db.Path(), cause, journal.ErrClosed, recoveryHint(cause))
+	return s.stopErr
 }
 
-// remedy says what to do about a commit that failed.
-func remedy(cause error) string {
+// recoveryHint says what to do about a commit that failed.
+func recoveryHint(cause error) string {
 	if errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
 		return "make room on the disk"
 	}
@@ -210,13 +210,13 @@ func remedy(cause error) string {
 func (s *Store) announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.news)
-	s.news = make(chan struct{})
+	close(s.notify)
+	s.notify = make(chan struct{})
 }
 
 // writeAll writes batches; memory follows only when they are on disk.
 func (s *Store) writeAll(list []*commit) error {
-	w := &writer{ledger: s.ledger, held: s.held}
+	w := &writer{ledger: s.ledger, held: s.delayed}
 	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		id = tx.ID()
@@ -241,7 +241,7 @@ func (s *Store) writeAll(list []*commit) error {
 	s.ledger, s.synced = w.ledger, id
 	if indexed {
 		clear(s.tail)
-		s.tails = 0
+		s.tailLen = 0
 		return nil
 	}
 	for _, p := range w.places {

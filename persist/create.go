@@ -58,7 +58,7 @@ func makeBuckets(tx *bolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(putNumber(own, "schema", schema), writeLedger(tx, &ledger{}))
+	return errors.Join(putNumber(own, "schema", schema), writeLedger(tx, &integrityRecord{}))
 }
 
 // SyncFolder puts the names in a folder on disk.
@@ -72,12 +72,12 @@ func SyncFolder(path string) error {
 
 // migrate brings a file of an older schema to this one. A file of schema 1 has
 // no ledger: what was found becomes what was written.
-func migrate(tx *bolt.Tx, found *findings) error {
+func migrate(tx *bolt.Tx, found *scanResult) error {
 	b := tx.Bucket(bucketPersist)
 	if getNumber(b, "schema") == schema {
 		return nil
 	}
-	l := &ledger{seq: lastSeq(tx), holds: found.holds}
+	l := &integrityRecord{seq: lastSeq(tx), buckets: found.holds}
 	if f := b.Get(keyIndexed); f != nil {
 		payload, err := unframe(bucketPersist, keyIndexed, kindNumber, f)
 		if err != nil {

@@ -37,7 +37,7 @@ func specimen(t testing.TB, n int) []byte {
 	s := persisttest.OpenIn(t, dir)
 	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", n, "checkpoint")})
 	journaltest.Commit(t, s, &journal.Batch{Stream: "b", Events: events("b", 4, "checkpoint")})
-	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "tail"), Post: []journal.Message{message("b", "hello"), delayed("b", "later", at)},
+	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "tail"), Send: []journal.Message{message("b", "hello"), delayed("b", "later", at)},
 		Put: []journal.Record{{Kind: "k", Key: "x", Value: []byte(`"value"`)}}})
 	persisttest.Close(t, s)
 	return compacted(t, filepath.Join(dir, persist.FileName))
@@ -290,7 +290,7 @@ func TestCheckWhileCommitting(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := s.Commit(t.Context(), &journal.Batch{Stream: id, Events: events(id, 3, "x"), Post: []journal.Message{message(id, "m")}}); err != nil {
+				if _, err := s.Commit(t.Context(), &journal.Batch{Stream: id, Events: events(id, 3, "x"), Send: []journal.Message{message(id, "m")}}); err != nil {
 					t.Error(err)
 					return
 				}

@@ -13,10 +13,10 @@ func Recount(tx *bolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	l.holds = holdings{}
+	l.buckets = bucketSums{}
 	for i, b := range layout {
 		for key := range under(tx.Bucket(b.name), nil) {
-			l.holds[i].add(key)
+			l.buckets[i].add(key)
 		}
 	}
 	return writeLedger(tx, l)

@@ -40,20 +40,20 @@ const (
 
 var little = binary.LittleEndian
 
-// findings is what a file says of itself, and what is in it.
-type findings struct {
+// scanResult is what a file says of itself, and what is in it.
+type scanResult struct {
 	schema uint64
-	ledger *ledger  // as it was written; nil when there is none
-	holds  holdings // as they were counted
+	ledger *integrityRecord // as it was written; nil when there is none
+	holds  bucketSums       // as they were counted
 }
 
-// inspector goes through one file.
-type inspector struct {
+// pageScanner goes through one file.
+type pageScanner struct {
 	file  io.ReaderAt
 	size  int    // of a page
 	high  uint64 // the number of pages
 	known []bool // pages that are used or free
-	found findings
+	found scanResult
 
 	scratch [maxDepth + 1][]byte // one page for each depth
 }
@@ -62,8 +62,8 @@ type inspector struct {
 //
 // Errors: ErrDamaged; Conflict when a newer version wrote it; otherwise what
 // reading says.
-func inspect(file io.ReaderAt, length int64) (*findings, error) {
-	in := &inspector{file: file}
+func inspect(file io.ReaderAt, length int64) (*scanResult, error) {
+	in := &pageScanner{file: file}
 	m, err := in.meta(length)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func damaged(format string, args ...any) error {
 }
 
 // page reads a page of a tree, once.
-func (in *inspector) page(id uint64, depth int) (*page, error) {
+func (in *pageScanner) page(id uint64, depth int) (*page, error) {
 	if depth > maxDepth {
 		return nil, damaged("page %d is too deep", id)
 	}
@@ -105,15 +105,15 @@ func (in *inspector) page(id uint64, depth int) (*page, error) {
 		return nil, damaged("page %d says it is page %d", id, got)
 	}
 	for n := range p.overflow + 1 {
-		if err := in.know(id + n); err != nil {
+		if err := in.markSeen(id + n); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// know notes that a page is in use, or free.
-func (in *inspector) know(id uint64) error {
+// markSeen notes that a page is in use, or free.
+func (in *pageScanner) markSeen(id uint64) error {
 	if id >= in.high {
 		return damaged("there is no page %d", id)
 	}
@@ -125,7 +125,7 @@ func (in *inspector) know(id uint64) error {
 }
 
 // tree goes through the page id and everything below it.
-func (in *inspector) tree(id uint64, b bounds, depth int, tell each) error {
+func (in *pageScanner) tree(id uint64, b bounds, depth int, tell elementFunc) error {
 	p, err := in.page(id, depth)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (in *inspector) tree(id uint64, b bounds, depth int, tell each) error {
 }
 
 // free reads the list of free pages. With it every page is accounted for.
-func (in *inspector) free(id uint64) error {
+func (in *pageScanner) free(id uint64) error {
 	p, err := in.page(id, 0)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (in *inspector) free(id uint64) error {
 		return err
 	}
 	for d := range slices.Chunk(ids, 8) {
-		if err := in.know(little.Uint64(d)); err != nil {
+		if err := in.markSeen(little.Uint64(d)); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (in *inspector) free(id uint64) error {
 
 // root goes through the bucket that holds the buckets: persist first, which
 // says how to read the others.
-func (in *inspector) root(id uint64) error {
+func (in *pageScanner) root(id uint64) error {
 	list := map[string][]byte{}
 	err := in.tree(id, bounds{}, 0, func(e element) error {
 		value, err := e.value()
@@ -190,7 +190,7 @@ func (in *inspector) root(id uint64) error {
 		return err
 	}
 	if in.found.schema > schema {
-		return newer(in.found.schema)
+		return errNewerSchema(in.found.schema)
 	}
 	for i, b := range layout {
 		if err := in.bucket(b.name, list, func(e element) error { in.found.holds[i].add(e.key); return nil }); err != nil {
@@ -204,7 +204,7 @@ func (in *inspector) root(id uint64) error {
 }
 
 // number notes what the bucket persist says.
-func (in *inspector) number(e element) error {
+func (in *pageScanner) number(e element) error {
 	value, err := e.value()
 	switch {
 	case err != nil:
@@ -220,7 +220,7 @@ func (in *inspector) number(e element) error {
 // bucket goes through one of the buckets in list and takes it from there. A
 // small one stands whole in its value, behind the number of its first page
 // (0) and one that is not used.
-func (in *inspector) bucket(name []byte, list map[string][]byte, tell each) error {
+func (in *pageScanner) bucket(name []byte, list map[string][]byte, tell elementFunc) error {
 	value, ok := list[string(name)]
 	if !ok {
 		return damaged("the bucket %s is gone", name)

@@ -61,7 +61,7 @@ func wantWritable(t *testing.T, dir, what string) {
 	}
 	b := &journal.Batch{Stream: "a", Events: events("a", 600, "more")}
 	for i := range 40 {
-		b.Post = append(b.Post, message("a", "more"), delayed("b", "later", at))
+		b.Send = append(b.Send, message("a", "more"), delayed("b", "later", at))
 		b.Put = append(b.Put, journal.Record{Kind: "k", Key: fmt.Sprint(i), Value: make([]byte, 300)})
 	}
 	_, err = s.Commit(t.Context(), b)

@@ -8,12 +8,12 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// tally is how many keys a bucket has, and the sum of their hashes: a key that
+// bucketSum is how many keys a bucket has, and the sum of their hashes: a key that
 // came or went without being written shows.
-type tally struct{ count, sum uint64 }
+type bucketSum struct{ count, sum uint64 }
 
-func (t *tally) add(key []byte)    { t.count++; t.sum += hashOf(key) }
-func (t *tally) remove(key []byte) { t.count--; t.sum -= hashOf(key) }
+func (t *bucketSum) add(key []byte)    { t.count++; t.sum += hashOf(key) }
+func (t *bucketSum) remove(key []byte) { t.count--; t.sum -= hashOf(key) }
 
 // hashOf is FNV-1a.
 func hashOf(key []byte) uint64 {
@@ -24,30 +24,30 @@ func hashOf(key []byte) uint64 {
 	return h
 }
 
-// holdings are the tallies of the buckets, as layout lists them.
-type holdings [len(layout)]tally
+// bucketSums are the tallies of the buckets, as layout lists them.
+type bucketSums [len(layout)]bucketSum
 
-// ledger is what a data file says of itself, written with every commit.
-type ledger struct {
+// integrityRecord is what a data file says of itself, written with every commit.
+type integrityRecord struct {
 	seq     uint64 // the last number given to an event or a message
 	indexed uint64 // the last event the index covers
-	holds   holdings
+	buckets bucketSums
 }
 
 const ledgerSize = 8 * (2 + 2*len(layout))
 
-func (l *ledger) bytes() []byte {
+func (l *integrityRecord) bytes() []byte {
 	out := make([]byte, 0, ledgerSize)
 	out = binary.BigEndian.AppendUint64(out, l.seq)
 	out = binary.BigEndian.AppendUint64(out, l.indexed)
-	for _, t := range l.holds {
+	for _, t := range l.buckets {
 		out = binary.BigEndian.AppendUint64(out, t.count)
 		out = binary.BigEndian.AppendUint64(out, t.sum)
 	}
 	return out
 }
 
-func parseLedger(frame []byte) (*ledger, error) {
+func parseLedger(frame []byte) (*integrityRecord, error) {
 	payload, err := unframe(bucketPersist, keyLedger, kindNumber, frame)
 	if err != nil {
 		return nil, err
@@ -55,15 +55,15 @@ func parseLedger(frame []byte) (*ledger, error) {
 	if len(payload) != ledgerSize {
 		return nil, damaged("the ledger has %d bytes", len(payload))
 	}
-	l := &ledger{seq: number(payload), indexed: number(payload[8:])}
-	for i := range l.holds {
+	l := &integrityRecord{seq: number(payload), indexed: number(payload[8:])}
+	for i := range l.buckets {
 		at := payload[16*(i+1):]
-		l.holds[i] = tally{number(at), number(at[8:])}
+		l.buckets[i] = bucketSum{number(at), number(at[8:])}
 	}
 	return l, nil
 }
 
-func readLedger(tx *bolt.Tx) (*ledger, error) {
+func readLedger(tx *bolt.Tx) (*integrityRecord, error) {
 	f := tx.Bucket(bucketPersist).Get(keyLedger)
 	if f == nil {
 		return nil, damaged("the ledger is gone")
@@ -71,12 +71,12 @@ func readLedger(tx *bolt.Tx) (*ledger, error) {
 	return parseLedger(f)
 }
 
-func writeLedger(tx *bolt.Tx, l *ledger) error {
+func writeLedger(tx *bolt.Tx, l *integrityRecord) error {
 	return tx.Bucket(bucketPersist).Put(keyLedger, frame(bucketPersist, keyLedger, kindNumber, l.bytes()))
 }
 
 // check holds what was counted against what was written.
-func (f *findings) check() error {
+func (f *scanResult) check() error {
 	switch {
 	case f.schema == 0:
 		return damaged("it does not say its schema")
@@ -88,13 +88,13 @@ func (f *findings) check() error {
 		return damaged("the ledger is gone")
 	}
 	for i, b := range layout {
-		if got, want := f.holds[i], f.ledger.holds[i]; got != want {
+		if got, want := f.holds[i], f.ledger.buckets[i]; got != want {
 			return damaged("bucket %s holds %d entries that are not the %d which were written", b.name, got.count, want.count)
 		}
 	}
 	return nil
 }
 
-func newer(got uint64) error {
+func errNewerSchema(got uint64) error {
 	return errcode.New(errcode.Conflict, "the data directory has schema %d, this rolecall knows %d; use the version that wrote it", got, schema)
 }

@@ -18,7 +18,7 @@ func TestMessagesComeBackAsTheyWereSent(t *testing.T) {
 	var want []journal.Message
 	for i, payload := range []string{`""`, `null`, `{"a":[1,{"b":"é\u0000"}]}`, `"<&>"`} {
 		m := journal.Message{Message: model.Message{ID: fmt.Sprint(i), From: "user", To: "a", Task: "t", Payload: []byte(payload), CreatedAt: at}}
-		journaltest.Commit(t, s, &journal.Batch{Post: []journal.Message{m}})
+		journaltest.Commit(t, s, &journal.Batch{Send: []journal.Message{m}})
 		m.Seq = uint64(i + 1)
 		want = append(want, m)
 	}

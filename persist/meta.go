@@ -14,7 +14,7 @@ type meta struct{ page, root, freelist, high, number uint64 }
 // meta reads both of them and gives the newer one. bbolt would take the older
 // when the newer is damaged, and lose the last commit. Each fits in a sector,
 // which is written whole or not at all, so that a power cut damages none.
-func (in *inspector) meta(length int64) (meta, error) {
+func (in *pageScanner) meta(length int64) (meta, error) {
 	first, err := in.metaAt(0)
 	if err != nil {
 		return meta{}, err
@@ -34,7 +34,7 @@ func (in *inspector) meta(length int64) (meta, error) {
 	return first, nil
 }
 
-func (in *inspector) metaAt(at int64) (meta, error) {
+func (in *pageScanner) metaAt(at int64) (meta, error) {
 	var b [headSize + 64]byte
 	if _, err := in.file.ReadAt(b[:], at); err != nil {
 		return meta{}, cut(err)

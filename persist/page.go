@@ -4,7 +4,7 @@ import "bytes"
 
 // page is a page, or one that stands in the value of an element.
 type page struct {
-	in       *inspector
+	in       *pageScanner
 	id       uint64
 	flags    uint16
 	count    int
@@ -12,7 +12,7 @@ type page struct {
 	data     []byte // its beginning; all of it unless it has overflow
 }
 
-func (in *inspector) parse(id uint64, data []byte) *page {
+func (in *pageScanner) parse(id uint64, data []byte) *page {
 	return &page{
 		in: in, id: id, data: data,
 		flags: little.Uint16(data[8:]), count: int(little.Uint16(data[10:])), overflow: uint64(little.Uint32(data[12:])),
@@ -72,10 +72,10 @@ func (p *page) element(i int) (e element, err error) {
 // bounds are between which keys a page's stand; above is nil when nothing is.
 type bounds struct{ from, above []byte }
 
-// each is told of every element of a tree's leaves, in order.
-type each func(element) error
+// elementFunc is told of every element of a tree's leaves, in order.
+type elementFunc func(element) error
 
-func (p *page) leaf(b bounds, tell each) error {
+func (p *page) leaf(b bounds, tell elementFunc) error {
 	for i := range p.count {
 		e, err := p.element(i)
 		if err != nil {
@@ -92,7 +92,7 @@ func (p *page) leaf(b bounds, tell each) error {
 	return nil
 }
 
-func (p *page) branch(b bounds, depth int, tell each) error {
+func (p *page) branch(b bounds, depth int, tell elementFunc) error {
 	e, err := p.element(0)
 	if err != nil {
 		return err

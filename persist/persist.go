@@ -101,23 +101,23 @@ var layout = [...]struct {
 
 // Store is an open data directory. All methods are safe for concurrent use.
 type Store struct {
-	db    *bolt.DB
-	held  held // the committer's
-	queue chan *commit
-	quiet chan struct{} // closed when the committer has ended
+	db            *bolt.DB
+	delayed       delayedIndex // the committer's
+	queue         chan *commit
+	committerDone chan struct{} // closed when the committer has ended
 
-	drafting sync.Mutex // held while a backup is copied by way of a draft
+	backupMu sync.Mutex // held while a backup is copied by way of a draft
 
-	gate   sync.RWMutex // held for reading while queueing; guards closed
-	closed bool
+	queueMu sync.RWMutex // held for reading while queueing; guards closed
+	closed  bool
 
-	mu     sync.RWMutex // guards what follows
-	ledger ledger       // as it was committed
-	synced int          // the last transaction that is on disk
-	tail   map[identity.AgentID][]uint64
-	tails  int           // numbers in tail
-	news   chan struct{} // closed at the next commit
-	fault  error         // why the store stopped
+	mu      sync.RWMutex    // guards what follows
+	ledger  integrityRecord // as it was committed
+	synced  int             // the last transaction that is on disk
+	tail    map[identity.AgentID][]uint64
+	tailLen int           // numbers in tail
+	notify  chan struct{} // closed at the next commit
+	stopErr error         // why the store stopped
 }
 
 // Open opens or makes the data directory dir (mode 0700) and its file.
@@ -149,12 +149,12 @@ func Open(dir string) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("keep others out of %s: %w", path, err), db.Close())
 	}
 	s := &Store{
-		db:    db,
-		held:  held{},
-		queue: make(chan *commit, 1024),
-		quiet: make(chan struct{}),
-		tail:  map[identity.AgentID][]uint64{},
-		news:  make(chan struct{}),
+		db:            db,
+		delayed:       delayedIndex{},
+		queue:         make(chan *commit, 1024),
+		committerDone: make(chan struct{}),
+		tail:          map[identity.AgentID][]uint64{},
+		notify:        make(chan struct{}),
 	}
 	if err := guarded(func() error { return s.prepare(found) }); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
@@ -186,7 +186,7 @@ func guarded(look func() error) (err error) {
 }
 
 // inspectFile inspects a file under bbolt's lock: nobody writes it meanwhile.
-func inspectFile(path string) (*findings, error) {
+func inspectFile(path string) (*scanResult, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func openError(path string, err error) error {
 }
 
 // prepare brings an older file to this schema and gathers what memory holds.
-func (s *Store) prepare(found *findings) error {
+func (s *Store) prepare(found *scanResult) error {
 	err := s.db.Update(func(tx *bolt.Tx) error { return migrate(tx, found) })
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *Store) prepare(found *findings) error {
 			return err
 		}
 		s.ledger, s.synced = *l, tx.ID()
-		s.held.gather(tx)
+		s.delayed.load(tx)
 		return s.gather(tx)
 	})
 }
@@ -259,24 +259,24 @@ func (s *Store) gather(tx *bolt.Tx) error {
 
 func (s *Store) remember(stream identity.AgentID, seq uint64) {
 	s.tail[stream] = append(s.tail[stream], seq)
-	s.tails++
+	s.tailLen++
 }
 
 // Close ends the store when all queued batches are on disk. It may be called
 // twice and while calls run. Its error says so when the store has stopped.
 func (s *Store) Close() error {
-	s.gate.Lock()
+	s.queueMu.Lock()
 	if !s.closed {
 		s.closed = true
 		close(s.queue)
 	}
-	s.gate.Unlock()
-	<-s.quiet
+	s.queueMu.Unlock()
+	<-s.committerDone
 	s.mu.Lock()
 	select {
-	case <-s.news:
+	case <-s.notify:
 	default:
-		close(s.news)
+		close(s.notify)
 	}
 	s.mu.Unlock()
 	return errors.Join(s.stopped(), s.db.Close())
@@ -311,7 +311,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 func (s *Store) awaitSync(ctx context.Context, id int) error {
 	for {
 		s.mu.RLock()
-		synced, fault, news := s.synced, s.fault, s.news
+		synced, fault, news := s.synced, s.stopErr, s.notify
 		s.mu.RUnlock()
 		switch {
 		case id <= synced:

@@ -205,14 +205,14 @@ func TestWhatCannotBeWrittenFailsAlone(t *testing.T) {
 		{"an event with arguments that are no JSON", journal.Batch{Events: []journal.Event{{At: at, Body: journal.ToolCall{Args: json.RawMessage(`{`)}}}}},
 		{"an event of a year that has five digits", journal.Batch{Events: []journal.Event{{At: at.AddDate(10_000, 0, 0), Body: journal.Failed{}}}}},
 		{"an event without a body", journal.Batch{Events: []journal.Event{{At: at}}}},
-		{"a message that is no JSON", journal.Batch{Post: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
-		{"a delayed message that is no JSON", journal.Batch{Arrived: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
-		{"a message to an id of 300 bytes", journal.Batch{Post: []journal.Message{message(identity.AgentID(long[:300]), "m")}}},
+		{"a message that is no JSON", journal.Batch{Send: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
+		{"a delayed message that is no JSON", journal.Batch{Deliver: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
+		{"a message to an id of 300 bytes", journal.Batch{Send: []journal.Message{message(identity.AgentID(long[:300]), "m")}}},
 		{"a stream of 256 bytes", journal.Batch{Stream: identity.AgentID(long[:256])}},
-		{"a dropped id of 40,000 bytes", journal.Batch{Drop: []identity.AgentID{identity.AgentID(long)}}},
+		{"a dropped id of 40,000 bytes", journal.Batch{Purge: []identity.AgentID{identity.AgentID(long)}}},
 		{"a record under 40,000 bytes", journal.Batch{Put: []journal.Record{{Kind: "k", Key: long, Value: []byte("v")}}}},
-		{"a message due after the year 2262", journal.Batch{Post: []journal.Message{delayed("a", "m", at.AddDate(300, 0, 0))}}},
-		{"a message due before 1970", journal.Batch{Post: []journal.Message{delayed("a", "m", at.AddDate(-100, 0, 0))}}},
+		{"a message due after the year 2262", journal.Batch{Send: []journal.Message{delayed("a", "m", at.AddDate(300, 0, 0))}}},
+		{"a message due before 1970", journal.Batch{Send: []journal.Message{delayed("a", "m", at.AddDate(-100, 0, 0))}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestManyWriters(t *testing.T) {
 		wait.Go(func() {
 			var last uint64
 			for i := range each {
-				b := &journal.Batch{Stream: id, Events: events(id, 2, fmt.Sprint(i)), Post: []journal.Message{message("box", fmt.Sprintf("%s %d", id, i))}}
+				b := &journal.Batch{Stream: id, Events: events(id, 2, fmt.Sprint(i)), Send: []journal.Message{message("box", fmt.Sprintf("%s %d", id, i))}}
 				seq, err := s.Commit(t.Context(), b)
 				if err != nil || b.Events[0].Seq <= last || b.Events[1].Seq != b.Events[0].Seq+1 || seq < b.Events[1].Seq {
 					t.Errorf("%s %d: got %d after %d, %v", id, i, seq, last, err)

@@ -110,12 +110,12 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 	return e, nil
 }
 
-// Follow implements journal.Feed.
+// Follow implements journal.Follower.
 func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return s.follow(ctx, after, wait, decodeEvent)
 }
 
-// FollowTask implements journal.Feed.
+// FollowTask implements journal.Follower.
 func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return s.follow(ctx, after, wait, func(key, value []byte) (journal.Event, error) {
 		payload, err := unframe(bucketLog, key, kindEvent, value)
@@ -164,7 +164,7 @@ func (s *Store) follow(ctx context.Context, after uint64, wait bool, decode deco
 func (s *Store) newsChannel() <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.news
+	return s.notify
 }
 
 // since fetches a chunk of the log.
@@ -184,7 +184,7 @@ func (s *Store) since(ctx context.Context, after uint64, decode decoder) ([]jour
 	return events, err
 }
 
-// Inbox implements journal.Post.
+// Inbox implements journal.Mailbox.
 func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
 	var list []journal.Message
 	err := s.view(ctx, func(tx *bolt.Tx) error {
@@ -200,7 +200,7 @@ func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Me
 	return list, err
 }
 
-// Delayed implements journal.Post. Beside an error that is ErrDamaged it gives
+// Delayed implements journal.Mailbox. Beside an error that is ErrDamaged it gives
 // the messages that are whole.
 func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 	var list []journal.Message
@@ -232,7 +232,7 @@ func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
 	return m, nil
 }
 
-// Runnable implements journal.Post. Beside an error that is ErrDamaged it gives
+// Runnable implements journal.Mailbox. Beside an error that is ErrDamaged it gives
 // the agents whose marks are whole.
 func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	var list []identity.AgentID
@@ -272,12 +272,12 @@ func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
 func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		within := recordKey(kind, prefix)
-		chunks, part := 0, []found(nil)
+		chunks, part := 0, []recordOrErr(nil)
 		for from := within; from != nil; {
 			err := s.view(ctx, func(tx *bolt.Tx) error {
 				part, from = someRecords(tx, kind, within, from, part[:0])
 				if chunks++; chunks%many == 0 || chunks > many && from == nil {
-					letGo(s.db, tx)
+					dropPageCache(s.db, tx)
 				}
 				return nil
 			})
@@ -294,14 +294,14 @@ func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[jour
 	}
 }
 
-type found struct {
+type recordOrErr struct {
 	record journal.Record
 	err    error
 }
 
 // someRecords fetches a chunk of records, or fewer when they are large, into
 // part, and the key to go on with, nil at the end.
-func someRecords(tx *bolt.Tx, kind string, within, from []byte, part []found) (_ []found, next []byte) {
+func someRecords(tx *bolt.Tx, kind string, within, from []byte, part []recordOrErr) (_ []recordOrErr, next []byte) {
 	c, size := tx.Bucket(bucketRecords).Cursor(), 0
 	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
 		if len(part) == chunk || size > chunkBytes {
@@ -309,23 +309,23 @@ func someRecords(tx *bolt.Tx, kind string, within, from []byte, part []found) (_
 		}
 		size += len(value)
 		payload, err := unframe(bucketRecords, key, kindRecord, value)
-		part = append(part, found{journal.Record{Kind: kind, Key: string(key[len(kind)+1:]), Value: bytes.Clone(payload)}, err})
+		part = append(part, recordOrErr{journal.Record{Kind: kind, Key: string(key[len(kind)+1:]), Value: bytes.Clone(payload)}, err})
 	}
 	return part, nil
 }
 
 // Entries implements journal.Records, sorted by key.
-func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.Entry, error] {
-	return func(yield func(journal.Entry, error) bool) {
+func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
+	return func(yield func(journal.RecordInfo, error) bool) {
 		within := recordKey(kind, prefix)
 		for from := within; from != nil; {
-			var part []journal.Entry
+			var part []journal.RecordInfo
 			err := s.view(ctx, func(tx *bolt.Tx) error {
 				part, from = someEntries(tx, within, from)
 				return nil
 			})
 			if err != nil {
-				yield(journal.Entry{}, err)
+				yield(journal.RecordInfo{}, err)
 				return
 			}
 			for _, e := range part {
@@ -338,14 +338,14 @@ func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[jour
 }
 
 // someEntries fetches a chunk of entries and the key to go on with, nil at the end.
-func someEntries(tx *bolt.Tx, within, from []byte) (part []journal.Entry, next []byte) {
+func someEntries(tx *bolt.Tx, within, from []byte) (part []journal.RecordInfo, next []byte) {
 	c := tx.Bucket(bucketRecords).Cursor()
 	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
 		if len(part) == chunk {
 			return part, bytes.Clone(key)
 		}
 		_, name, _ := strings.Cut(string(key), "\x00")
-		part = append(part, journal.Entry{Key: name, Size: max(0, len(value)-frameHead)})
+		part = append(part, journal.RecordInfo{Key: name, Size: max(0, len(value)-frameHead)})
 	}
 	return part, nil
 }

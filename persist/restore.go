@@ -27,7 +27,7 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	}
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Lstat(path); err == nil {
-		return occupied(path)
+		return isNonEmpty(path)
 	}
 	if err := removeParts(dir); err != nil { // of a restore that was killed
 		return err
@@ -46,10 +46,10 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := settle(part.Name(), path); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return occupied(path)
+	return isNonEmpty(path)
 }
 
-func occupied(path string) error {
+func isNonEmpty(path string) error {
 	return errcode.New(errcode.Conflict, "%s is there already and stays as it is; move it away, or restore into another data directory", path)
 }
 
@@ -63,10 +63,10 @@ func removeParts(dir string) error {
 
 // unpackBackup writes the data file of a backup to disk, without the seal.
 func unpackBackup(ctx context.Context, file *os.File, from io.Reader) error {
-	if _, err := io.Copy(lasting{ctx, file}, from); err != nil {
+	if _, err := io.Copy(ctxWriter{ctx, file}, from); err != nil {
 		return err
 	}
-	_, size, err := unseal(ctx, file)
+	_, size, err := verifyChecksum(ctx, file)
 	if err != nil {
 		return err
 	}

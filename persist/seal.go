@@ -20,28 +20,28 @@ import (
 // for a whole one: mark and version (15, 1), the last number given (8), the
 // size of the file (8), and the SHA-256 of all before it (32).
 const (
-	sealMark    = "rolecall backup"
-	sealVersion = 1
-	sealSize    = 64
-	sumSize     = sha256.Size
+	checksumMagic = "rolecall backup"
+	sealVersion   = 1
+	sealSize      = 64
+	sumSize       = sha256.Size
 )
 
-// lasting is a writer until its context ends.
-type lasting struct {
+// ctxWriter is a writer until its context ends.
+type ctxWriter struct {
 	ctx context.Context
 	to  io.Writer
 }
 
 // Write implements io.Writer.
-func (l lasting) Write(p []byte) (int, error) {
+func (l ctxWriter) Write(p []byte) (int, error) {
 	if err := l.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return l.to.Write(p)
 }
 
-// sealer passes a data file on and puts the seal behind it.
-type sealer struct {
+// checksumWriter passes a data file on and puts the seal behind it.
+type checksumWriter struct {
 	to   io.Writer
 	sum  hash.Hash
 	size int64
@@ -50,7 +50,7 @@ type sealer struct {
 }
 
 // Write implements io.Writer.
-func (s *sealer) Write(p []byte) (int, error) {
+func (s *checksumWriter) Write(p []byte) (int, error) {
 	n, err := s.to.Write(p)
 	s.sum.Write(p[:n]) // never fails
 	s.size += int64(n)
@@ -58,8 +58,8 @@ func (s *sealer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *sealer) finish(seq uint64) error {
-	head := append([]byte(sealMark), sealVersion)
+func (s *checksumWriter) finish(seq uint64) error {
+	head := append([]byte(checksumMagic), sealVersion)
 	head = binary.BigEndian.AppendUint64(head, seq)
 	head = binary.BigEndian.AppendUint64(head, uint64(s.size))
 	s.sum.Write(head)
@@ -67,9 +67,9 @@ func (s *sealer) finish(seq uint64) error {
 	return err
 }
 
-// unseal checks the seal of a backup, and gives the number of its last event
+// verifyChecksum checks the seal of a backup, and gives the number of its last event
 // and the size of the data file in it.
-func unseal(ctx context.Context, file *os.File) (seq uint64, size int64, err error) {
+func verifyChecksum(ctx context.Context, file *os.File) (seq uint64, size int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, 0, err
@@ -84,15 +84,15 @@ func unseal(ctx context.Context, file *os.File) (seq uint64, size int64, err err
 	switch {
 	case info.Size() == 0:
 		return 0, 0, errcode.New(errcode.InvalidArguments, "the file is empty")
-	case !bytes.HasPrefix(seal, []byte(sealMark)):
+	case !bytes.HasPrefix(seal, []byte(checksumMagic)):
 		return 0, 0, unsealed(file)
-	case seal[len(sealMark)] != sealVersion:
-		return 0, 0, errcode.New(errcode.Conflict, "the backup has version %d, this rolecall knows %d; use the version that made it", seal[len(sealMark)], sealVersion)
+	case seal[len(checksumMagic)] != sealVersion:
+		return 0, 0, errcode.New(errcode.Conflict, "the backup has version %d, this rolecall knows %d; use the version that made it", seal[len(checksumMagic)], sealVersion)
 	case number(seal[24:32]) != uint64(size):
 		return 0, 0, fmt.Errorf("the backup holds %d bytes instead of %d: %w", size, number(seal[24:32]), journal.ErrDamaged)
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(lasting{ctx, sum}, io.NewSectionReader(file, 0, size+sealSize-sumSize)); err != nil {
+	if _, err := io.Copy(ctxWriter{ctx, sum}, io.NewSectionReader(file, 0, size+sealSize-sumSize)); err != nil {
 		return 0, 0, err
 	}
 	if !bytes.Equal(sum.Sum(nil), seal[sealSize-sumSize:]) {

@@ -33,8 +33,8 @@ func reread(path string) error {
 // piece of memory go whole or not at all.
 const around = 8 << 20
 
-// letGo takes the pages that were read out of this process's memory: they stay
+// dropPageCache takes the pages that were read out of this process's memory: they stay
 // in the kernel's.
-func letGo(db *bolt.DB, tx *bolt.Tx) {
+func dropPageCache(db *bolt.DB, tx *bolt.Tx) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, db.Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED)
 }

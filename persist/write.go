@@ -19,37 +19,37 @@ type place struct {
 // writer puts batches into one transaction. What it does to ledger counts when
 // the transaction is on disk.
 type writer struct {
-	held   held // that of the store: it is used no more when a write fails
-	ledger ledger
+	held   delayedIndex // that of the store: it is used no more when a write fails
+	ledger integrityRecord
 	places []place // of the events written
 
-	log, index, inbox, delayed, runnable, records shelf
+	log, index, inbox, delayed, runnable, records bucketWriter
 }
 
 func (w *writer) open(tx *bolt.Tx) {
-	for i, s := range []*shelf{inLog: &w.log, inIndex: &w.index, inInbox: &w.inbox, inDelayed: &w.delayed, inRunnable: &w.runnable, inRecords: &w.records} {
-		*s = shelf{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, tally: &w.ledger.holds[i]}
+	for i, s := range []*bucketWriter{inLog: &w.log, inIndex: &w.index, inInbox: &w.inbox, inDelayed: &w.delayed, inRunnable: &w.runnable, inRecords: &w.records} {
+		*s = bucketWriter{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, tally: &w.ledger.buckets[i]}
 	}
 	w.log.FillPercent, w.records.FillPercent = 0.95, 0.9 // keys grow, or mostly do
 }
 
-// shelf is a bucket that is written, with its tally.
-type shelf struct {
+// bucketWriter is a bucket that is written, with its tally.
+type bucketWriter struct {
 	*bolt.Bucket
 	name  []byte
 	kind  byte
-	tally *tally
+	tally *bucketSum
 }
 
 // put writes a framed payload.
-func (s *shelf) put(key, payload []byte) error {
+func (s *bucketWriter) put(key, payload []byte) error {
 	if s.Get(key) == nil {
 		s.tally.add(key)
 	}
 	return s.Put(key, frame(s.name, key, s.kind, payload))
 }
 
-func (s *shelf) remove(key []byte) error {
+func (s *bucketWriter) remove(key []byte) error {
 	if s.Get(key) == nil {
 		return nil
 	}
@@ -61,12 +61,12 @@ func (w *writer) batch(c *commit) error {
 	b := c.batch
 	return errors.Join(
 		w.events(c),
-		w.take(b.Stream, b.Take),
-		w.post(b.Post, c.post),
-		w.arrive(b.Arrived, c.arrived),
-		w.drop(b.Drop),
+		w.consume(b.Stream, b.Consume),
+		w.post(b.Send, c.post),
+		w.deliverDue(b.Deliver, c.arrived),
+		w.purge(b.Purge),
 		w.put(b.Put),
-		w.rest(b),
+		w.updateRunnable(b),
 	)
 }
 
@@ -108,11 +108,11 @@ func (w *writer) deliver(m *journal.Message, payload []byte) error {
 	if err := w.inbox.put(agentSeqKey(to, m.Seq), payload); err != nil {
 		return err
 	}
-	return w.wake(to)
+	return w.markRunnable(to)
 }
 
-// wake marks an agent. The mark never changes: one that is there stays.
-func (w *writer) wake(id identity.AgentID) error {
+// markRunnable marks an agent. The mark never changes: one that is there stays.
+func (w *writer) markRunnable(id identity.AgentID) error {
 	key := agentKey(id)
 	if _, err := unframe(w.runnable.name, key, w.runnable.kind, w.runnable.Get(key)); err == nil {
 		return nil
@@ -120,8 +120,8 @@ func (w *writer) wake(id identity.AgentID) error {
 	return w.runnable.put(key, nil)
 }
 
-// arrive moves delayed messages to their inboxes, behind what is there.
-func (w *writer) arrive(messages []journal.Message, payloads [][]byte) error {
+// deliverDue moves delayed messages to their inboxes, behind what is there.
+func (w *writer) deliverDue(messages []journal.Message, payloads [][]byte) error {
 	for i, m := range messages {
 		key := dueKey(&m)
 		if w.delayed.Get(key) == nil { // it has arrived, or was let go
@@ -139,7 +139,7 @@ func (w *writer) arrive(messages []journal.Message, payloads [][]byte) error {
 	return nil
 }
 
-func (w *writer) take(stream identity.AgentID, taken []uint64) error {
+func (w *writer) consume(stream identity.AgentID, taken []uint64) error {
 	for _, seq := range taken {
 		if err := w.inbox.remove(agentSeqKey(stream, seq)); err != nil {
 			return err
@@ -148,8 +148,8 @@ func (w *writer) take(stream identity.AgentID, taken []uint64) error {
 	return nil
 }
 
-// drop lets go what waits for agents that are no more.
-func (w *writer) drop(agents []identity.AgentID) error {
+// purge lets go what waits for agents that are no more.
+func (w *writer) purge(agents []identity.AgentID) error {
 	for _, id := range agents {
 		for _, key := range w.waitingFor(id) {
 			if err := w.inbox.remove(key); err != nil {
@@ -193,17 +193,17 @@ func (w *writer) put(records []journal.Record) error {
 	return nil
 }
 
-// rest keeps the runnable mark of the batch's agent: on while it works, off
+// updateRunnable keeps the runnable mark of the batch's agent: on while it works, off
 // when it is idle and nothing waits for it.
-func (w *writer) rest(b *journal.Batch) error {
+func (w *writer) updateRunnable(b *journal.Batch) error {
 	switch {
 	case b.Stream == journal.Org:
 		return nil
 	case !b.Idle:
-		return w.wake(b.Stream)
+		return w.markRunnable(b.Stream)
 	}
 	for range under(w.inbox.Bucket, agentKey(b.Stream)) {
-		return w.wake(b.Stream)
+		return w.markRunnable(b.Stream)
 	}
 	return w.runnable.remove(agentKey(b.Stream))
 }
@@ -211,7 +211,7 @@ func (w *writer) rest(b *journal.Batch) error {
 // checkpoint writes the places of all events since the last checkpoint when there
 // are enough of them.
 func (w *writer) checkpoint(s *Store) error {
-	if s.tails+len(w.places) < checkpoint {
+	if s.tailLen+len(w.places) < checkpoint {
 		return nil
 	}
 	all := make(map[identity.AgentID][]uint64, len(s.tail))

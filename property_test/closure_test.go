@@ -86,7 +86,7 @@ type watched struct {
 func (w watched) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	seq, err := w.memory.Commit(ctx, b)
 	if err == nil {
-		w.diary.note(b.Put, b.Post)
+		w.diary.note(b.Put, b.Send)
 	}
 	return seq, err
 }

@@ -123,7 +123,7 @@ func (f *faulty) Record(ctx context.Context, kind, key string) ([]byte, error) {
 	return f.memory.Record(ctx, kind, key)
 }
 
-// Inbox implements journal.Post.
+// Inbox implements journal.Mailbox.
 func (f *faulty) Inbox(ctx context.Context, id identity.AgentID) ([]journal.Message, error) {
 	if err := f.fails("Inbox"); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (f *faulty) Inbox(ctx context.Context, id identity.AgentID) ([]journal.Mess
 	return f.memory.Inbox(ctx, id)
 }
 
-// Delayed implements journal.Post.
+// Delayed implements journal.Mailbox.
 func (f *faulty) Delayed(ctx context.Context) ([]journal.Message, error) {
 	if err := f.fails("Delayed"); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (f *faulty) Delayed(ctx context.Context) ([]journal.Message, error) {
 	return f.memory.Delayed(ctx)
 }
 
-// Runnable implements journal.Post.
+// Runnable implements journal.Mailbox.
 func (f *faulty) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	if err := f.fails("Runnable"); err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ func (a *actor) take(ctx context.Context) error {
 		return fmt.Errorf("read inbox of agent %s: %w", a.agent.ID, err)
 	}
 	for _, m := range inbox[min(len(a.takes), len(inbox)):] {
-		e := a.event(journal.MessageTaken{Message: m.Message})
+		e := a.event(journal.MessageReceived{Message: m.Message})
 		a.taken, a.takes = append(a.taken, e), append(a.takes, m.Seq)
 		a.state.apply(e)
 		a.idle = false
@@ -207,7 +207,7 @@ func (a *actor) fail(cause error) error {
 	}
 	read := a.readBy(cause)
 	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
-	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), Read: read}))
+	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), MessagesRead: read}))
 	switch {
 	case errcode.Of(cause) == errcode.TurnAborted:
 	case a.agent.Parent != "":
@@ -241,7 +241,7 @@ func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
 	m := a.message(to, payload, kind)
 	b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}))
 	if to != "user" {
-		b.Post = append(b.Post, journal.Message{Message: m})
+		b.Send = append(b.Send, journal.Message{Message: m})
 	}
 }
 
@@ -273,7 +273,7 @@ func (a *actor) call(ctx context.Context, answer *model.Answer) error {
 // last one, and folds it in. An agent that is gone commits nothing.
 func (a *actor) commit(b *journal.Batch) error {
 	fresh := b.Events
-	b.Stream, b.Take = a.agent.ID, a.takes
+	b.Stream, b.Consume = a.agent.ID, a.takes
 	if len(a.taken) > 0 {
 		b.Events = slices.Concat(a.taken, fresh)
 	}

@@ -370,7 +370,7 @@ func (h *house) checkMail(t *testing.T) {
 			open[m.Message.ID]++
 		}
 	}
-	for _, m := range said[journal.MessageTaken](t, h) {
+	for _, m := range said[journal.MessageReceived](t, h) {
 		open[m.Message.ID]--
 	}
 	for id, n := range open {

@@ -19,13 +19,13 @@ type tallied struct {
 	reads atomic.Int64
 }
 
-// Delayed implements journal.Post.
+// Delayed implements journal.Mailbox.
 func (s *tallied) Delayed(ctx context.Context) ([]journal.Message, error) {
 	s.reads.Add(1)
 	return s.Store.Delayed(ctx)
 }
 
-// Runnable implements journal.Post.
+// Runnable implements journal.Mailbox.
 func (s *tallied) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	s.reads.Add(1)
 	return s.Store.Runnable(ctx)
@@ -79,7 +79,7 @@ func TestAMessageForWhoIsGoneHoldsNothingUp(t *testing.T) {
 		store: func(s journal.Store) journal.Store {
 			return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 				seq, err := s.Commit(ctx, b)
-				if len(b.Post) > 0 && !b.Post[0].Due.IsZero() {
+				if len(b.Send) > 0 && !b.Send[0].Due.IsZero() {
 					close(sent)
 					<-terminated
 				}

@@ -384,9 +384,9 @@ func said[B journal.Body](t *testing.T, h *house) []B {
 func (h *house) taken(t *testing.T, id identity.AgentID) []string {
 	t.Helper()
 	var list []string
-	for _, e := range happened[journal.MessageTaken](t, h) {
+	for _, e := range happened[journal.MessageReceived](t, h) {
 		if e.Agent == id {
-			list = append(list, string(e.Body.(journal.MessageTaken).Message.Payload))
+			list = append(list, string(e.Body.(journal.MessageReceived).Message.Payload))
 		}
 	}
 	return list

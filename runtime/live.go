@@ -84,7 +84,7 @@ func (a *actor) show(d model.Delta) {
 	if d.Answer != nil || !a.rt.live.watched(a.task) {
 		return
 	}
-	said := journal.ModelDelta{Text: shown(d.Text), Tool: shown(d.Tool), Args: shown(d.Args), Again: d.Again, Note: shown(d.Note)}
+	said := journal.ModelDelta{Text: shown(d.Text), Tool: shown(d.Tool), Args: shown(d.Args), Restart: d.Again, Note: shown(d.Note)}
 	a.rt.live.publish(piece{a.event(said), max(a.state.seq, a.rt.live.last.Load())})
 }
 

@@ -167,7 +167,7 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 	}
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
 	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
-		b.Post = append(b.Post, journal.Message{Message: m, Due: due})
+		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
 		rt.note(m.Task)
 	}
 }

@@ -115,7 +115,7 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 	}))
 	h.want(t, h.run(t, org.TaskSpec{}), `"sent"`, "")
 	var got []string
-	for _, m := range said[journal.MessageTaken](t, h)[1:] {
+	for _, m := range said[journal.MessageReceived](t, h)[1:] {
 		got = append(got, string(m.Message.Payload))
 	}
 	want := slices.Clone(payloads)

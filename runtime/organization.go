@@ -210,7 +210,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 // bury adds the end of agents to a batch, with the mail that waited for them.
 func (rt *Runtime) bury(b *journal.Batch, by identity.Principal, ended []org.Termination) {
 	for _, t := range ended {
-		b.Drop = append(b.Drop, t.Agent)
+		b.Purge = append(b.Purge, t.Agent)
 		b.Events = append(b.Events, rt.terminated(by, t))
 	}
 }

@@ -266,7 +266,7 @@ func TestAListIsNotWrittenToTwice(t *testing.T) {
 				return 0, errKilled
 			}
 			seq, err := s.Commit(ctx, b)
-			if n := len(b.Post); n > 0 && b.Stream != "" {
+			if n := len(b.Send); n > 0 && b.Stream != "" {
 				dead, err = true, errors.Join(err, errKilled)
 			}
 			return seq, err

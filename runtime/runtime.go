@@ -200,14 +200,14 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	}
 	rt.live.recorded(b.Events)
 	rt.observe(b.Events)
-	for _, m := range b.Post {
+	for _, m := range b.Send {
 		if m.Due.IsZero() {
 			rt.wake(identity.AgentID(m.To))
 		} else {
 			rt.schedule(m)
 		}
 	}
-	for _, m := range b.Arrived {
+	for _, m := range b.Deliver {
 		rt.wake(identity.AgentID(m.To))
 	}
 	return seq, nil

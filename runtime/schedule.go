@@ -264,7 +264,7 @@ func (rt *Runtime) deliver(run *taskRun) {
 		return
 	}
 	defer rt.work.Done()
-	if _, err := rt.commit(&journal.Batch{Arrived: due, Prepare: rt.dropGone}); err != nil {
+	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.dropGone}); err != nil {
 		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
 	}
 	rt.release(run.id)
@@ -273,9 +273,9 @@ func (rt *Runtime) deliver(run *taskRun) {
 // dropGone keeps what is due from waiting for agents that are no more, or whose
 // task is over.
 func (rt *Runtime) dropGone(b *journal.Batch) error {
-	for _, m := range b.Arrived {
+	for _, m := range b.Deliver {
 		if to := identity.AgentID(m.To); !rt.org.Active(to) {
-			b.Drop = append(b.Drop, to)
+			b.Purge = append(b.Purge, to)
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func (s *state) next() step {
 func (s *state) apply(e journal.Event) {
 	s.seq = max(s.seq, e.Seq)
 	switch b := e.Body.(type) {
-	case journal.MessageTaken:
+	case journal.MessageReceived:
 		s.add(model.Item{Message: &b.Message})
 		s.messages++
 		s.news = true
@@ -151,8 +151,8 @@ func (s *state) ended(r model.Result) {
 // is their result.
 func (s *state) failed(b journal.Failed) {
 	s.behind = s.messages
-	if b.Read > 0 {
-		s.behind = b.Read
+	if b.MessagesRead > 0 {
+		s.behind = b.MessagesRead
 	}
 	for _, c := range s.pending {
 		s.add(model.Item{Result: s.dropped(c)})

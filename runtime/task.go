@@ -68,7 +68,7 @@ func (rt *Runtime) opening(b *journal.Batch, task org.Task, agent org.Agent) {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}
 	}
 	b.Events = append(b.Events, about(started), about(rt.spawned(agent)), about(journal.MessageSent{Message: first}))
-	b.Post = append(b.Post, journal.Message{Message: first})
+	b.Send = append(b.Send, journal.Message{Message: first})
 }
 
 // opened remembers what was just made: it is about to be worked on.
@@ -296,7 +296,7 @@ func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.Raw
 		if now, ok := rt.org.Task(task.ID); !ok || now.Status != org.Running {
 			return nil
 		}
-		b.Drop = append(b.Drop, rt.org.Tree(task.Top)...)
+		b.Purge = append(b.Purge, rt.org.Tree(task.Top)...)
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
 		b.Put = append(b.Put, records(rt.org.EndTask(task, status, result, failure))...)
 		return nil

@@ -196,7 +196,7 @@ func TestNobodyWaitsForAnothersModel(t *testing.T) {
 	h.tell(t, quick, `"go"`)
 	close(hired)
 	h.until(t, func(e journal.Event) bool {
-		taken, ok := e.Body.(journal.MessageTaken)
+		taken, ok := e.Body.(journal.MessageReceived)
 		return ok && e.Agent == top && taken.Message.From == string(quick)
 	})
 	close(free)

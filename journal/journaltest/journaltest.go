@@ -33,7 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"Prepare", prepare},
 		{"Commit gives the number of its last event", numbers},
 		{"Follow waits for what comes", follow},
-		{"a delayed message arrives once", arriveTwice},
+		{"a delayed message arrives once", deliverTwice},
 		{"FollowTask gives of others the numbers alone", followTask},
 		{"readers may stop early", stopEarly},
 		{"delayed messages are in order of due, then seq", delayedOrder},
@@ -126,11 +126,11 @@ func followTask(t *testing.T, s journal.Store) {
 	}
 }
 
-func arriveTwice(t *testing.T, s journal.Store) {
-	b := &journal.Batch{Post: []journal.Message{{Message: model.Message{ID: "m", To: "a", Payload: []byte(`"x"`)}, Due: time.Now().UTC()}}}
+func deliverTwice(t *testing.T, s journal.Store) {
+	b := &journal.Batch{Send: []journal.Message{{Message: model.Message{ID: "m", To: "a", Payload: []byte(`"x"`)}, Due: time.Now().UTC()}}}
 	Commit(t, s, b)
 	for range 2 {
-		Commit(t, s, &journal.Batch{Arrived: []journal.Message{b.Post[0]}})
+		Commit(t, s, &journal.Batch{Deliver: []journal.Message{b.Send[0]}})
 	}
 	if list, err := s.Inbox(t.Context(), "a"); err != nil || len(list) != 1 {
 		t.Errorf("got %d messages, %v, want 1", len(list), err)
@@ -186,9 +186,9 @@ func recordsOf(t *testing.T, s journal.Store) {
 	})
 	t.Run("are listed without their values in the same order", func(t *testing.T) {
 		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
-			var want []journal.Entry
+			var want []journal.RecordInfo
 			for _, r := range Collect(t, s.Records(t.Context(), "k", prefix)) {
-				want = append(want, journal.Entry{Key: r.Key, Size: len(r.Value)})
+				want = append(want, journal.RecordInfo{Key: r.Key, Size: len(r.Value)})
 			}
 			if diff := cmp.Diff(Collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
 				t.Errorf("%q, got before want:\n%s", prefix, diff)
@@ -225,7 +225,7 @@ func numbers(t *testing.T, s journal.Store) {
 // Delayed messages of one due time stay in the order they were sent in.
 func delayedOrder(t *testing.T, s journal.Store) {
 	for i, due := range []int{5, 1, 5, 3, 1, 5} {
-		Commit(t, s, &journal.Batch{Post: []journal.Message{delayed("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
+		Commit(t, s, &journal.Batch{Send: []journal.Message{delayed("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
 	}
 	list, err := s.Delayed(t.Context())
 	var got []string
@@ -238,7 +238,7 @@ func delayedOrder(t *testing.T, s journal.Store) {
 	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
 		t.Errorf("got %v, %v runnable, want nobody", runnable, err)
 	}
-	Commit(t, s, &journal.Batch{Arrived: list[:2], Stream: "b", Idle: true})
+	Commit(t, s, &journal.Batch{Deliver: list[:2], Stream: "b", Idle: true})
 	inbox, err := s.Inbox(t.Context(), "a")
 	if err != nil || len(inbox) != 2 || inbox[0].ID != "1" || inbox[1].ID != "4" || !inbox[0].Due.IsZero() {
 		t.Errorf("got %+v, %v", inbox, err)
@@ -250,8 +250,8 @@ func delayedOrder(t *testing.T, s journal.Store) {
 
 // Of somebody a batch drops nothing waits, not even what the batch posts.
 func dropped(t *testing.T, s journal.Store) {
-	Commit(t, s, &journal.Batch{Post: []journal.Message{message("a", "1"), delayed("a", "2", at), delayed("ab", "3", at)}})
-	Commit(t, s, &journal.Batch{Post: []journal.Message{message("a", "4"), delayed("a", "5", at)}, Drop: []identity.AgentID{"a", "nobody"}})
+	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "1"), delayed("a", "2", at), delayed("ab", "3", at)}})
+	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "4"), delayed("a", "5", at)}, Purge: []identity.AgentID{"a", "nobody"}})
 	list, err := s.Delayed(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != "3" {
 		t.Errorf("delayed: got %+v, %v, want 3 alone", list, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// naive is what a store holds, in the plainest form.
-type naive struct {
+// storeModel is what a store holds, in the plainest form.
+type storeModel struct {
 	seq      uint64
 	log      []journal.Event
 	inbox    map[identity.AgentID][]journal.Message
@@ -27,22 +27,22 @@ type naive struct {
 }
 
 // apply does what the fields of journal.Batch say.
-func (n *naive) apply(b *journal.Batch) {
+func (n *storeModel) apply(b *journal.Batch) {
 	for _, e := range b.Events {
 		n.seq++
 		e.Seq, e.Stream = n.seq, b.Stream
 		n.log = append(n.log, e)
 	}
-	n.inbox[b.Stream] = slices.DeleteFunc(n.inbox[b.Stream], func(m journal.Message) bool { return slices.Contains(b.Take, m.Seq) })
-	for _, m := range b.Post {
+	n.inbox[b.Stream] = slices.DeleteFunc(n.inbox[b.Stream], func(m journal.Message) bool { return slices.Contains(b.Consume, m.Seq) })
+	for _, m := range b.Send {
 		n.deliver(m)
 	}
-	for _, m := range b.Arrived {
+	for _, m := range b.Deliver {
 		n.delayed = slices.DeleteFunc(n.delayed, func(d journal.Message) bool { return d.Seq == m.Seq })
 		m.Due = time.Time{}
 		n.deliver(m)
 	}
-	for _, id := range b.Drop {
+	for _, id := range b.Purge {
 		delete(n.inbox, id)
 		delete(n.runnable, id)
 		n.delayed = slices.DeleteFunc(n.delayed, func(m journal.Message) bool { return m.To == string(id) })
@@ -62,7 +62,7 @@ func (n *naive) apply(b *journal.Batch) {
 	}
 }
 
-func (n *naive) deliver(m journal.Message) {
+func (n *storeModel) deliver(m journal.Message) {
 	n.seq++
 	m.Seq = n.seq
 	if !m.Due.IsZero() {
@@ -79,7 +79,7 @@ func (n *naive) deliver(m journal.Message) {
 var agents = []identity.AgentID{"a", "aa", "ab", "a\x00", "b", identity.AgentID(fmt.Sprintf("%0255d", 7))}
 
 // batch makes a random one that fits what the store holds.
-func (n *naive) batch(r *rand.Rand, step int) *journal.Batch {
+func (n *storeModel) batch(r *rand.Rand, step int) *journal.Batch {
 	any := func() identity.AgentID { return agents[r.IntN(len(agents))] }
 	b := &journal.Batch{Idle: r.IntN(2) == 0}
 	if r.IntN(5) > 0 {
@@ -91,18 +91,18 @@ func (n *naive) batch(r *rand.Rand, step int) *journal.Batch {
 		if r.IntN(3) == 0 {
 			m.Due = at.Add(time.Duration(r.IntN(50)) * time.Hour)
 		}
-		b.Post = append(b.Post, m)
+		b.Send = append(b.Send, m)
 	}
 	for _, m := range n.inbox[b.Stream] {
 		if r.IntN(2) == 0 {
-			b.Take = append(b.Take, m.Seq)
+			b.Consume = append(b.Consume, m.Seq)
 		}
 	}
 	for i := 0; i < len(n.delayed) && r.IntN(4) == 0; i++ {
-		b.Arrived = append(b.Arrived, n.delayed[i])
+		b.Deliver = append(b.Deliver, n.delayed[i])
 	}
 	if r.IntN(10) == 0 {
-		b.Drop = []identity.AgentID{any()}
+		b.Purge = []identity.AgentID{any()}
 	}
 	for range r.IntN(3) {
 		record := journal.Record{Kind: []string{"k", "k1"}[r.IntN(2)], Key: fmt.Sprint(r.IntN(20)), Value: []byte(fmt.Sprint(step))}
@@ -114,7 +114,7 @@ func (n *naive) batch(r *rand.Rand, step int) *journal.Batch {
 	return b
 }
 
-func sameAsModel(t *testing.T, s journal.Store, n *naive, r *rand.Rand) {
+func sameAsModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand) {
 	t.Helper()
 	same := func(what string, got, want any) {
 		t.Helper()
@@ -176,7 +176,7 @@ func againstModel(t *testing.T, open Open) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 6))
 			s, reopen := open(t)
-			n := &naive{inbox: map[identity.AgentID][]journal.Message{}, runnable: map[identity.AgentID]bool{}, records: map[string]string{}}
+			n := &storeModel{inbox: map[identity.AgentID][]journal.Message{}, runnable: map[identity.AgentID]bool{}, records: map[string]string{}}
 			for step := range 900 { // 1,350 events
 				b := n.batch(r, step)
 				n.apply(b)

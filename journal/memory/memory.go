@@ -29,7 +29,7 @@ type Store struct {
 	delayed  map[identity.AgentID][]journal.Message // as those, by recipient
 	runnable map[identity.AgentID]struct{}
 	records  map[recordKey][]byte
-	news     chan struct{} // closed at the next commit; nil while nobody waits
+	notify   chan struct{} // closed at the next commit; nil while nobody waits
 	closed   bool
 }
 
@@ -63,7 +63,7 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 			return 0, err
 		}
 	}
-	if err := whole(b); err != nil {
+	if err := checkBatch(b); err != nil {
 		if b.Prepare != nil { // what it changed in memory cannot follow
 			err = errors.Join(err, journal.ErrClosed, s.Close())
 		}
@@ -72,8 +72,8 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return s.apply(b), nil
 }
 
-// whole refuses what no journal can hold.
-func whole(b *journal.Batch) error {
+// checkBatch refuses what no journal can hold.
+func checkBatch(b *journal.Batch) error {
 	if slices.ContainsFunc(b.Events, func(e journal.Event) bool { return e.Body == nil }) {
 		return errors.New("the event has no body")
 	}
@@ -84,20 +84,20 @@ func (s *Store) apply(b *journal.Batch) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.append(b)
-	s.take(b.Stream, b.Take)
-	for i := range b.Post {
-		s.deliver(&b.Post[i])
+	s.take(b.Stream, b.Consume)
+	for i := range b.Send {
+		s.deliver(&b.Send[i])
 	}
-	for _, m := range b.Arrived {
-		s.arrive(m)
+	for _, m := range b.Deliver {
+		s.deliverDue(m)
 	}
-	for _, id := range b.Drop {
+	for _, id := range b.Purge {
 		delete(s.inbox, id)
 		delete(s.delayed, id)
 		delete(s.runnable, id)
 	}
 	s.put(b.Put)
-	s.rest(b)
+	s.updateRunnable(b)
 	s.announce()
 	return s.seq
 }
@@ -127,14 +127,14 @@ func (s *Store) deliver(m *journal.Message) {
 	s.runnable[to] = struct{}{}
 }
 
-// arrive moves a delayed message to its inbox, behind what is there.
-func (s *Store) arrive(m journal.Message) {
+// deliverDue moves a delayed message to its inbox, behind what is there.
+func (s *Store) deliverDue(m journal.Message) {
 	to := identity.AgentID(m.To)
 	same := func(d journal.Message) bool { return d.Seq == m.Seq }
 	if !slices.ContainsFunc(s.delayed[to], same) { // it has arrived, or was let go
 		return
 	}
-	left(s.delayed, to, without(s.delayed[to], same))
+	remaining(s.delayed, to, without(s.delayed[to], same))
 	m.Due = time.Time{}
 	s.deliver(&m)
 }
@@ -143,11 +143,11 @@ func (s *Store) take(stream identity.AgentID, taken []uint64) {
 	if len(taken) == 0 {
 		return
 	}
-	left(s.inbox, stream, without(s.inbox[stream], func(m journal.Message) bool { return slices.Contains(taken, m.Seq) }))
+	remaining(s.inbox, stream, without(s.inbox[stream], func(m journal.Message) bool { return slices.Contains(taken, m.Seq) }))
 }
 
-// left puts what is left of an agent's list in its place.
-func left(lists map[identity.AgentID][]journal.Message, id identity.AgentID, list []journal.Message) {
+// remaining puts what is left of an agent's list in its place.
+func remaining(lists map[identity.AgentID][]journal.Message, id identity.AgentID, list []journal.Message) {
 	if len(list) == 0 {
 		delete(lists, id)
 		return
@@ -176,9 +176,9 @@ func (s *Store) put(records []journal.Record) {
 	}
 }
 
-// rest keeps the runnable mark of the batch's agent: on while it works, off
+// updateRunnable keeps the runnable mark of the batch's agent: on while it works, off
 // when it is idle and nothing waits for it.
-func (s *Store) rest(b *journal.Batch) {
+func (s *Store) updateRunnable(b *journal.Batch) {
 	switch {
 	case b.Stream == journal.Org:
 	case b.Idle && len(s.inbox[b.Stream]) == 0:
@@ -189,9 +189,9 @@ func (s *Store) rest(b *journal.Batch) {
 }
 
 func (s *Store) announce() {
-	if s.news != nil {
-		close(s.news)
-		s.news = nil
+	if s.notify != nil {
+		close(s.notify)
+		s.notify = nil
 	}
 }
 

@@ -54,7 +54,7 @@ func yieldAll[V any](list []V, err error, yield func(V, error) bool) bool {
 	return err == nil || yield(none, err)
 }
 
-// Follow implements journal.Feed.
+// Follow implements journal.Follower.
 func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
@@ -82,7 +82,7 @@ func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[j
 	}
 }
 
-// FollowTask implements journal.Feed.
+// FollowTask implements journal.Follower.
 func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for e, err := range s.Follow(ctx, after, wait) {
@@ -103,25 +103,25 @@ func (s *Store) newsChannel(wait bool) <-chan struct{} {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.news == nil {
-		s.news = make(chan struct{})
+	if s.notify == nil {
+		s.notify = make(chan struct{})
 	}
-	return s.news
+	return s.notify
 }
 
-// Seq implements journal.Feed.
+// Seq implements journal.Follower.
 func (s *Store) Seq() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seq
 }
 
-// Inbox implements journal.Post.
+// Inbox implements journal.Mailbox.
 func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
 	return read(ctx, s, func() []journal.Message { return slices.Clip(s.inbox[agent]) })
 }
 
-// Delayed implements journal.Post.
+// Delayed implements journal.Mailbox.
 func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 	list, err := read(ctx, s, func() (list []journal.Message) {
 		for _, of := range s.delayed {
@@ -137,7 +137,7 @@ func byDue(a, b journal.Message) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
 }
 
-// Runnable implements journal.Post, sorted.
+// Runnable implements journal.Mailbox, sorted.
 func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	list, err := read(ctx, s, func() (list []identity.AgentID) {
 		for id := range s.runnable {
@@ -163,11 +163,11 @@ func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[jour
 }
 
 // Entries implements journal.Records, sorted by key.
-func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.Entry, error] {
-	return func(yield func(journal.Entry, error) bool) {
+func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
+	return func(yield func(journal.RecordInfo, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)
 		for _, r := range list {
-			if !yield(journal.Entry{Key: r.Key, Size: len(r.Value)}, nil) {
+			if !yield(journal.RecordInfo{Key: r.Key, Size: len(r.Value)}, nil) {
 				return
 			}
 		}
