@@ -181,8 +181,8 @@ func (h *house) host(name string) modules.Host {
 	}
 }
 
-func setup(cfg *config.Config) runtime.Setup {
-	s := runtime.Setup{
+func setup(cfg *config.Config) runtime.OrgConfig {
+	s := runtime.OrgConfig{
 		RootPrompt: cfg.Organization.RootPrompt,
 		Default:    groupSet(cfg.Organization.DefaultToolGroups),
 		Rounds:     cfg.Organization.Limits.Rounds,

@@ -196,7 +196,7 @@ func (h *house) start(ctx context.Context, spec org.TaskSpec, cfg *config.Config
 		if err != nil {
 			return "", fmt.Errorf("record the configuration: %w", err)
 		}
-		if spec.Config, err = h.rt.Keep(record); err != nil {
+		if spec.Config, err = h.rt.PutBlob(record); err != nil {
 			return "", fmt.Errorf("record the configuration: %w", err)
 		}
 	}
@@ -243,7 +243,7 @@ func (h *house) resume(ctx context.Context, c *common, id identity.TaskID, cfg *
 }
 
 func (h *house) recorded(ctx context.Context, c *common, hash string) (*config.Config, error) {
-	record, err := h.rt.Kept(ctx, hash)
+	record, err := h.rt.Blob(ctx, hash)
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded configuration: %w", err)
 	}

@@ -24,7 +24,7 @@ import (
 // force, and nobody sees it.
 type change struct {
 	cfg    *config.Config
-	setup  runtime.Setup
+	setup  runtime.OrgConfig
 	models *roster
 	tokens []gateway.Token
 	staged []staged // in the order of the configuration
@@ -62,7 +62,7 @@ func (h *house) revive(ctx context.Context, cfg *config.Config) error {
 }
 
 // adopt puts a configuration in force, whole or not at all.
-func (h *house) adopt(ctx context.Context, cfg *config.Config, loaded error, s runtime.Setup) error {
+func (h *house) adopt(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	ch := h.prepare(ctx, cfg, s)
@@ -92,7 +92,7 @@ func (h *house) reconfigure(ctx context.Context, cfg *config.Config) (told []str
 }
 
 // prepare makes ready what a configuration needs and is not there as it is.
-func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.Setup) *change {
+func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *change {
 	ch := &change{cfg: cfg, setup: s}
 	h.stage(ctx, ch)
 	var faults []*config.Error

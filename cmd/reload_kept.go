@@ -48,7 +48,7 @@ func (h *house) gainers(ch *change, module string) (roles []string) {
 }
 
 // wanted gives what a role of a configuration may use and grant, as
-// runtime.Setup says it.
+// runtime.OrgConfig says it.
 func wanted(spec org.RoleSpec, preset *toolgroups.Set) (use, grant toolgroups.Set) {
 	switch {
 	case spec.Use != nil:

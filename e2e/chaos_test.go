@@ -252,7 +252,7 @@ func newChaos(t *testing.T) *chaos {
 	err = errors.Join(builtin.Register(groups, c.Runtime, builtin.Options{}),
 		register(groups, "counting", counting), register(groups, "others", others))
 	use := toolgroups.Of("counting")
-	err = errors.Join(err, c.Configure(runtime.Setup{Roles: []org.RoleSpec{{Name: "worker", Prompt: "count", Use: &use}}}))
+	err = errors.Join(err, c.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "worker", Prompt: "count", Use: &use}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (a *api) sweep(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.rt.Sweep(r.Context(), dryRun)
+	return a.rt.CollectGarbage(r.Context(), dryRun)
 }
 
 // showArtifact gives an artifact's record, or with content its bytes: a text

@@ -54,13 +54,13 @@ func TestASweepIsAskedFor(t *testing.T) {
 	}
 	for _, c := range []struct {
 		path string
-		want runtime.Swept
+		want runtime.SweepResult
 	}{
-		{"POST /api/v1/sweep?dryRun=1", runtime.Swept{Contents: 1, Bytes: 5, DryRun: true}},
-		{"POST /api/v1/sweep", runtime.Swept{Contents: 1, Bytes: 5}},
-		{"POST /api/v1/sweep", runtime.Swept{}},
+		{"POST /api/v1/sweep?dryRun=1", runtime.SweepResult{Contents: 1, Bytes: 5, DryRun: true}},
+		{"POST /api/v1/sweep", runtime.SweepResult{Contents: 1, Bytes: 5}},
+		{"POST /api/v1/sweep", runtime.SweepResult{}},
 	} {
-		if got := get[runtime.Swept](t, h, c.path, ""); got != c.want {
+		if got := get[runtime.SweepResult](t, h, c.path, ""); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.path, got, c.want)
 		}
 	}

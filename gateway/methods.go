@@ -191,8 +191,8 @@ func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
 
 // Sweep removes stored contents that nothing names, or with dryRun only counts
 // them.
-func (c *Client) Sweep(ctx context.Context, dryRun bool) (runtime.Swept, error) {
-	return ask[runtime.Swept](ctx, c, call{method: http.MethodPost, path: path("sweep"), query: dry(dryRun)})
+func (c *Client) Sweep(ctx context.Context, dryRun bool) (runtime.SweepResult, error) {
+	return ask[runtime.SweepResult](ctx, c, call{method: http.MethodPost, path: path("sweep"), query: dry(dryRun)})
 }
 
 // Health asks whether the process answers.

@@ -33,7 +33,7 @@ type Pins struct {
 
 // Owners is a Shelf that can say whose values it keeps.
 type Owners interface {
-	Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
+	RecordOwners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
 }
 
 // Pinned is what the record of an owner says.
@@ -152,7 +152,7 @@ func (p *Pins) Quarantine(ctx context.Context) ([]Waiting, error) {
 		return nil, nil
 	}
 	var list []Waiting
-	for owner, err := range owners.Owners(ctx) {
+	for owner, err := range owners.RecordOwners(ctx) {
 		if err != nil {
 			return nil, err
 		}

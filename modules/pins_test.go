@@ -29,7 +29,7 @@ func (s shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value [
 	return nil
 }
 
-func (s shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s shelf) RecordOwners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
 		for _, owner := range slices.Sorted(maps.Keys(s)) {
 			if !yield(owner, nil) {

@@ -134,7 +134,7 @@ func TestNoConfigurationNamesRoot(t *testing.T) {
 	defer s.Close()
 	rt := s.realm.(*runtime.Runtime)
 	for _, name := range spellingsOfRoot(t) {
-		err := rt.Configure(runtime.Setup{Roles: []org.RoleSpec{{Name: "first"}, {Name: name}}})
+		err := rt.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "first"}, {Name: name}}})
 		if errcode.Of(err) != errcode.InvalidRole {
 			t.Errorf("%+q: %v", name, err)
 		}

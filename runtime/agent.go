@@ -19,9 +19,9 @@ import (
 
 // Why an agent stops in the middle of a turn.
 var (
-	errClosing = errors.New("the runtime is closing")  // goes on after the restart
-	errAborted = errors.New("the turn was aborted")    // the turn is over
-	errGone    = errors.New("the agent is terminated") // or its task has ended
+	errClosing    = errors.New("the runtime is closing")  // goes on after the restart
+	errAborted    = errors.New("the turn was aborted")    // the turn is over
+	errTerminated = errors.New("the agent is terminated") // or its task has ended
 )
 
 // actor drives one agent while it has something to do. It is the only writer
@@ -31,47 +31,47 @@ type actor struct {
 	rt   *Runtime
 	task identity.TaskID // never changes
 	role string          // the role's name, for records
-	*resting
+	*idleAgent
 
 	taken []journal.Event // messages applied to state, to be kept with the next commit
 	takes []uint64        // their places in the inbox
 	idle  bool            // the last commit said that the agent rests
 
-	current *request // what the log gathers of this turn; nil when there is none
+	current *turnRecord // what the log gathers of this turn; nil when there is none
 
-	redo   map[identity.CallID]tool.Effect // calls a former process had started; guarded by Runtime.mu
-	again  bool                            // mail came meanwhile; guarded by Runtime.mu
-	cancel context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
+	recovered  map[identity.CallID]tool.Effect // calls a former process had started; guarded by Runtime.mu
+	hasNewMail bool                            // mail came meanwhile; guarded by Runtime.mu
+	cancel     context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
 }
 
 // run is the loop of an agent: take mail, ask the model, run the calls it
 // wants, ask again, until there is nothing left to do.
 func (a *actor) run(ctx context.Context) {
-	defer a.rt.left(a)
+	defer a.rt.agentStopped(a)
 	err := a.load(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	for turn := a.rt.turn(ctx, a); err == nil; {
 		err = a.step(turn)
-		if cause := context.Cause(turn); err != nil && err != errRest && cause != nil {
+		if cause := context.Cause(turn); err != nil && err != errIdle && cause != nil {
 			err = cause
 		}
 		switch {
-		case err == errRest && !a.rt.rests(a):
+		case err == errIdle && !a.rt.mayIdle(a):
 			err = nil
 		case errors.Is(err, errAborted):
 			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
 			turn = a.rt.turn(ctx, a)
 		}
 	}
-	if err != errRest && !errors.Is(err, errClosing) && !errors.Is(err, errGone) && !errors.Is(err, journal.ErrClosed) {
-		a.rt.broken(a, err)
+	if err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
+		a.rt.logAgentError(a, err)
 	}
 }
 
-// errRest: the agent has nothing to do and this is on record.
-var errRest = errors.New("at rest")
+// errIdle: the agent has nothing to do and this is on record.
+var errIdle = errors.New("at rest")
 
 // step does one thing. Mail is taken at its beginning: never while a call runs.
 func (a *actor) step(ctx context.Context) error {
@@ -91,7 +91,7 @@ func (a *actor) step(ctx context.Context) error {
 			return err
 		}
 	}
-	return errRest
+	return errIdle
 }
 
 // load folds the agent's journal, unless the runtime remembers it.
@@ -112,7 +112,7 @@ func (a *actor) load(ctx context.Context) error {
 	redo := maps.Clone(a.state.started)
 	a.rt.mu.Lock()
 	defer a.rt.mu.Unlock()
-	a.redo = redo
+	a.recovered = redo
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (a *actor) ask(ctx context.Context) error {
 	case err != nil:
 		return a.fail(err)
 	}
-	if err := a.acceptable(answer); err != nil {
+	if err := a.checkAnswer(answer); err != nil {
 		return a.fail(err)
 	}
 	switch answer.Finish {
@@ -154,9 +154,9 @@ func (a *actor) ask(ctx context.Context) error {
 	return a.finish(answer)
 }
 
-// acceptable refuses an answer that cannot be acted on, and one too many in a
+// checkAnswer refuses an answer that cannot be acted on, and one too many in a
 // turn that does not end.
-func (a *actor) acceptable(answer *model.Answer) error {
+func (a *actor) checkAnswer(answer *model.Answer) error {
 	switch answer.Finish {
 	case model.Wait, model.End:
 		if len(answer.Calls) > 0 {
@@ -205,13 +205,13 @@ func (a *actor) fail(cause error) error {
 	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // there is more than is told
 		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
 	}
-	read := a.readBy(cause)
+	read := a.messagesRead(cause)
 	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
 	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), MessagesRead: read}))
 	switch {
 	case errcode.Of(cause) == errcode.TurnAborted:
 	case a.agent.Parent != "":
-		a.report(b, a.notice(cause), "error")
+		a.report(b, a.errorPayload(cause), "error")
 	default:
 		return a.failTask(b, cause)
 	}
@@ -220,16 +220,16 @@ func (a *actor) fail(cause error) error {
 
 // failTask ends the agent's task with its turn.
 func (a *actor) failTask(b *journal.Batch, cause error) error {
-	task, err := a.rt.TaskRecord(a.rt.life, a.agent.Task)
+	task, err := a.rt.TaskRecord(a.rt.ctx, a.agent.Task)
 	if err != nil {
 		return err
 	}
-	b.Prepare = a.rt.ending(&task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
+	b.Prepare = a.rt.taskEndBatch(&task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
 	if err := a.commit(b); err != nil {
 		return err
 	}
 	a.rt.closeRun(task.ID, &task)
-	return errGone
+	return errTerminated
 }
 
 // report adds a message to the parent, or to the user.
@@ -280,7 +280,7 @@ func (a *actor) commit(b *journal.Batch) error {
 	decide := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
 		if !a.rt.org.Active(a.agent.ID) {
-			return errGone
+			return errTerminated
 		}
 		if decide != nil {
 			return decide(b)

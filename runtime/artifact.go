@@ -43,9 +43,9 @@ type Artifact struct {
 	Owner  string `json:"owner,omitempty"`  // its identity.Principal.Key
 }
 
-// belongings gives what an artifact of a principal says of whom it belongs to:
+// artifactOwner gives what an artifact of a principal says of whom it belongs to:
 // an agent's task, or the caller; false for whoever has none.
-func (rt *Runtime) belongings(by identity.Principal) (Artifact, bool) {
+func (rt *Runtime) artifactOwner(by identity.Principal) (Artifact, bool) {
 	switch by.Kind {
 	case identity.Agent:
 		agent, ok := rt.org.Agent(by.Agent)
@@ -73,7 +73,7 @@ func (rt *Runtime) ArtifactLimit() int64 { return rt.rules.Load().Storage.Artifa
 
 // PutArtifact implements builtin.Artifacts.
 func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
-	of, ok := rt.belongings(c.By)
+	of, ok := rt.artifactOwner(c.By)
 	if !ok {
 		return "", errcode.New(errcode.AgentNotFound, "put an artifact: there is no %s", c.By)
 	}
@@ -126,7 +126,7 @@ func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
 // GetArtifact implements builtin.Artifacts: artifacts belong to the task, or
 // to the caller from outside that put them.
 func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
-	of, ok := rt.belongings(c.By)
+	of, ok := rt.artifactOwner(c.By)
 	if !ok {
 		return nil, nil
 	}

@@ -60,21 +60,21 @@ func (b *blobs) end() {
 	b.new = nil
 }
 
-// spare takes from a list what is not to be swept.
-func (b *blobs) spare(found map[string]int) {
+// keepReferenced takes from a list what is not to be swept.
+func (b *blobs) keepReferenced(found map[string]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(found, func(hash string, _ int) bool { return b.kept[hash] || b.new[hash] })
 }
 
-// Swept is what a sweep removed, or would have.
-type Swept struct {
+// SweepResult is what a sweep removed, or would have.
+type SweepResult struct {
 	Contents int   `json:"contents"`
 	Bytes    int64 `json:"bytes"`
 	DryRun   bool  `json:"dryRun,omitempty"`
 }
 
-// Sweep removes stored contents that nothing names: no artifact, no task whose
+// CollectGarbage removes stored contents that nothing names: no artifact, no task whose
 // configuration they are, no event of any journal. With dryRun it only counts
 // them. It may run beside everything else:
 //
@@ -86,28 +86,28 @@ type Swept struct {
 //
 // When a record cannot be read nothing is removed, since nobody knows what it
 // names. Errors: conflict while another sweep is under way.
-func (rt *Runtime) Sweep(ctx context.Context, dryRun bool) (Swept, error) {
+func (rt *Runtime) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult, error) {
 	if err := rt.beginSweep(); err != nil {
-		return Swept{}, err
+		return SweepResult{}, err
 	}
 	defer rt.blobs.end()
-	found, err := rt.orphans(ctx)
+	found, err := rt.unreferencedBlobs(ctx)
 	if err != nil {
-		return Swept{}, fmt.Errorf("sweep stored contents: %w; nothing was removed", err)
+		return SweepResult{}, fmt.Errorf("sweep stored contents: %w; nothing was removed", err)
 	}
 	if dryRun {
-		rt.blobs.spare(found)
+		rt.blobs.keepReferenced(found)
 		return sweptOf(found, true), nil
 	}
 	_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		rt.blobs.spare(found)
+		rt.blobs.keepReferenced(found)
 		for hash := range found {
 			b.Put = append(b.Put, journal.Record{Kind: kindBlob, Key: hash})
 		}
 		return nil
 	}})
 	if err != nil {
-		return Swept{}, err
+		return SweepResult{}, err
 	}
 	return sweptOf(found, false), nil
 }
@@ -125,16 +125,16 @@ func (rt *Runtime) beginSweep() error {
 	return err
 }
 
-func sweptOf(found map[string]int, dryRun bool) Swept {
-	s := Swept{Contents: len(found), DryRun: dryRun}
+func sweptOf(found map[string]int, dryRun bool) SweepResult {
+	s := SweepResult{Contents: len(found), DryRun: dryRun}
 	for _, size := range found {
 		s.Bytes += int64(size)
 	}
 	return s
 }
 
-// orphans lists the contents that nothing names, with their sizes.
-func (rt *Runtime) orphans(ctx context.Context) (map[string]int, error) {
+// unreferencedBlobs lists the contents that nothing names, with their sizes.
+func (rt *Runtime) unreferencedBlobs(ctx context.Context) (map[string]int, error) {
 	found := map[string]int{}
 	for e, err := range rt.store.Entries(ctx, kindBlob, "") {
 		if err != nil {
@@ -143,7 +143,7 @@ func (rt *Runtime) orphans(ctx context.Context) (map[string]int, error) {
 		found[e.Key] = e.Size
 	}
 	for _, named := range []iter.Seq2[string, error]{
-		rt.naming(ctx, kindArtifact, "blob"), rt.naming(ctx, string(org.KindTask), "config"),
+		rt.recordFields(ctx, kindArtifact, "blob"), rt.recordFields(ctx, string(org.KindTask), "config"),
 	} {
 		for hash, err := range named {
 			if err != nil {
@@ -152,11 +152,11 @@ func (rt *Runtime) orphans(ctx context.Context) (map[string]int, error) {
 			delete(found, hash)
 		}
 	}
-	return found, rt.keepNamed(ctx, found)
+	return found, rt.dropReferencedByEvents(ctx, found)
 }
 
-// naming gives what the records of a kind have in one field.
-func (rt *Runtime) naming(ctx context.Context, kind, field string) iter.Seq2[string, error] {
+// recordFields gives what the records of a kind have in one field.
+func (rt *Runtime) recordFields(ctx context.Context, kind, field string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for r, err := range rt.store.Records(ctx, kind, "") {
 			if err == nil && !gjson.ValidBytes(r.Value) {
@@ -171,9 +171,9 @@ func (rt *Runtime) naming(ctx context.Context, kind, field string) iter.Seq2[str
 
 var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// keepNamed takes from found what an event names. The log is long: it is read
+// dropReferencedByEvents takes from found what an event names. The log is long: it is read
 // only when there is something to look for.
-func (rt *Runtime) keepNamed(ctx context.Context, found map[string]int) error {
+func (rt *Runtime) dropReferencedByEvents(ctx context.Context, found map[string]int) error {
 	if len(found) == 0 {
 		return nil
 	}

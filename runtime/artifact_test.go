@@ -135,7 +135,7 @@ func TestASweepRemovesWhatNothingNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.Keep([]byte("a task to come")); err != nil {
+	if _, err := a.PutBlob([]byte("a task to come")); err != nil {
 		t.Fatal(err)
 	}
 	a.orphan(t, []byte("orphan"))
@@ -145,11 +145,11 @@ func TestASweepRemovesWhatNothingNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := a.blobs(t)
-	swept := runtime.Swept{Contents: 2, Bytes: int64(len(`"first try"`) + len("orphan"))}
+	swept := runtime.SweepResult{Contents: 2, Bytes: int64(len(`"first try"`) + len("orphan"))}
 	t.Run("dry, it only counts", func(t *testing.T) {
 		want := swept
 		want.DryRun = true
-		if got, err := a.Sweep(t.Context(), true); err != nil || got != want {
+		if got, err := a.CollectGarbage(t.Context(), true); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 		if diff := cmp.Diff(a.blobs(t), before); diff != "" {
@@ -157,7 +157,7 @@ func TestASweepRemovesWhatNothingNames(t *testing.T) {
 		}
 	})
 	t.Run("it leaves what is named", func(t *testing.T) {
-		if got, err := a.Sweep(t.Context(), false); err != nil || got != swept {
+		if got, err := a.CollectGarbage(t.Context(), false); err != nil || got != swept {
 			t.Errorf("got %+v, %v, want %+v", got, err, swept)
 		}
 		if diff := cmp.Diff(a.blobs(t), []string{`"second try"`, "a task to come", "configuration", "named by an event"}); diff != "" {
@@ -166,19 +166,19 @@ func TestASweepRemovesWhatNothingNames(t *testing.T) {
 		a.whole(t)
 	})
 	t.Run("again, it finds nothing", func(t *testing.T) {
-		if got, err := a.Sweep(t.Context(), false); err != nil || got != (runtime.Swept{}) {
+		if got, err := a.CollectGarbage(t.Context(), false); err != nil || got != (runtime.SweepResult{}) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 	t.Run("what a process kept for a task that never came goes with the next", func(t *testing.T) {
 		dir := scratch(t)
 		first := plan{dir: dir}.archive(t)
-		if _, err := first.Keep([]byte("a task to come")); err != nil {
+		if _, err := first.PutBlob([]byte("a task to come")); err != nil {
 			t.Fatal(err)
 		}
 		first.leave(t)
 		second := open(t, dir, brain(crew))
-		if got, err := second.Sweep(t.Context(), false); err != nil || got.Contents != 1 {
+		if got, err := second.CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
@@ -223,14 +223,14 @@ func TestASweepSparesWhatIsNamedMeanwhile(t *testing.T) {
 	s.follow = func() {
 		calls++
 		a.keep(t, "put")
-		if _, err := a.Keep(encode("kept")); err != nil {
+		if _, err := a.PutBlob(encode("kept")); err != nil {
 			t.Error(err)
 		}
-		if _, err := a.Sweep(t.Context(), false); errcode.Of(err) != errcode.Conflict {
+		if _, err := a.CollectGarbage(t.Context(), false); errcode.Of(err) != errcode.Conflict {
 			t.Errorf("a second sweep beside the first: %v, want a conflict", err)
 		}
 	}
-	if got, err := a.Sweep(t.Context(), false); err != nil || got.Contents != 1 || calls != 1 {
+	if got, err := a.CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 || calls != 1 {
 		t.Errorf("got %+v, %v after %d interruptions", got, err, calls)
 	}
 	s.follow = nil
@@ -248,19 +248,19 @@ func TestASweepThatCannotSeeRemovesNothing(t *testing.T) {
 	a.orphan(t, []byte("orphan"))
 	before := a.blobs(t)
 	s.broken = journal.ErrDamaged
-	if _, err := a.Sweep(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
+	if _, err := a.CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
 	s.broken = nil
 	if _, err := a.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "artifact", Key: "x", Value: []byte(`{"blob":`)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Sweep(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
+	if _, err := a.CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("with a record cut short: error %v, want ErrDamaged", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Sweep(ctx, false); !errors.Is(err, context.Canceled) {
+	if _, err := a.CollectGarbage(ctx, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want canceled", err)
 	}
 	if diff := cmp.Diff(a.blobs(t), before); diff != "" {
@@ -278,7 +278,7 @@ func TestSweepsAndPutsRunBesideEachOther(t *testing.T) {
 	go func() {
 		n := 0
 		for {
-			got, err := a.Sweep(t.Context(), false)
+			got, err := a.CollectGarbage(t.Context(), false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -333,7 +333,7 @@ func TestAfterACrashNoArtifactIsWithoutItsContent(t *testing.T) {
 					t.Errorf("crash at commit %d: %s was acknowledged: %v", n, ref, err)
 				}
 			}
-			if _, err := h.Sweep(t.Context(), false); err != nil {
+			if _, err := h.CollectGarbage(t.Context(), false); err != nil {
 				t.Error(err)
 			}
 			h.whole(t)
@@ -353,7 +353,7 @@ func (a archive) work(t *testing.T) (refs []string) {
 	again := called(identity.ByAgent(a.worker))
 	for i, text := range []string{"first", "second", "", "shared", "first", ""} {
 		if text == "" {
-			_, _ = a.Sweep(t.Context(), false) // it may die
+			_, _ = a.CollectGarbage(t.Context(), false) // it may die
 			continue
 		}
 		call := called(identity.ByAgent(a.worker))

@@ -15,8 +15,8 @@ type Budget struct {
 	Cost   model.Money
 }
 
-// spending is what a task has used up; the sum of the usage on its record.
-type spending struct {
+// taskUsage is what a task has used up; the sum of the usage on its record.
+type taskUsage struct {
 	known    bool // what was on record before this process is in it
 	tokens   int64
 	reserved int64 // for requests under way
@@ -44,7 +44,7 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 	if limit == (Budget{}) {
 		return reservation{}, nil
 	}
-	run, err := rt.spender(ctx, id)
+	run, err := rt.taskSpending(ctx, id)
 	if err != nil {
 		return reservation{}, err
 	}
@@ -83,21 +83,21 @@ func (r reservation) spend(u model.Usage) {
 	r.run.spent.add(u)
 }
 
-func (s *spending) add(u model.Usage) { // sums of what is sane do not overflow
+func (s *taskUsage) add(u model.Usage) { // sums of what is sane do not overflow
 	s.tokens += int64(u.Input) + int64(u.Output)
 	s.cost += u.Cost
 }
 
-// spender finds a task's spending; that of a task taken up again is read from
+// taskSpending finds a task's spending; that of a task taken up again is read from
 // its record first.
-func (rt *Runtime) spender(ctx context.Context, id identity.TaskID) (*taskRun, error) {
+func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskRun, error) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
 	known := run != nil && run.spent.known
 	rt.mu.Unlock()
 	switch {
 	case run == nil:
-		return nil, errGone
+		return nil, errTerminated
 	case known:
 		return run, nil
 	}

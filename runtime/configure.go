@@ -16,9 +16,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Setup is what the operator's configuration says about the organization.
+// OrgConfig is what the operator's configuration says about the organization.
 // Nil Default is all groups; a zero limit is the Runtime's own.
-type Setup struct {
+type OrgConfig struct {
 	RootPrompt string
 	Default    *toolgroups.Set // toolGroups of roles created without
 	Rounds     int
@@ -28,8 +28,8 @@ type Setup struct {
 	KeepRoles  bool // roles that are there stay as they are; Roles only fills in those that are missing
 }
 
-// rules is what a configuration says beside roles. A value never changes.
-type rules struct {
+// settings is what a configuration says beside roles. A value never changes.
+type settings struct {
 	RootPrompt string
 	Rounds     int
 	Storage    Storage
@@ -38,8 +38,8 @@ type rules struct {
 
 // rules gives what is in force under s; what s leaves out is as the Runtime was
 // made.
-func (c *Config) rules(s Setup) *rules {
-	return &rules{
+func (c *Config) rules(s OrgConfig) *settings {
+	return &settings{
 		RootPrompt: cmp.Or(s.RootPrompt, c.RootPrompt),
 		Rounds:     cmp.Or(s.Rounds, c.Rounds),
 		Storage:    s.Storage.or(c.Storage),
@@ -48,7 +48,7 @@ func (c *Config) rules(s Setup) *rules {
 }
 
 // Plan says whether Configure would refuse s, and changes nothing.
-func (rt *Runtime) Plan(s Setup) error {
+func (rt *Runtime) Plan(s OrgConfig) error {
 	return rt.planRoles(rt.wanted(s), s.preset())
 }
 
@@ -58,9 +58,9 @@ func (rt *Runtime) Plan(s Setup) error {
 // would have, what comes after is decided anew. One that is refused changes
 // nothing. Errors: those of org.CreateRole and org.UpdateRole, with the role's
 // name.
-func (rt *Runtime) Configure(s Setup) error {
-	rt.setting.Lock()
-	defer rt.setting.Unlock()
+func (rt *Runtime) Configure(s OrgConfig) error {
+	rt.configureMu.Lock()
+	defer rt.configureMu.Unlock()
 	preset, specs := s.preset(), rt.wanted(s)
 	if err := rt.planRoles(specs, preset); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (rt *Runtime) Configure(s Setup) error {
 }
 
 // preset gives the tool groups of roles that name none.
-func (s Setup) preset() toolgroups.Set {
+func (s OrgConfig) preset() toolgroups.Set {
 	if s.Default == nil {
 		return toolgroups.All()
 	}
@@ -89,7 +89,7 @@ func (s Setup) preset() toolgroups.Set {
 }
 
 // wanted gives the roles that are to be as s says.
-func (rt *Runtime) wanted(s Setup) []org.RoleSpec {
+func (rt *Runtime) wanted(s OrgConfig) []org.RoleSpec {
 	if !s.KeepRoles {
 		return s.Roles
 	}
@@ -103,7 +103,7 @@ func (rt *Runtime) wanted(s Setup) []org.RoleSpec {
 // any of it is in force.
 func (rt *Runtime) planRoles(specs []org.RoleSpec, fallback toolgroups.Set) error {
 	for _, spec := range specs {
-		if err := rt.planRole(completed(spec, fallback)); err != nil {
+		if err := rt.planRole(withDefaults(spec, fallback)); err != nil {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
@@ -124,7 +124,7 @@ var byConfig = identity.Principal{Kind: identity.Configuration}
 
 // configureRole makes a role what the configuration says.
 func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) error {
-	spec = completed(spec, fallback)
+	spec = withDefaults(spec, fallback)
 	old, ok := rt.org.RoleNamed(spec.Name)
 	if !ok || old.CreatedBy != org.CreatorConfig {
 		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
@@ -137,8 +137,8 @@ func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) err
 	return err
 }
 
-// completed fills in what a configuration leaves out, so that it can be compared.
-func completed(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
+// withDefaults fills in what a configuration leaves out, so that it can be compared.
+func withDefaults(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
 	if spec.Use == nil {
 		spec.Use = &fallback
 	}
@@ -163,8 +163,8 @@ func (rt *Runtime) dropRoles(keep []org.RoleSpec) error {
 	return nil
 }
 
-// Keep stores content under its hash, once, and gives the hash.
-func (rt *Runtime) Keep(content []byte) (string, error) {
+// PutBlob stores content under its hash, once, and gives the hash.
+func (rt *Runtime) PutBlob(content []byte) (string, error) {
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
 	rt.blobs.keep(hash)
@@ -172,8 +172,8 @@ func (rt *Runtime) Keep(content []byte) (string, error) {
 	return hash, err
 }
 
-// Kept gives what Keep stored.
-func (rt *Runtime) Kept(ctx context.Context, hash string) ([]byte, error) {
+// Blob gives what Keep stored.
+func (rt *Runtime) Blob(ctx context.Context, hash string) ([]byte, error) {
 	content, err := rt.store.Record(ctx, kindBlob, hash)
 	if err == nil && content == nil {
 		return nil, errcode.New(errcode.ArtifactNotFound, "there is no stored content %q", hash)
@@ -184,8 +184,8 @@ func (rt *Runtime) Kept(ctx context.Context, hash string) ([]byte, error) {
 // advance moves the epoch once in the life of a process that runs agents:
 // what the registry holds may differ from the process before.
 func (rt *Runtime) advance() error {
-	rt.began.Lock()
-	defer rt.began.Unlock()
+	rt.advanceMu.Lock()
+	defer rt.advanceMu.Unlock()
 	if rt.advanced {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 
 // configured opens a house in dir, puts configurations in force one after
 // another, and gives the role worker as it is then.
-func configured(t *testing.T, dir string, setups ...runtime.Setup) (*house, org.Role) {
+func configured(t *testing.T, dir string, setups ...runtime.OrgConfig) (*house, org.Role) {
 	t.Helper()
 	h := open(t, dir, once(do("find_role_by_name", obj{"name": "x"})))
 	for _, s := range setups {
@@ -28,7 +28,7 @@ func configured(t *testing.T, dir string, setups ...runtime.Setup) (*house, org.
 	return h, role
 }
 
-func roles(specs ...org.RoleSpec) runtime.Setup { return runtime.Setup{Roles: specs} }
+func roles(specs ...org.RoleSpec) runtime.OrgConfig { return runtime.OrgConfig{Roles: specs} }
 
 func TestAConfigurationMakesItsRolesOnce(t *testing.T) {
 	dir := scratch(t)
@@ -222,7 +222,7 @@ func TestRolesCreatedWithoutToolGroupsGetTheDefault(t *testing.T) {
 				}
 				return end("made")
 			}))
-			if err := h.Configure(runtime.Setup{Default: c.preset, Roles: []org.RoleSpec{{Name: "worker"}, {Name: "own", Use: use("console")}}}); err != nil {
+			if err := h.Configure(runtime.OrgConfig{Default: c.preset, Roles: []org.RoleSpec{{Name: "worker"}, {Name: "own", Use: use("console")}}}); err != nil {
 				t.Fatal(err)
 			}
 			h.run(t, org.TaskSpec{})
@@ -242,14 +242,14 @@ func TestRolesCreatedWithoutToolGroupsGetTheDefault(t *testing.T) {
 
 func TestWhatIsKeptIsFoundByItsHash(t *testing.T) {
 	h := open(t, "", brain(team))
-	hash, err := h.Keep([]byte("kind: role"))
+	hash, err := h.PutBlob([]byte("kind: role"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.Kept(t.Context(), hash); err != nil || string(got) != "kind: role" {
+	if got, err := h.Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := h.Kept(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
+	if _, err := h.Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
 		t.Errorf("nothing: %v", err)
 	}
 }

@@ -24,11 +24,11 @@ func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used,
 	if err != nil {
 		return 0, 0, err
 	}
-	t, err := a.thinker()
+	t, err := a.agentModel()
 	if err != nil {
 		return 0, 0, err
 	}
-	q, err := a.question(ctx, t)
+	q, err := a.buildRequest(ctx, t)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -46,7 +46,7 @@ func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep
 		return a.state.squeezed.Compression, nil
 	}
 	cut := a.state.cut(keep)
-	if cut <= a.state.gone() {
+	if cut <= a.state.compressedItems() {
 		return builtin.Compression{Before: a.state.sent(), After: a.state.sent()}, nil
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Call: c.ID, Summary: summary, Items: cut})}})
@@ -65,8 +65,8 @@ func (rt *Runtime) atWork(id identity.AgentID) (*actor, error) {
 	return a, nil
 }
 
-// squeezed is what the last compression did, and which call asked for it.
-type squeezed struct {
+// lastCompression is what the last compression did, and which call asked for it.
+type lastCompression struct {
 	builtin.Compression
 	call identity.CallID
 }
@@ -74,28 +74,28 @@ type squeezed struct {
 // compressed puts a summary in the place of the first items.
 func (s *state) compressed(b journal.ContextCompressed) {
 	before := s.sent()
-	s.compact = &model.Compact{Summary: b.Summary, Items: min(b.Items, len(s.items))}
-	s.squeezed = squeezed{builtin.Compression{Done: true, Before: before, After: s.sent()}, b.Call}
-	s.usage = usage{tokens: chat.Estimate(b.Summary)}
-	for _, item := range s.items[s.compact.Items:] { // what was counted before counted more
+	s.summary = &model.Compact{Summary: b.Summary, Items: min(b.Items, len(s.items))}
+	s.squeezed = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sent()}, b.Call}
+	s.usage = contextUsage{tokens: chat.Estimate(b.Summary)}
+	for _, item := range s.items[s.summary.Items:] { // what was counted before counted more
 		s.usage.tokens += chat.Tokens(item)
 	}
 }
 
-// gone counts the items that the model is no longer sent.
-func (s *state) gone() int {
-	if s.compact == nil {
+// compressedItems counts the items that the model is no longer sent.
+func (s *state) compressedItems() int {
+	if s.summary == nil {
 		return 0
 	}
-	return s.compact.Items
+	return s.summary.Items
 }
 
 // sent counts what the model is sent: the items left, and the summary.
 func (s *state) sent() int {
-	if s.compact == nil {
+	if s.summary == nil {
 		return len(s.items)
 	}
-	return len(s.items) - s.compact.Items + 1
+	return len(s.items) - s.summary.Items + 1
 }
 
 // cut says how many items to take away so that keep stay, or as many more as
@@ -103,37 +103,37 @@ func (s *state) sent() int {
 // still open stays too.
 func (s *state) cut(keep int) int {
 	at := len(s.items) - max(0, keep)
-	for at > 0 && !s.whole(at) {
+	for at > 0 && !s.isCutSafe(at) {
 		at--
 	}
 	return max(0, at)
 }
 
-// whole says whether no answer before a place has results at or behind it.
-func (s *state) whole(at int) bool {
+// isCutSafe says whether no answer before a place has results at or behind it.
+func (s *state) isCutSafe(at int) bool {
 	if at < len(s.items) {
 		return s.items[at].Result == nil
 	}
 	return len(s.pending) == 0
 }
 
-// usage is how long a conversation is, in tokens.
-type usage struct {
+// contextUsage is how long a conversation is, in tokens.
+type contextUsage struct {
 	tokens  int
 	counted bool // by the provider: system prompt and tools are in it
 }
 
 // add takes in an item; an answer whose provider counted counts for all.
-func (u *usage) add(item model.Item) {
+func (u *contextUsage) add(item model.Item) {
 	if a := item.Answer; a != nil && a.Usage.Input > 0 && !a.Usage.Estimated {
-		*u = usage{a.Usage.Input + max(0, a.Usage.Output), true}
+		*u = contextUsage{a.Usage.Input + max(0, a.Usage.Output), true}
 		return
 	}
 	u.tokens += chat.Tokens(item)
 }
 
 // with completes a usage by what every request has beside the conversation.
-func (u usage) with(r model.Request) int {
+func (u contextUsage) with(r model.Request) int {
 	if u.counted {
 		return u.tokens
 	}

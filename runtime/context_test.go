@@ -344,9 +344,9 @@ func (h *house) role(t *testing.T, group string) org.TaskSpec {
 	return org.TaskSpec{Role: "worker", Text: "find the needle"}
 }
 
-// usage plays a brain whose n-th answer is the n-th of list and gives what
+// contextUsage plays a brain whose n-th answer is the n-th of list and gives what
 // get_context_status said, in order.
-func usage(t *testing.T, list ...model.Answer) (used []int) {
+func contextUsage(t *testing.T, list ...model.Answer) (used []int) {
 	t.Helper()
 	h := open(t, "", brain(func(r model.Request) model.Answer {
 		if n := answers(r); n < len(list) {
@@ -370,7 +370,7 @@ func status(text string, u model.Usage) model.Answer {
 }
 
 func TestUsageIsTheProvidersCountAndAnEstimateOfWhatCameSince(t *testing.T) {
-	used := usage(t, status("", model.Usage{Input: 1000, Output: 50}), status("", model.Usage{}), status("", model.Usage{Input: 5000, Output: 7}))
+	used := contextUsage(t, status("", model.Usage{Input: 1000, Output: 50}), status("", model.Usage{}), status("", model.Usage{Input: 5000, Output: 7}))
 	if used[0] != 1050 {
 		t.Errorf("after an answer that counts 1000 and 50: %d", used[0])
 	}
@@ -409,8 +409,8 @@ func TestTextThatIsNotASCIIIsNotUnderestimated(t *testing.T) {
 		{"emoji", strings.Repeat("🙂", 1000), 1000, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plain := usage(t, status("", model.Usage{}))
-			if n := usage(t, status(c.text, model.Usage{}))[0] - plain[0]; n < c.least || n > c.most {
+			plain := contextUsage(t, status("", model.Usage{}))
+			if n := contextUsage(t, status(c.text, model.Usage{}))[0] - plain[0]; n < c.least || n > c.most {
 				t.Errorf("%d tokens, want %d to %d", n, c.least, c.most)
 			}
 		})
@@ -421,7 +421,7 @@ func TestUsageStartsAnewAfterACompression(t *testing.T) {
 	full := status(strings.Repeat("x", 40_000), model.Usage{Input: 100_000, Output: 10_000})
 	squeeze := compress("short", 0)
 	squeeze.Usage = model.Usage{Input: 110_000, Output: 100}
-	used := usage(t, full, status("", model.Usage{Input: 110_000, Output: 1}), squeeze, status("", model.Usage{}), status("", model.Usage{Input: 900, Output: 9}))
+	used := contextUsage(t, full, status("", model.Usage{Input: 110_000, Output: 1}), squeeze, status("", model.Usage{}), status("", model.Usage{Input: 900, Output: 9}))
 	if used[1] != 110_001 {
 		t.Errorf("before: %d, want what the provider counted", used[1])
 	}

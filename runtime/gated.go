@@ -14,9 +14,9 @@ import (
 // (operable) and is told its constraints (constraints); the gate refuses
 // whatever is not its own. Only the first and the third are enforced.
 
-// operable refuses to ask a tool-gated agent that has no tool now. It is called
+// checkHasTools refuses to ask a tool-gated agent that has no tool now. It is called
 // before each request to a model.
-func (a *actor) operable(o gate.ToolList) error {
+func (a *actor) checkHasTools(o gate.ToolList) error {
 	switch {
 	case !o.ToolGated:
 		return nil
@@ -24,26 +24,26 @@ func (a *actor) operable(o gate.ToolList) error {
 		a.rt.log.Warn(fmt.Sprintf("Agent %s has no tools configured - cannot operate", a.agent.ID))
 		return errcode.New(errcode.NoToolsAvailable, "This agent has no tools configured. Please contact the agent creator to add API access.")
 	}
-	if a.rt.introduces(a) {
+	if a.rt.isFirstRequest(a) {
 		a.rt.log.Info(fmt.Sprintf("Agent %s (%s) loaded with %d tool(s)", a.agent.ID, line(a.role), len(o.Names)))
 		a.rt.log.Info("Tool-gating enabled: Agent can ONLY call these tools: " + strings.Join(o.Names, ", "))
 	}
 	return nil
 }
 
-// introduces says, once for each agent of a task that is worked on, that this
+// isFirstRequest says, once for each agent of a task that is worked on, that this
 // is its first request.
-func (rt *Runtime) introduces(a *actor) bool {
+func (rt *Runtime) isFirstRequest(a *actor) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	run := rt.tasks[a.task]
-	if run == nil || run.introduced[a.agent.ID] {
+	if run == nil || run.greeted[a.agent.ID] {
 		return false
 	}
-	if run.introduced == nil {
-		run.introduced = map[identity.AgentID]bool{}
+	if run.greeted == nil {
+		run.greeted = map[identity.AgentID]bool{}
 	}
-	run.introduced[a.agent.ID] = true
+	run.greeted[a.agent.ID] = true
 	return true
 }
 

@@ -29,7 +29,7 @@ func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) err
 }
 
 func (rt *Runtime) groupEvent(body journal.Body) error {
-	_, err := rt.commitBehind(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}, Prepare: func(b *journal.Batch) error {
+	_, err := rt.flushAndCommit(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}, Prepare: func(b *journal.Batch) error {
 		b.Put = records(rt.org.EpochRecord())
 		return nil
 	}})

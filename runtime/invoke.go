@@ -48,7 +48,7 @@ func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name strin
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
 	}
-	ctx, leave, err := rt.enter(ctx)
+	ctx, leave, err := rt.beginExternal(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,60 +56,60 @@ func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name strin
 	if err := rt.advance(); err != nil {
 		return nil, err
 	}
-	v := &visit{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
-	a, err := v.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: callable(name), Args: args}})
+	v := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
+	a, err := v.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: sanitizeToolName(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
-		err = closing()
+		err = closingError()
 	}
 	return a, err
 }
 
-func closing() error {
+func closingError() error {
 	return errcode.Wrap(errcode.ToolUnavailable, errClosing, "no call is started any more: rolecall is closing; call again when it is back")
 }
 
-// enter lets somebody from outside in, unless Close has begun, which waits
+// beginExternal lets somebody from outside in, unless Close has begun, which waits
 // until leave is called. The context ends when it begins.
-func (rt *Runtime) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (rt *Runtime) beginExternal(ctx context.Context) (_ context.Context, leave func(), err error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if cause := context.Cause(rt.life); cause != nil {
+	if cause := context.Cause(rt.ctx); cause != nil {
 		if errors.Is(cause, errClosing) {
-			cause = closing()
+			cause = closingError()
 		}
 		return nil, nil, cause
 	}
 	rt.work.Add(1)
 	inner, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(rt.life, func() { cancel(context.Cause(rt.life)) })
+	stop := context.AfterFunc(rt.ctx, func() { cancel(context.Cause(rt.ctx)) })
 	return inner, func() { stop(); cancel(nil); rt.work.Done() }, nil
 }
 
-// callable gives a name as it is decided about and recorded: one that is no
+// sanitizeToolName gives a name as it is decided about and recorded: one that is no
 // tool's for its length or bytes is cut to what is no tool's either.
-func callable(name string) string {
+func sanitizeToolName(name string) string {
 	if len(name) <= tool.MaxName && utf8.ValidString(name) {
 		return name
 	}
 	return strings.ToValidUTF8(name[:min(len(name), tool.MaxName)], "\uFFFD") + "…"
 }
 
-// visit is one call of a caller from outside, and its gate.Recorder.
-type visit struct {
-	rt   *Runtime
-	by   identity.Principal
-	role string // the role's name, for records
-	turn bool   // it may move the state: nobody else does meanwhile
+// externalCall is one call of a caller from outside, and its gate.Recorder.
+type externalCall struct {
+	rt        *Runtime
+	by        identity.Principal
+	role      string // the role's name, for records
+	exclusive bool   // it may move the state: nobody else does meanwhile
 }
 
-// errMoves: the call would move the workflow state and has not its turn.
-var errMoves = errors.New("the call moves the workflow state")
+// errNeedsExclusive: the call would move the workflow state and has not its turn.
+var errNeedsExclusive = errors.New("the call moves the workflow state")
 
 // call takes the call through the gate; once more, in its turn, if it is one
 // that moves the state.
-func (v *visit) call(ctx context.Context, r gate.Request) (*gate.Admission, error) {
-	a, err := v.pass(ctx, r)
-	if !errors.Is(err, errMoves) {
+func (v *externalCall) call(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+	a, err := v.attempt(ctx, r)
+	if !errors.Is(err, errNeedsExclusive) {
 		return a, err
 	}
 	done, err := v.rt.turns.Wait(ctx, v.by.Key())
@@ -117,11 +117,11 @@ func (v *visit) call(ctx context.Context, r gate.Request) (*gate.Admission, erro
 		return nil, err
 	}
 	defer done()
-	v.turn = true
-	return v.pass(ctx, r)
+	v.exclusive = true
+	return v.attempt(ctx, r)
 }
 
-func (v *visit) pass(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+func (v *externalCall) attempt(ctx context.Context, r gate.Request) (*gate.Admission, error) {
 	all, err := v.rt.gate.Call(ctx, v.by, []gate.Request{r}, v)
 	if err != nil {
 		return nil, err
@@ -131,13 +131,13 @@ func (v *visit) pass(ctx context.Context, r gate.Request) (*gate.Admission, erro
 
 // Started implements gate.Recorder. The commit refuses what is no longer in
 // force. What is refused is on record with its outcome: nothing will run.
-func (v *visit) Started(_ context.Context, calls []*gate.Admission) error {
-	b := &journal.Batch{Prepare: func(*journal.Batch) error { return v.inForce(calls) }}
+func (v *externalCall) Started(_ context.Context, calls []*gate.Admission) error {
+	b := &journal.Batch{Prepare: func(*journal.Batch) error { return v.checkCurrent(calls) }}
 	for _, c := range calls {
-		if c.NextState() != "" && !v.turn {
-			return errMoves
+		if c.NextState() != "" && !v.exclusive {
+			return errNeedsExclusive
 		}
-		e := decided(c)
+		e := decisionEvent(c)
 		e.Caller = v.by.String()
 		b.Events = append(b.Events, v.event(e))
 		if !c.Allowed() {
@@ -153,12 +153,12 @@ func (v *visit) Started(_ context.Context, calls []*gate.Admission) error {
 
 // record puts a batch of these calls on disk, or, when they change nothing, on
 // the trail that leads there.
-func (v *visit) record(b *journal.Batch, calls []*gate.Admission) error {
-	if len(b.Put) > 0 || slices.ContainsFunc(calls, changes) {
-		_, err := v.rt.commitBehind(b)
+func (v *externalCall) record(b *journal.Batch, calls []*gate.Admission) error {
+	if len(b.Put) > 0 || slices.ContainsFunc(calls, hasEffect) {
+		_, err := v.rt.flushAndCommit(b)
 		return err
 	}
-	if err := v.rt.trail.room(); err != nil {
+	if err := v.rt.buffer.flushIfFull(); err != nil {
 		return err
 	}
 	if b.Prepare != nil {
@@ -166,24 +166,24 @@ func (v *visit) record(b *journal.Batch, calls []*gate.Admission) error {
 			return err
 		}
 	}
-	v.rt.trail.add(size(calls), b.Events...)
+	v.rt.buffer.add(recordSize(calls), b.Events...)
 	return nil
 }
 
-// changes says whether a call may change anything, anywhere.
-func changes(c *gate.Admission) bool {
+// hasEffect says whether a call may change anything, anywhere.
+func hasEffect(c *gate.Admission) bool {
 	return c.Allowed() && (c.Effect() != tool.ReadOnly || c.NextState() != "")
 }
 
-// size is about how many bytes the record of calls has.
-func size(calls []*gate.Admission) (bytes int) {
+// recordSize is about how many bytes the record of calls has.
+func recordSize(calls []*gate.Admission) (bytes int) {
 	for _, c := range calls {
 		bytes += len(c.Request.Args) + min(len(c.Result.Text)+len(c.Result.Structured), maxResult)
 	}
 	return bytes
 }
 
-func (v *visit) inForce(calls []*gate.Admission) error {
+func (v *externalCall) checkCurrent(calls []*gate.Admission) error {
 	_, state := v.rt.org.Resolve(v.by)
 	for _, c := range calls {
 		if c.Superseded() || c.Allowed() && c.Seat.State != state {
@@ -194,7 +194,7 @@ func (v *visit) inForce(calls []*gate.Admission) error {
 }
 
 // Finished implements gate.Recorder. It records in any case: nobody else will.
-func (v *visit) Finished(_ context.Context, calls []*gate.Admission) error {
+func (v *externalCall) Finished(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{}
 	for _, c := range calls {
 		if !c.Allowed() {
@@ -203,7 +203,7 @@ func (v *visit) Finished(_ context.Context, calls []*gate.Admission) error {
 		b.Events = append(b.Events, v.event(v.outcome(b, c)))
 		if c.NewState != "" && c.NewState != c.Seat.State {
 			b.Events = append(b.Events, v.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState, Caller: v.by.String()}))
-			before(b, v.move(c.NewState))
+			prependPrepare(b, v.setState(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
@@ -216,23 +216,23 @@ func (v *visit) Finished(_ context.Context, calls []*gate.Admission) error {
 	return nil
 }
 
-// move changes the caller's workflow state in the same commit.
-func (v *visit) move(to string) func(*journal.Batch) error {
+// setState changes the caller's workflow state in the same commit.
+func (v *externalCall) setState(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
 		b.Put = append(b.Put, records(v.rt.org.SetCallerState(v.by, to))...)
 		return nil
 	}
 }
 
-func (v *visit) event(body journal.Body) journal.Event {
+func (v *externalCall) event(body journal.Body) journal.Event {
 	return journal.Event{At: v.rt.now(), Role: v.role, Body: body}
 }
 
 // outcome is what a call came to, as it is recorded. The caller gets a large
 // result whole; the record has its beginning and, if it may be that large, an
 // artifact of the caller's.
-func (v *visit) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
-	result := asStored(c.Result.JSON())
+func (v *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
+	result := normalizeJSON(c.Result.JSON())
 	if len(result) > maxResult {
 		p := v.rt.previewed(b, c, result, maxPreview)
 		p.Note = "The caller got the whole result."
@@ -259,7 +259,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) 
 		return err
 	}
 	defer done()
-	_, err = rt.commitBehind(&journal.Batch{Prepare: func(b *journal.Batch) error {
+	_, err = rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
 		_, from := rt.org.Resolve(who)
 		changes, err := rt.org.ResetCaller(who)
 		if err != nil {

@@ -13,33 +13,33 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// live passes on what models are saying to whoever watches a task. It is
+// deltaHub passes on what models are saying to whoever watches a task. It is
 // shown and forgotten: who comes late or reads too slowly misses it.
-type live struct {
+type deltaHub struct {
 	last     atomic.Uint64 // event that this process recorded
 	mu       sync.Mutex    // guards watchers
-	watchers map[identity.TaskID]map[chan piece]bool
+	watchers map[identity.TaskID]map[chan delta]bool
 }
 
-// piece is a part of an answer, and the last event that was on record when it
+// delta is a part of an answer, and the last event that was on record when it
 // came: it is shown behind that one and before any that its agent does next.
-type piece struct {
+type delta struct {
 	journal.Event
 	after uint64
 }
 
-// maxBehind is how many pieces a watcher may be behind before it misses some.
-const maxBehind = 256
+// maxPending is how many pieces a watcher may be behind before it misses some.
+const maxPending = 256
 
-func (l *live) watch(id identity.TaskID) (<-chan piece, func()) {
-	c := make(chan piece, maxBehind)
+func (l *deltaHub) watch(id identity.TaskID) (<-chan delta, func()) {
+	c := make(chan delta, maxPending)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watchers == nil {
-		l.watchers = map[identity.TaskID]map[chan piece]bool{}
+		l.watchers = map[identity.TaskID]map[chan delta]bool{}
 	}
 	if l.watchers[id] == nil {
-		l.watchers[id] = map[chan piece]bool{}
+		l.watchers[id] = map[chan delta]bool{}
 	}
 	l.watchers[id][c] = true
 	return c, func() {
@@ -51,8 +51,8 @@ func (l *live) watch(id identity.TaskID) (<-chan piece, func()) {
 	}
 }
 
-// recorded is called with the events of a commit before anybody acts on it.
-func (l *live) recorded(events []journal.Event) {
+// committed is called with the events of a commit before anybody acts on it.
+func (l *deltaHub) committed(events []journal.Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -62,13 +62,13 @@ func (l *live) recorded(events []journal.Event) {
 	}
 }
 
-func (l *live) watched(id identity.TaskID) bool {
+func (l *deltaHub) watched(id identity.TaskID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.watchers[id]) > 0
 }
 
-func (l *live) publish(p piece) {
+func (l *deltaHub) publish(p delta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.watchers[p.Task] {
@@ -79,17 +79,17 @@ func (l *live) publish(p piece) {
 	}
 }
 
-// show passes on a piece of an agent's answer.
-func (a *actor) show(d model.Delta) {
-	if d.Answer != nil || !a.rt.live.watched(a.task) {
+// publishDelta passes on a piece of an agent's answer.
+func (a *actor) publishDelta(d model.Delta) {
+	if d.Answer != nil || !a.rt.deltas.watched(a.task) {
 		return
 	}
-	said := journal.ModelDelta{Text: shown(d.Text), Tool: shown(d.Tool), Args: shown(d.Args), Restart: d.Again, Note: shown(d.Note)}
-	a.rt.live.publish(piece{a.event(said), max(a.state.seq, a.rt.live.last.Load())})
+	said := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Again, Note: truncateDelta(d.Note)}
+	a.rt.deltas.publish(delta{a.event(said), max(a.state.seq, a.rt.deltas.last.Load())})
 }
 
-// shown bounds a piece: who watches and does not read holds many.
-func shown(text string) string {
+// truncateDelta bounds a piece: who watches and does not read holds many.
+func truncateDelta(text string) string {
 	const most = 16 << 10
 	return strings.Clone(chat.Clean(short(text, most)))
 }
@@ -100,18 +100,18 @@ func shown(text string) string {
 // an agent says comes between the events before and after which it said it.
 func (rt *Runtime) Watch(ctx context.Context, id identity.TaskID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		said, leave := rt.live.watch(id)
+		said, leave := rt.deltas.watch(id)
 		defer leave()
-		w := watch{said: said, kept: make(chan kept), passed: after, yield: yield}
+		w := eventMerger{deltas: said, events: make(chan storedEvent), lastSeq: after, yield: yield}
 		following, stop := context.WithCancel(ctx)
 		defer func() {
 			stop()
-			for range w.kept { // until nobody follows
+			for range w.events { // until nobody follows
 			}
 		}()
 		go func() {
-			defer close(w.kept)
-			rt.follow(following, id, after, w.kept)
+			defer close(w.events)
+			rt.follow(following, id, after, w.events)
 		}()
 		for w.step() {
 		}
@@ -119,11 +119,11 @@ func (rt *Runtime) Watch(ctx context.Context, id identity.TaskID, after uint64) 
 }
 
 // follow sends events on, up to a task's result.
-func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64, to chan<- kept) {
+func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64, to chan<- storedEvent) {
 	for e, err := range rt.store.FollowTask(ctx, id, after, true) {
 		shown := err == nil && e.Task == id && journal.Public(e.Body)
 		select {
-		case to <- kept{e, err, shown}:
+		case to <- storedEvent{e, err, shown}:
 		case <-ctx.Done():
 			return
 		}
@@ -133,56 +133,56 @@ func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64,
 	}
 }
 
-// watch puts what is said and what is kept into one order.
-type watch struct {
-	said   <-chan piece
-	kept   chan kept
-	held   *piece // came before the event it follows
-	passed uint64 // the last event that was looked at
-	yield  func(journal.Event, error) bool
+// eventMerger puts what is said and what is kept into one order.
+type eventMerger struct {
+	deltas  <-chan delta
+	events  chan storedEvent
+	pending *delta // came before the event it follows
+	lastSeq uint64 // the last event that was looked at
+	yield   func(journal.Event, error) bool
 }
 
-type kept struct {
+type storedEvent struct {
 	event journal.Event
 	err   error
 	shown bool // it is one of the task's, for everybody
 }
 
 // step gives what comes next; false when that was the last.
-func (w *watch) step() bool {
-	said := w.said
-	if w.held != nil { // what came behind it waits too
+func (w *eventMerger) step() bool {
+	said := w.deltas
+	if w.pending != nil { // what came behind it waits too
 		said = nil
 	}
 	select {
 	case p := <-said:
-		w.held = &p
-		return w.give(w.passed)
-	case k, open := <-w.kept:
+		w.pending = &p
+		return w.emitDeltas(w.lastSeq)
+	case k, open := <-w.events:
 		if !open {
 			return false
 		}
-		return w.record(k)
+		return w.emitEvent(k)
 	}
 }
 
-// record gives an event, with what was said before it and what waited for it.
-func (w *watch) record(k kept) bool {
+// emitEvent gives an event, with what was said before it and what waited for it.
+func (w *eventMerger) emitEvent(k storedEvent) bool {
 	if k.err != nil {
 		return w.yield(k.event, k.err)
 	}
-	if !w.give(k.event.Seq - 1) {
+	if !w.emitDeltas(k.event.Seq - 1) {
 		return false
 	}
-	w.passed = k.event.Seq
-	return (!k.shown || w.yield(k.event, nil)) && w.give(w.passed)
+	w.lastSeq = k.event.Seq
+	return (!k.shown || w.yield(k.event, nil)) && w.emitDeltas(w.lastSeq)
 }
 
-// give gives what was said up to an event; false when nobody listens.
-func (w *watch) give(upTo uint64) bool {
-	for w.next() && w.held.after <= upTo {
-		said := w.held.Event
-		w.held = nil
+// emitDeltas gives what was said up to an event; false when nobody listens.
+func (w *eventMerger) emitDeltas(upTo uint64) bool {
+	for w.next() && w.pending.after <= upTo {
+		said := w.pending.Event
+		w.pending = nil
 		if !w.yield(said, nil) {
 			return false
 		}
@@ -191,13 +191,13 @@ func (w *watch) give(upTo uint64) bool {
 }
 
 // next says whether a piece is there.
-func (w *watch) next() bool {
-	if w.held != nil {
+func (w *eventMerger) next() bool {
+	if w.pending != nil {
 		return true
 	}
 	select {
-	case p := <-w.said:
-		w.held = &p
+	case p := <-w.deltas:
+		w.pending = &p
 		return true
 	default:
 		return false

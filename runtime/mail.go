@@ -18,8 +18,8 @@ import (
 // User is the recipient outside the organization, and its name as a sender.
 const User = "user"
 
-// maxPost bounds the bytes of one call's messages together.
-const maxPost = 8 << 20
+// maxSendBytes bounds the bytes of one call's messages together.
+const maxSendBytes = 8 << 20
 
 // Send is SendAll to one recipient.
 func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
@@ -34,9 +34,9 @@ func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload jso
 // says, to root and to user; the operator to every agent, as user. A message
 // with a delay is delivered when it is due.
 func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]builtin.Sent, error) {
-	c = identified(c)
+	c = withCallID(c)
 	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
-	letters, sent, err := rt.address(c, m, to)
+	letters, sent, err := rt.buildMessages(c, m, to)
 	if err != nil {
 		return nil, err
 	}
@@ -44,14 +44,14 @@ func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payloa
 	if delay > 0 {
 		due = m.CreatedAt.Add(delay)
 	}
-	before, err := rt.sentBefore(ctx, c)
+	before, err := rt.previouslySent(ctx, c)
 	switch {
 	case err != nil:
 		return nil, err
 	case before != nil:
-		return dated(sent, dueOf(before)), nil
+		return withDue(sent, dueOf(before)), nil
 	}
-	return dated(sent, due), rt.post(c.By, letters, due)
+	return withDue(sent, due), rt.post(c.By, letters, due)
 }
 
 // post commits letters, all or none.
@@ -74,38 +74,38 @@ func (rt *Runtime) post(by identity.Principal, letters []model.Message, due time
 	})
 }
 
-// address makes a letter of m for everybody in to, and says which letter each
+// buildMessages makes a letter of m for everybody in to, and says which letter each
 // is sent. Of somebody named twice there is one.
-func (rt *Runtime) address(c tool.Call, m model.Message, to []string) (letters []model.Message, sent []builtin.Sent, err error) {
+func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (letters []model.Message, sent []builtin.Sent, err error) {
 	known := map[string]string{}
 	for i, name := range to {
 		m.To = name
-		if err := rt.direct(c.By, &m); err != nil {
+		if err := rt.resolveRecipient(c.By, &m); err != nil {
 			return nil, nil, err
 		}
 		if known[m.To] == "" {
-			m.ID = letterID(c.ID, i)
+			m.ID = messageID(c.ID, i)
 			known[m.To] = m.ID
 			letters = append(letters, m)
 		}
 		sent = append(sent, builtin.Sent{MessageID: known[m.To]})
 	}
-	if n := len(letters); n > 1 && n*len(m.Payload) > maxPost {
-		return nil, nil, errcode.New(errcode.InvalidArguments, "send %d bytes to %d agents: one call may send %d bytes in all; put the payload into an artifact and send its reference", len(m.Payload), n, maxPost)
+	if n := len(letters); n > 1 && n*len(m.Payload) > maxSendBytes {
+		return nil, nil, errcode.New(errcode.InvalidArguments, "send %d bytes to %d agents: one call may send %d bytes in all; put the payload into an artifact and send its reference", len(m.Payload), n, maxSendBytes)
 	}
 	return letters, sent, nil
 }
 
-// letterID gives the id of the i-th letter of a call.
-func letterID(call identity.CallID, i int) string {
+// messageID gives the id of the i-th letter of a call.
+func messageID(call identity.CallID, i int) string {
 	if i == 0 {
 		return identity.Derive(string(call), "message")
 	}
 	return identity.Derive(string(call), "message", strconv.Itoa(i))
 }
 
-// dated says when messages are due; those without delay are not dated.
-func dated(sent []builtin.Sent, due time.Time) []builtin.Sent {
+// withDue says when messages are due; those without delay are not dated.
+func withDue(sent []builtin.Sent, due time.Time) []builtin.Sent {
 	for i := range sent {
 		if !due.IsZero() {
 			sent[i].Due = &due
@@ -114,12 +114,12 @@ func dated(sent []builtin.Sent, due time.Time) []builtin.Sent {
 	return sent
 }
 
-// direct completes sender, task and recipient; "root" is the task's root.
-func (rt *Runtime) direct(by identity.Principal, m *model.Message) error {
+// resolveRecipient completes sender, task and recipient; "root" is the task's root.
+func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) error {
 	if by.Kind != identity.Agent {
 		a, ok := rt.org.Agent(identity.AgentID(m.To))
 		if !ok {
-			return nobody(m.To)
+			return unknownRecipient(m.To)
 		}
 		m.Task = a.Task
 		return nil
@@ -135,7 +135,7 @@ func (rt *Runtime) direct(by identity.Principal, m *model.Message) error {
 	return nil
 }
 
-func nobody(to string) error {
+func unknownRecipient(to string) error {
 	return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
 }
 
@@ -143,7 +143,7 @@ func nobody(to string) error {
 func (rt *Runtime) maySend(by identity.Principal, to string) error {
 	if by.Kind != identity.Agent {
 		if _, ok := rt.org.Agent(identity.AgentID(to)); !ok {
-			return nobody(to)
+			return unknownRecipient(to)
 		}
 		return nil
 	}
@@ -168,18 +168,18 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
 	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
 		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
-		rt.note(m.Task)
+		rt.markMailed(m.Task)
 	}
 }
 
-// sentBefore gives what a call that a former process had started did send,
+// previouslySent gives what a call that a former process had started did send,
 // nil if it did not.
-func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
+func (rt *Runtime) previouslySent(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
 	rt.mu.Lock()
 	a := rt.active[c.By.Agent]
 	again := false
 	if a != nil {
-		_, again = a.redo[c.ID]
+		_, again = a.recovered[c.ID]
 	}
 	rt.mu.Unlock()
 	if !again {
@@ -190,7 +190,7 @@ func (rt *Runtime) sentBefore(ctx context.Context, c tool.Call) (*journal.Messag
 
 // sentIn reads from the caller's journal what a call did send.
 func (rt *Runtime) sentIn(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
-	id := letterID(c.ID, 0)
+	id := messageID(c.ID, 0)
 	for e, err := range rt.store.Read(ctx, c.By.Agent, 0) {
 		if err != nil {
 			return nil, err

@@ -38,7 +38,7 @@ func (rt *Runtime) FindRole(_ context.Context, _ tool.Call, name string) (*org.R
 // id of a call that no agent makes may be left out, here as in Send and
 // Terminate. Errors: those of org.CreateRole.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
-	c = identified(c)
+	c = withCallID(c)
 	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
 	if c.By.Kind == identity.Configuration {
 		id = identity.RoleID(identity.Derive("config role", spec.Name))
@@ -56,8 +56,8 @@ func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec)
 	return role, err
 }
 
-// identified gives a call that no agent makes an id of its own.
-func identified(c tool.Call) tool.Call {
+// withCallID gives a call that no agent makes an id of its own.
+func withCallID(c tool.Call) tool.Call {
 	if c.ID == "" {
 		c.ID = identity.CallID(identity.NewID())
 	}
@@ -104,12 +104,12 @@ func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org
 	if diff != nil {
 		e.Diff, _ = json.Marshal(diff)
 	}
-	b.Events = append(b.Events, rt.about(by, role.Name, e))
+	b.Events = append(b.Events, rt.eventBy(by, role.Name, e))
 	b.Put = append(b.Put, records(changes)...)
 }
 
-// about makes an event of what a principal did.
-func (rt *Runtime) about(by identity.Principal, role string, body journal.Body) journal.Event {
+// eventBy makes an event of what a principal did.
+func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Body) journal.Event {
 	e := journal.Event{At: rt.now(), Role: role, Body: body}
 	if by.Kind == identity.Agent {
 		if a, ok := rt.org.Agent(by.Agent); ok {
@@ -133,7 +133,7 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 			return prepare(b)
 		}
 	}
-	_, err := rt.commitBehind(b)
+	_, err := rt.flushAndCommit(b)
 	return err
 }
 
@@ -173,12 +173,12 @@ func (rt *Runtime) spawned(a org.Agent) journal.AgentSpawned {
 
 // Terminate implements builtin.Agents: it ends an agent and everything below.
 func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
-	c = identified(c)
+	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
 		return nil // by an earlier try of this call
 	}
 	record := func(id identity.AgentID) (org.Agent, bool) {
-		a, err := rt.AgentRecord(rt.lasting, id) // within the commit
+		a, err := rt.AgentRecord(rt.uncancelled, id) // within the commit
 		return a, err == nil
 	}
 	if a, ok := rt.org.Agent(target); ok && rt.hold(a.Task) {
@@ -192,23 +192,23 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 			return err
 		}
 		b.Put = append(b.Put, records(changes)...)
-		rt.bury(b, c.By, ended)
+		rt.recordTerminations(b, c.By, ended)
 		return nil
 	})
 	gone := map[identity.AgentID]bool{}
 	for _, t := range ended {
 		gone[t.Agent] = true
-		rt.interrupt(t.Agent, errGone)
-		rt.forgetAgent(t.Task, t.Agent)
+		rt.interrupt(t.Agent, errTerminated)
+		rt.evictAgent(t.Task, t.Agent)
 	}
 	if len(ended) > 0 {
-		rt.undelay(ended[0].Task, gone)
+		rt.dropDelayed(ended[0].Task, gone)
 	}
 	return err
 }
 
-// bury adds the end of agents to a batch, with the mail that waited for them.
-func (rt *Runtime) bury(b *journal.Batch, by identity.Principal, ended []org.Termination) {
+// recordTerminations adds the end of agents to a batch, with the mail that waited for them.
+func (rt *Runtime) recordTerminations(b *journal.Batch, by identity.Principal, ended []org.Termination) {
 	for _, t := range ended {
 		b.Purge = append(b.Purge, t.Agent)
 		b.Events = append(b.Events, rt.terminated(by, t))

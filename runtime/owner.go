@@ -22,8 +22,8 @@ func (rt *Runtime) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, val
 	return err
 }
 
-// Owners implements modules.Owners.
-func (rt *Runtime) Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
+// RecordOwners implements modules.Owners.
+func (rt *Runtime) RecordOwners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
 		for e, err := range rt.store.Entries(ctx, kindOwner, "") {
 			if !yield(toolgroups.Owner(e.Key), err) || err != nil {

@@ -54,20 +54,20 @@ func (p *plan) ended(r *model.Result) {
 	p.steps = p.steps[1:]
 }
 
-// standing gives the plan as it stands: one whose next step may no longer be
+// current gives the plan as it stands: one whose next step may no longer be
 // taken does not.
-func (p plan) standing(seat *gate.Subject) plan {
+func (p plan) current(seat *gate.Subject) plan {
 	if p.made && len(p.steps) > 0 {
-		if err := may(seat, p.steps[0].Tool); err != nil {
+		if err := canCall(seat, p.steps[0].Tool); err != nil {
 			p.made, p.fault = false, "its next step cannot be taken: "+errcode.Message(err)
 		}
 	}
 	return p
 }
 
-// guide adds to a request what its agent's plan wants of it now: to plan, to
+// addPlanPrompt adds to a request what its agent's plan wants of it now: to plan, to
 // take a step, or to come to an end.
-func (q *question) guide() error {
+func (q *turnRequest) addPlanPrompt() error {
 	switch p := q.plan; {
 	case !p.made && p.tries >= maxPlans:
 		return errcode.New(errcode.MaxToolRounds, "none of %d plans held; the last: %s", p.tries, p.fault)
@@ -83,8 +83,8 @@ func (q *question) guide() error {
 	return nil
 }
 
-// may says whether a tool may be called from a seat.
-func may(seat *gate.Subject, tool string) error {
+// canCall says whether a tool may be called from a seat.
+func canCall(seat *gate.Subject, tool string) error {
 	if d := seat.Authorize(tool); !d.Allowed() {
 		return errcode.New(d.Code(), "%s", d.Reason())
 	}
@@ -116,18 +116,18 @@ func stepWanted(steps []model.Step) string {
 	return p.String()
 }
 
-// held turns the answer of an agent that works by plan into what it means: a
+// checkAgainstPlan turns the answer of an agent that works by plan into what it means: a
 // plan, the step that is next, the end, or a fault that makes a new plan
 // necessary. Nothing of an answer that is a fault is done.
-func (q *question) held(answer *model.Answer) *model.Answer {
+func (q *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 	p := q.plan
 	switch {
 	case !known(answer.Finish): // which is refused for all agents
 	case !p.made:
-		steps, fault := planned(answer, q.seat)
+		steps, fault := parsePlan(answer, q.seat)
 		return asPlan(answer, steps, fault)
 	case answer.Finish == model.Calls:
-		if fault := p.astray(answer.Calls); fault != "" {
+		if fault := p.deviation(answer.Calls); fault != "" {
 			return asPlan(answer, nil, fault)
 		}
 	case len(p.steps) > 0:
@@ -149,9 +149,9 @@ func asPlan(answer *model.Answer, steps []model.Step, fault string) *model.Answe
 	return &a
 }
 
-// astray says what calls have to do with no step: they must be the next steps,
+// deviation says what calls have to do with no step: they must be the next steps,
 // in order.
-func (p *plan) astray(calls []model.Call) string {
+func (p *plan) deviation(calls []model.Call) string {
 	for i, c := range calls {
 		switch {
 		case i >= len(p.steps):
@@ -163,8 +163,8 @@ func (p *plan) astray(calls []model.Call) string {
 	return ""
 }
 
-// planned reads a plan and looks whether each of its steps could be taken.
-func planned(answer *model.Answer, seat *gate.Subject) ([]model.Step, string) {
+// parsePlan reads a plan and looks whether each of its steps could be taken.
+func parsePlan(answer *model.Answer, seat *gate.Subject) ([]model.Step, string) {
 	if len(answer.Calls) > 0 {
 		return nil, "you called " + line(answer.Calls[0].Name) + " before there was a plan"
 	}
@@ -180,7 +180,7 @@ func planned(answer *model.Answer, seat *gate.Subject) ([]model.Step, string) {
 		return nil, fmt.Sprintf("it has %d steps; at most %d are taken", len(steps), maxSteps)
 	}
 	for i, s := range steps {
-		if err := may(seat, s.Tool); err != nil {
+		if err := canCall(seat, s.Tool); err != nil {
 			return nil, fmt.Sprintf("step %d: %s", i+1, line(errcode.Message(err)))
 		}
 		seat = seat.AfterCall(s.Tool)

@@ -30,17 +30,17 @@ type preview struct {
 	Note    string `json:"note"`
 }
 
-// fitting gives a result as the conversation holds it. One that is too large
+// limitResult gives a result as the conversation holds it. One that is too large
 // for a language model is kept as an artifact of the task and previewed; what
 // get_artifact gives is one already. A script gets every result whole.
-func (r *recorder) fitting(b *journal.Batch, c *gate.Admission, result json.RawMessage) json.RawMessage {
-	t, err := r.a.thinker()
+func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) json.RawMessage {
+	t, err := r.a.agentModel()
 	most := min(maxResult, t.window/resultShare*chat.BytesPerToken)
 	if err != nil || !t.language || len(result) <= most || chat.IsImage(result) {
 		return result
 	}
 	p := r.a.rt.previewed(b, c, result, min(maxPreview, most/4))
-	p.Note = advice(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/4)
+	p.Note = previewHint(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/4)
 	text, _ := json.Marshal(p) // strings and a number always marshal
 	return text
 }
@@ -59,8 +59,8 @@ func (rt *Runtime) previewed(b *journal.Batch, c *gate.Admission, result json.Ra
 	return p
 }
 
-// advice says how to come to the rest of a result.
-func advice(ref string, mayRead bool, part int) string {
+// previewHint says how to come to the rest of a result.
+func previewHint(ref string, mayRead bool, part int) string {
 	switch {
 	case ref == "":
 		return "The result is too large for your context, and to be kept. Ask for less."
@@ -73,7 +73,7 @@ func advice(ref string, mayRead bool, part int) string {
 // keepResult adds a result to a batch as an artifact of whom called; "" when
 // there is no such one.
 func (rt *Runtime) keepResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (ref string) {
-	of, ok := rt.belongings(c.Seat.Principal)
+	of, ok := rt.artifactOwner(c.Seat.Principal)
 	if !ok {
 		return ""
 	}
@@ -84,7 +84,7 @@ func (rt *Runtime) keepResult(b *journal.Batch, c *gate.Admission, result json.R
 		return ""
 	}
 	b.Put = append(b.Put, put...)
-	before(b, func(*journal.Batch) error {
+	prependPrepare(b, func(*journal.Batch) error {
 		rt.blobs.named(record.Blob)
 		return nil
 	})

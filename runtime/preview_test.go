@@ -75,7 +75,7 @@ func TestALargeResultIsKeptAndPreviewed(t *testing.T) {
 				t.Errorf("the preview has %d bytes; want whole characters, at most %d bytes\n%s", len(task.Result), fitting, task.Result)
 			}
 			wantRecorded(t, h, task.Result)
-			if _, err := h.Sweep(t.Context(), false); err != nil {
+			if _, err := h.CollectGarbage(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
 			wantKept(t, h, task)

@@ -34,10 +34,10 @@ func (rt *Runtime) prompt(a org.Agent, tools []string) string {
 	return p.String()
 }
 
-// errand is for the prompt of a compressed agent that has no brief: what it
+// originalTask is for the prompt of a compressed agent that has no brief: what it
 // was asked for first is in the part it no longer sees.
-func (a *actor) errand() string {
-	if a.state.gone() == 0 || a.agent.Parent != "" {
+func (a *actor) originalTask() string {
+	if a.state.compressedItems() == 0 || a.agent.Parent != "" {
 		return ""
 	}
 	var p strings.Builder
@@ -47,8 +47,8 @@ func (a *actor) errand() string {
 	return p.String()
 }
 
-// fullness is for the prompt of an agent whose context is filling up.
-func fullness(used, window int, tools []string) string {
+// contextUsageNote is for the prompt of an agent whose context is filling up.
+func contextUsageNote(used, window int, tools []string) string {
 	level := builtin.ContextLevel(used, window)
 	if level == builtin.ContextNormal {
 		return ""

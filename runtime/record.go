@@ -24,12 +24,12 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
 	}
 	for _, c := range calls {
-		b.Events = append(b.Events, r.a.event(decided(c)))
+		b.Events = append(b.Events, r.a.event(decisionEvent(c)))
 	}
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // nothing will run: one commit is enough
 		r.outcomes(b, calls)
 	}
-	before(b, func(*journal.Batch) error {
+	prependPrepare(b, func(*journal.Batch) error {
 		for _, c := range calls {
 			if c.Superseded() {
 				return gate.ErrSuperseded
@@ -58,7 +58,7 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 	r.outcomes(b, calls)
 	for _, c := range calls {
 		if c.NewState != "" && c.NewState != c.Seat.State {
-			before(b, r.a.move(c.NewState))
+			prependPrepare(b, r.a.move(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
@@ -81,8 +81,8 @@ func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	}
 }
 
-// before has do run before what a batch's Prepare does already.
-func before(b *journal.Batch, do func(*journal.Batch) error) {
+// prependPrepare has do run before what a batch's Prepare does already.
+func prependPrepare(b *journal.Batch, do func(*journal.Batch) error) {
 	then := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
 		if err := do(b); err != nil || then == nil {
@@ -105,7 +105,7 @@ func (a *actor) move(to string) func(*journal.Batch) error {
 	}
 }
 
-func decided(c *gate.Admission) journal.ToolCall {
+func decisionEvent(c *gate.Admission) journal.ToolCall {
 	e := journal.ToolCall{
 		Call: c.Request.ID, Tool: c.Request.Name, Args: c.Request.Args,
 		Group: string(c.Decision.Group()), Decision: journal.Allowed, Epoch: c.Decision.Epoch(), Effect: c.Effect(),
@@ -123,7 +123,7 @@ func decided(c *gate.Admission) journal.ToolCall {
 }
 
 func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
-	result := r.fitting(b, c, asStored(c.Result.JSON()))
+	result := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
 	if c.Result.IsError {
 		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result}
 	}

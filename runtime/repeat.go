@@ -17,17 +17,17 @@ const (
 	repeatsMost = 6
 )
 
-// repeated is how often the last answers of a turn made the same calls with
+// repetition is how often the last answers of a turn made the same calls with
 // the same results.
-type repeated struct {
+type repetition struct {
 	sum   uint64
 	times int
 }
 
 var repeatSeed = maphash.MakeSeed()
 
-// again takes in an answer whose calls have all ended.
-func (r *repeated) again(items []model.Item) {
+// observe takes in an answer whose calls have all ended.
+func (r *repetition) observe(items []model.Item) {
 	var h maphash.Hash
 	h.SetSeed(repeatSeed)
 	note := func(name string, doc []byte) {
@@ -51,12 +51,12 @@ func (r *repeated) again(items []model.Item) {
 	if sum := h.Sum64(); sum == r.sum {
 		r.times++
 	} else {
-		*r = repeated{sum, 1}
+		*r = repetition{sum, 1}
 	}
 }
 
-// told is for the prompt of an agent that repeats itself.
-func (r repeated) told() string {
+// promptNote is for the prompt of an agent that repeats itself.
+func (r repetition) promptNote() string {
 	if r.times < repeatsTold {
 		return ""
 	}
@@ -65,8 +65,8 @@ func (r repeated) told() string {
 	return p.String()
 }
 
-// refused says that a turn is over because it goes round in circles.
-func (r repeated) refused() error {
+// limitError says that a turn is over because it goes round in circles.
+func (r repetition) limitError() error {
 	if r.times < repeatsMost {
 		return nil
 	}

@@ -26,16 +26,16 @@ const (
 	maxName   = 128 // bytes of a name that somebody made up
 )
 
-// request is a turn that has not ended.
-type request struct {
+// turnRecord is a turn that has not ended.
+type turnRecord struct {
 	began       time.Time
 	opened      bool // what follows up to byState is known
 	state       string
-	tools       list[string] // seen with the first answer
-	byGroup     list[string]
-	byState     list[string]
-	transitions list[transition]
-	denied      list[denial]
+	tools       countedList[string] // seen with the first answer
+	byGroup     countedList[string]
+	byState     countedList[string]
+	transitions countedList[transition]
+	denied      countedList[denial]
 }
 
 // transition is a change of an agent's workflow state, as the log has it.
@@ -55,12 +55,12 @@ type denial struct {
 // logRequest gathers what the agent has committed, and writes the record of a
 // request that this ends. Mail that was left unread begins the next at once.
 func (a *actor) logRequest(events []journal.Event) {
-	if !a.rt.log.Enabled(a.rt.lasting, slog.LevelInfo) {
+	if !a.rt.log.Enabled(a.rt.uncancelled, slog.LevelInfo) {
 		return
 	}
 	for _, e := range events {
 		if a.current == nil {
-			a.current = &request{began: e.At}
+			a.current = &turnRecord{began: e.At}
 		}
 		ends, code := a.current.note(a, e)
 		if !ends {
@@ -68,15 +68,15 @@ func (a *actor) logRequest(events []journal.Event) {
 		}
 		a.writeRequest(e.At, code)
 		a.current = nil
-		if a.state.news {
-			a.current = &request{began: e.At}
+		if a.state.unseen {
+			a.current = &turnRecord{began: e.At}
 		}
 	}
 }
 
 // note gathers what one event says, and says whether it ends the request, and
 // with which code if that is a failure.
-func (r *request) note(a *actor, e journal.Event) (ends bool, code errcode.Code) {
+func (r *turnRecord) note(a *actor, e journal.Event) (ends bool, code errcode.Code) {
 	switch b := e.Body.(type) {
 	case journal.ModelAnswered:
 		r.open(a, b.Answer.State, a.state.tools)
@@ -98,7 +98,7 @@ func (r *request) note(a *actor, e journal.Event) (ends bool, code errcode.Code)
 // open notes, once, what the agent may call in this request, and why it may
 // not call the rest. A tool that its groups do not let through is filtered by
 // group, whatever the state.
-func (r *request) open(a *actor, state string, tools []string) {
+func (r *turnRecord) open(a *actor, state string, tools []string) {
 	if r.opened {
 		return
 	}
@@ -138,11 +138,11 @@ func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))
 	}
-	a.rt.log.LogAttrs(a.rt.lasting, slog.LevelInfo, "agent request", attrs...)
+	a.rt.log.LogAttrs(a.rt.uncancelled, slog.LevelInfo, "agent request", attrs...)
 }
 
 // requestedGroups lists the groups a task was narrowed to; * when it was not.
-func (rt *Runtime) requestedGroups(id identity.TaskID) (groups list[string]) {
+func (rt *Runtime) requestedGroups(id identity.TaskID) (groups countedList[string]) {
 	task, _ := rt.org.Task(id)
 	if task.Groups.Set.IsAll() {
 		groups.add("*")
@@ -161,20 +161,20 @@ func stateName(state string) string {
 	return state
 }
 
-// list is the first of some, and how many there were.
-type list[T any] struct {
+// countedList is the first of some, and how many there were.
+type countedList[T any] struct {
 	first []T
 	count int
 }
 
-func (l *list[T]) add(v T) {
+func (l *countedList[T]) add(v T) {
 	if l.count++; len(l.first) < maxListed {
 		l.first = append(l.first, v)
 	}
 }
 
 // attrs gives the list under a name, and beside it how many are left out.
-func (l list[T]) attrs(name string) []slog.Attr {
+func (l countedList[T]) attrs(name string) []slog.Attr {
 	if l.first == nil {
 		l.first = []T{} // [] and not null
 	}

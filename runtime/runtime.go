@@ -66,40 +66,40 @@ type Config struct {
 // Runtime runs an organization. All methods are safe for concurrent use.
 type Runtime struct {
 	config Config
-	rules  atomic.Pointer[rules] // in force
+	rules  atomic.Pointer[settings] // in force
 	store  journal.Store
 	org    *org.Org
 	gate   *gate.Gate
 	log    *slog.Logger
-	spaces builtin.Spaces
+	quotas builtin.Spaces
 	blobs  blobs
-	live   live
+	deltas deltaHub
 
-	life     context.Context // ends with Close
-	lasting  context.Context // that of what Close does not cut short
-	close    context.CancelCauseFunc
-	work     sync.WaitGroup // actors and deliveries
-	fatal    sync.Once
-	setting  sync.Mutex // held by Configure
-	began    sync.Mutex // guards advanced
-	advanced bool       // the epoch was moved by this process
+	ctx         context.Context // ends with Close
+	uncancelled context.Context // that of what Close does not cut short
+	close       context.CancelCauseFunc
+	work        sync.WaitGroup // actors and deliveries
+	fatal       sync.Once
+	configureMu sync.Mutex // held by Configure
+	advanceMu   sync.Mutex // guards advanced
+	advanced    bool       // the epoch was moved by this process
 
 	requests requestLog
 	turns    turns.Turns   // of callers from outside, for calls that move their workflow state
-	trail    trail         // of callers' calls that change nothing
+	buffer   recordBuffer  // of callers' calls that change nothing
 	commits  atomic.Uint64 // so far
 
-	mu     sync.Mutex // guards what follows; held for no I/O
-	active map[identity.AgentID]*actor
-	tasks  map[identity.TaskID]*taskRun
-	warm   int // agents at rest that are remembered, in all tasks
+	mu           sync.Mutex // guards what follows; held for no I/O
+	active       map[identity.AgentID]*actor
+	tasks        map[identity.TaskID]*taskRun
+	cachedAgents int // agents at rest that are remembered, in all tasks
 }
 
 // taskRun is a task that is being worked on.
 type taskRun struct {
 	id      identity.TaskID
 	record  *org.Task         // as stored; nil when only the store knows it
-	spent   spending          // by its models
+	spent   taskUsage         // by its models
 	live    int               // agents at work and deliveries under way
 	delayed []journal.Message // by Due, then Seq
 	timer   *time.Timer       // for the first of delayed
@@ -107,8 +107,8 @@ type taskRun struct {
 	mailed  bool // mail was sent since it came to rest
 	done    chan struct{}
 
-	introduced map[identity.AgentID]bool     // tool-gated agents that were asked
-	warm       map[identity.AgentID]*resting // some of its agents at rest
+	greeted map[identity.AgentID]bool       // tool-gated agents that were asked
+	cached  map[identity.AgentID]*idleAgent // some of its agents at rest
 }
 
 // New loads the organization from the store. Nothing runs before Start or
@@ -122,10 +122,10 @@ func New(config Config) (*Runtime, error) {
 		active: map[identity.AgentID]*actor{},
 		tasks:  map[identity.TaskID]*taskRun{},
 	}
-	rt.life, rt.close = context.WithCancelCause(context.Background())
-	rt.lasting = context.WithoutCancel(rt.life)
-	rt.trail.commit = rt.commit
-	rt.rules.Store(config.rules(Setup{}))
+	rt.ctx, rt.close = context.WithCancelCause(context.Background())
+	rt.uncancelled = context.WithoutCancel(rt.ctx)
+	rt.buffer.commit = rt.commit
+	rt.rules.Store(config.rules(OrgConfig{}))
 	var err error
 	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, source{config.Store})
 	if err != nil {
@@ -170,7 +170,7 @@ func (rt *Runtime) Close() error {
 	}
 	rt.mu.Unlock()
 	rt.work.Wait()
-	return rt.trail.closed()
+	return rt.buffer.close()
 }
 
 // Org gives the organization, for reading.
@@ -191,14 +191,14 @@ func (rt *Runtime) now() time.Time { return rt.config.Now().UTC() }
 // given up: the outcome is the real one. When the store has stopped nothing
 // can go on.
 func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
-	seq, err := rt.store.Commit(rt.lasting, b)
+	seq, err := rt.store.Commit(rt.uncancelled, b)
 	if errors.Is(err, journal.ErrClosed) {
 		rt.stopped(err)
 	}
 	if err != nil {
 		return 0, err
 	}
-	rt.live.recorded(b.Events)
+	rt.deltas.committed(b.Events)
 	rt.observe(b.Events)
 	for _, m := range b.Send {
 		if m.Due.IsZero() {
@@ -216,7 +216,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 // stopped ends all work: the outcome of a commit is unknown, so what is in
 // memory may be ahead of what is on disk.
 func (rt *Runtime) stopped(err error) {
-	if rt.life.Err() != nil {
+	if rt.ctx.Err() != nil {
 		return // closing: the store may be closed already
 	}
 	rt.fatal.Do(func() {

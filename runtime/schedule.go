@@ -11,9 +11,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// maxWarm bounds how many agents at rest are remembered; the others are read
+// maxCachedAgents bounds how many agents at rest are remembered; the others are read
 // from their journals when they are needed.
-const maxWarm = 1024
+const maxCachedAgents = 1024
 
 // wake has an agent's goroutine look at its mail. Agents of tasks that are
 // not worked on stay as they are.
@@ -21,45 +21,45 @@ func (rt *Runtime) wake(id identity.AgentID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if a, ok := rt.active[id]; ok {
-		a.again = true
+		a.hasNewMail = true
 		return
 	}
 	agent, ok := rt.org.Agent(id)
 	run := rt.tasks[agent.Task]
-	if !ok || run == nil || run.ended || rt.life.Err() != nil {
+	if !ok || run == nil || run.ended || rt.ctx.Err() != nil {
 		return
 	}
-	a := &actor{rt: rt, task: agent.Task, resting: rt.recall(run, agent)}
+	a := &actor{rt: rt, task: agent.Task, idleAgent: rt.takeCached(run, agent)}
 	rt.active[id] = a
 	run.live++
-	rt.work.Go(func() { a.run(rt.life) })
+	rt.work.Go(func() { a.run(rt.ctx) })
 }
 
-// rests says whether an agent may end its goroutine; mail that came since
+// mayIdle says whether an agent may end its goroutine; mail that came since
 // keeps it.
-func (rt *Runtime) rests(a *actor) bool {
+func (rt *Runtime) mayIdle(a *actor) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if a.again {
-		a.again = false
+	if a.hasNewMail {
+		a.hasNewMail = false
 		return false
 	}
 	return true
 }
 
-// left is called when an agent's goroutine ends. A task none of whose agents
+// agentStopped is called when an agent's goroutine ends. A task none of whose agents
 // is at work has come to its end.
-func (rt *Runtime) left(a *actor) {
+func (rt *Runtime) agentStopped(a *actor) {
 	id := a.agent.ID // what is remembered belongs to whoever is woken next
 	rt.mu.Lock()
 	delete(rt.active, id)
 	if a.cancel != nil {
 		a.cancel(nil)
 	}
-	if a.idle && len(a.taken) == 0 && rt.life.Err() == nil {
-		rt.remember(a.resting)
+	if a.idle && len(a.taken) == 0 && rt.ctx.Err() == nil {
+		rt.cacheAgent(a.idleAgent)
 	}
-	late := a.again // mail came between the last look and now
+	late := a.hasNewMail // mail came between the last look and now
 	rt.mu.Unlock()
 	if late {
 		rt.wake(id)
@@ -67,71 +67,71 @@ func (rt *Runtime) left(a *actor) {
 	rt.release(a.task)
 }
 
-// resting is what is remembered of an agent at rest, or one that has not begun.
-type resting struct {
+// idleAgent is what is remembered of an agent at rest, or one that has not begun.
+type idleAgent struct {
 	agent org.Agent // as stored
 	state *state    // what its journal comes to
 }
 
-// remember is called with mu held.
-func (rt *Runtime) remember(a *resting) {
+// cacheAgent is called with mu held.
+func (rt *Runtime) cacheAgent(a *idleAgent) {
 	run := rt.tasks[a.agent.Task]
 	if run == nil {
 		return
 	}
-	if rt.warm >= maxWarm {
-		rt.forgetAny()
+	if rt.cachedAgents >= maxCachedAgents {
+		rt.evictOne()
 	}
-	if run.warm == nil {
-		run.warm = map[identity.AgentID]*resting{}
+	if run.cached == nil {
+		run.cached = map[identity.AgentID]*idleAgent{}
 	}
-	run.warm[a.agent.ID] = a
-	rt.warm++
+	run.cached[a.agent.ID] = a
+	rt.cachedAgents++
 }
 
-// forgetAny forgets an agent, whichever. It is called with mu held.
-func (rt *Runtime) forgetAny() {
+// evictOne forgets an agent, whichever. It is called with mu held.
+func (rt *Runtime) evictOne() {
 	for _, run := range rt.tasks {
-		for id := range run.warm {
-			rt.forgetWarm(run, id)
+		for id := range run.cached {
+			rt.evict(run, id)
 			return
 		}
 	}
 }
 
-// forgetWarm is called with mu held.
-func (rt *Runtime) forgetWarm(run *taskRun, id identity.AgentID) {
-	if run.warm[id] != nil {
-		delete(run.warm, id)
-		rt.warm--
+// evict is called with mu held.
+func (rt *Runtime) evict(run *taskRun, id identity.AgentID) {
+	if run.cached[id] != nil {
+		delete(run.cached, id)
+		rt.cachedAgents--
 	}
 }
 
-// recall gives what is remembered of an agent whose task is worked on, and
+// takeCached gives what is remembered of an agent whose task is worked on, and
 // forgets it: from now on it is the actor's. It is called with mu held.
-func (rt *Runtime) recall(run *taskRun, agent org.Agent) *resting {
-	a := run.warm[agent.ID]
+func (rt *Runtime) takeCached(run *taskRun, agent org.Agent) *idleAgent {
+	a := run.cached[agent.ID]
 	if a == nil {
-		return &resting{agent: agent}
+		return &idleAgent{agent: agent}
 	}
-	rt.forgetWarm(run, agent.ID)
+	rt.evict(run, agent.ID)
 	a.agent.State = agent.State
 	return a
 }
 
-// forgetAgent forgets an agent that is no more.
-func (rt *Runtime) forgetAgent(task identity.TaskID, id identity.AgentID) {
+// evictAgent forgets an agent that is no more.
+func (rt *Runtime) evictAgent(task identity.TaskID, id identity.AgentID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[task]; run != nil {
-		rt.forgetWarm(run, id)
+		rt.evict(run, id)
 	}
 }
 
-// forgetRun takes a task out of what is worked on. It is called with mu held.
-func (rt *Runtime) forgetRun(run *taskRun) {
+// untrackRun takes a task out of what is worked on. It is called with mu held.
+func (rt *Runtime) untrackRun(run *taskRun) {
 	run.stopTimer()
-	rt.warm -= len(run.warm)
+	rt.cachedAgents -= len(run.cached)
 	delete(rt.tasks, run.id)
 }
 
@@ -155,18 +155,18 @@ func (rt *Runtime) release(id identity.TaskID) {
 		return
 	}
 	run.live--
-	quiet := run.live == 0 && len(run.delayed) == 0 && !run.ended && rt.life.Err() == nil
+	quiet := run.live == 0 && len(run.delayed) == 0 && !run.ended && rt.ctx.Err() == nil
 	if quiet {
 		run.ended, run.mailed = true, false
 	}
 	rt.mu.Unlock()
 	if quiet {
-		rt.settle(run)
+		rt.finishTask(run)
 	}
 }
 
-// note remembers, in commit order, that mail was sent in a task.
-func (rt *Runtime) note(id identity.TaskID) {
+// markMailed remembers, in commit order, that mail was sent in a task.
+func (rt *Runtime) markMailed(id identity.TaskID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[id]; run != nil {
@@ -174,8 +174,8 @@ func (rt *Runtime) note(id identity.TaskID) {
 	}
 }
 
-// undelay forgets the delayed mail of agents that are no more.
-func (rt *Runtime) undelay(id identity.TaskID, gone map[identity.AgentID]bool) {
+// dropDelayed forgets the delayed mail of agents that are no more.
+func (rt *Runtime) dropDelayed(id identity.TaskID, gone map[identity.AgentID]bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[id]; run != nil {
@@ -195,7 +195,7 @@ func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
 	}
 	a.cancel = cancel
 	if !rt.org.Active(a.agent.ID) {
-		cancel(errGone)
+		cancel(errTerminated)
 	}
 	return turn
 }
@@ -212,14 +212,14 @@ func (rt *Runtime) interrupt(id identity.AgentID, cause error) bool {
 	return true
 }
 
-func (rt *Runtime) exists(id identity.AgentID) bool {
+func (rt *Runtime) agentExists(id identity.AgentID) bool {
 	_, ok := rt.org.Agent(id)
 	return ok
 }
 
-// broken is for what the machinery could not do; the agent stays where it is
+// logAgentError is for what the machinery could not do; the agent stays where it is
 // until it is woken again.
-func (rt *Runtime) broken(a *actor, err error) {
+func (rt *Runtime) logAgentError(a *actor, err error) {
 	rt.log.Error("agent stopped", "agent", a.agent.ID, "task", a.agent.Task, "error", err)
 }
 
@@ -229,7 +229,7 @@ func (rt *Runtime) schedule(m journal.Message) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	run := rt.tasks[m.Task]
-	if run == nil || run.ended || !rt.exists(identity.AgentID(m.To)) { // who was ended since it was sent is behind undelay
+	if run == nil || run.ended || !rt.agentExists(identity.AgentID(m.To)) { // who was ended since it was sent is behind undelay
 		return
 	}
 	at, known := slices.BinarySearchFunc(run.delayed, m, byDue)
@@ -264,15 +264,15 @@ func (rt *Runtime) deliver(run *taskRun) {
 		return
 	}
 	defer rt.work.Done()
-	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.dropGone}); err != nil {
+	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.dropUndeliverable}); err != nil {
 		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
 	}
 	rt.release(run.id)
 }
 
-// dropGone keeps what is due from waiting for agents that are no more, or whose
+// dropUndeliverable keeps what is due from waiting for agents that are no more, or whose
 // task is over.
-func (rt *Runtime) dropGone(b *journal.Batch) error {
+func (rt *Runtime) dropUndeliverable(b *journal.Batch) error {
 	for _, m := range b.Deliver {
 		if to := identity.AgentID(m.To); !rt.org.Active(to) {
 			b.Purge = append(b.Purge, to)
@@ -285,7 +285,7 @@ func (rt *Runtime) dropGone(b *journal.Batch) error {
 func (rt *Runtime) due(run *taskRun) ([]journal.Message, bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if run.ended || rt.life.Err() != nil {
+	if run.ended || rt.ctx.Err() != nil {
 		return nil, false
 	}
 	n, now := 0, rt.now()

@@ -17,19 +17,19 @@ type state struct {
 	seq      uint64 // the last event applied
 	items    []model.Item
 	messages int // taken so far
-	behind   int // of them read when the last turn ended
+	readUpTo int // of them read when the last turn ended
 	answers  int // given so far
 	rounds   int // answers since the turn began that did not end it
 	tools    []string
-	compact  *model.Compact
-	squeezed squeezed
-	usage    usage
-	repeated repeated
+	summary  *model.Compact
+	squeezed lastCompression
+	usage    contextUsage
+	repeated repetition
 	plan     plan
 
 	pending []model.Call                    // calls of the last answer without an outcome
 	started map[identity.CallID]tool.Effect // those of them whose intent is on record
-	news    bool                            // there is something the model has not seen
+	unseen  bool                            // there is something the model has not seen
 	last    journal.Body                    // ModelAnswered or Failed, what came last
 }
 
@@ -49,7 +49,7 @@ func (rt *Runtime) fold(ctx context.Context, id identity.AgentID) (*state, error
 type step int
 
 const (
-	rest step = iota // wait for a message
+	idle step = iota // wait for a message
 	ask              // ask the model
 	call             // call what the model asked for
 )
@@ -59,10 +59,10 @@ func (s *state) next() step {
 	switch {
 	case len(s.pending) > 0:
 		return call
-	case s.news:
+	case s.unseen:
 		return ask
 	}
-	return rest
+	return idle
 }
 
 // apply folds one event in.
@@ -72,7 +72,7 @@ func (s *state) apply(e journal.Event) {
 	case journal.MessageReceived:
 		s.add(model.Item{Message: &b.Message})
 		s.messages++
-		s.news = true
+		s.unseen = true
 	case journal.ModelAnswered:
 		s.answered(b)
 	case journal.ToolCall:
@@ -107,19 +107,19 @@ func (s *state) answered(b journal.ModelAnswered) {
 	switch a.Finish {
 	case model.Calls:
 		s.rounds++
-		s.news = false
+		s.unseen = false
 	case model.Continue:
 		s.rounds++
-		s.news = true
+		s.unseen = true
 	case model.Planned:
 		s.rounds++
-		s.news = true
+		s.unseen = true
 		s.plan.answered(&a)
 	default: // the turn is over, unless there is mail the model has not read
-		s.rounds, s.repeated, s.plan = 0, repeated{}, plan{}
-		s.news = a.Read < s.messages
+		s.rounds, s.repeated, s.plan = 0, repetition{}, plan{}
+		s.unseen = a.Read < s.messages
 		if a.Finish == model.End {
-			s.behind = a.Read
+			s.readUpTo = a.Read
 		}
 	}
 }
@@ -142,27 +142,27 @@ func (s *state) ended(r model.Result) {
 	}
 	s.pending = rest
 	delete(s.started, r.Call)
-	if s.news = len(rest) == 0; s.news {
-		s.repeated.again(s.items)
+	if s.unseen = len(rest) == 0; s.unseen {
+		s.repeated.observe(s.items)
 	}
 }
 
 // failed ends the turn: what was read is behind, open calls are dropped, which
 // is their result.
 func (s *state) failed(b journal.Failed) {
-	s.behind = s.messages
+	s.readUpTo = s.messages
 	if b.MessagesRead > 0 {
-		s.behind = b.MessagesRead
+		s.readUpTo = b.MessagesRead
 	}
 	for _, c := range s.pending {
 		s.add(model.Item{Result: s.dropped(c)})
 	}
-	end := model.Answer{Finish: model.End, Read: s.behind}
+	end := model.Answer{Finish: model.End, Read: s.readUpTo}
 	s.add(model.Item{Answer: &end})
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
-	s.news, s.rounds, s.repeated, s.plan = s.behind < s.messages, 0, repeated{}, plan{}
+	s.unseen, s.rounds, s.repeated, s.plan = s.readUpTo < s.messages, 0, repetition{}, plan{}
 }
 
 // dropped is the result of a call whose turn ended before it did.

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// asStored gives JSON as the journal gives it back: a process that starts
+// normalizeJSON gives JSON as the journal gives it back: a process that starts
 // anew then sends a model the same bytes.
-func asStored(doc json.RawMessage) json.RawMessage {
-	if settled(doc) {
+func normalizeJSON(doc json.RawMessage) json.RawMessage {
+	if isNormalized(doc) {
 		return bytes.Clone(doc)
 	}
 	text, err := json.Marshal(doc)
@@ -19,9 +19,9 @@ func asStored(doc json.RawMessage) json.RawMessage {
 	return text
 }
 
-// settled says whether encoding/json would change nothing in a document: there
+// isNormalized says whether encoding/json would change nothing in a document: there
 // is no space between its tokens and nothing in it that is escaped.
-func settled(doc []byte) bool {
+func isNormalized(doc []byte) bool {
 	inText := false
 	for i := 0; i < len(doc); i++ {
 		switch b := doc[i]; {
@@ -38,9 +38,9 @@ func settled(doc []byte) bool {
 	return true
 }
 
-// storable says whether a document is JSON that can be read again also from
+// canStore says whether a document is JSON that can be read again also from
 // inside a record: encoding/json gives up past some depth.
-func storable(doc []byte) bool {
+func canStore(doc []byte) bool {
 	const around, most = 100, 10_000
 	return json.Valid(doc) && (len(doc) < most-around ||
 		json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), doc, bytes.Repeat([]byte("]"), around))))

@@ -31,28 +31,28 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 		return "", err
 	}
 	id := identity.TaskID(identity.NewID())
-	rt.begin(id)
+	rt.trackTask(id)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		spec.FirstSeq = rt.store.Seq()
 		task, agent, changes, err := rt.org.StartTask(id, spec)
 		if err != nil {
 			return err
 		}
-		rt.opening(b, task, agent)
-		rt.opened(&task, agent)
+		rt.taskStartEvents(b, task, agent)
+		rt.cacheNewTask(&task, agent)
 		b.Put = append(b.Put, records(changes)...)
 		return nil
 	}}
-	if _, err := rt.commitBehind(b); err != nil {
-		rt.forget(id)
+	if _, err := rt.flushAndCommit(b); err != nil {
+		rt.untrackTask(id)
 		return "", err
 	}
 	rt.release(id)
 	return id, nil
 }
 
-// opening adds the events and the first message of a task.
-func (rt *Runtime) opening(b *journal.Batch, task org.Task, agent org.Agent) {
+// taskStartEvents adds the events and the first message of a task.
+func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent) {
 	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: task.State}
 	if !task.Groups.Set.IsAll() {
 		started.Groups = []string{}
@@ -71,12 +71,12 @@ func (rt *Runtime) opening(b *journal.Batch, task org.Task, agent org.Agent) {
 	b.Send = append(b.Send, journal.Message{Message: first})
 }
 
-// opened remembers what was just made: it is about to be worked on.
-func (rt *Runtime) opened(task *org.Task, agent org.Agent) {
+// cacheNewTask remembers what was just made: it is about to be worked on.
+func (rt *Runtime) cacheNewTask(task *org.Task, agent org.Agent) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.tasks[task.ID].record = task
-	rt.remember(&resting{agent, &state{}})
+	rt.cacheAgent(&idleAgent{agent, &state{}})
 }
 
 // Resume takes up an unfinished task again; a task that has ended stays so.
@@ -89,20 +89,20 @@ func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
 	if err := rt.advance(); err != nil {
 		return err
 	}
-	if task.Status != org.Running || !rt.begin(id) {
+	if task.Status != org.Running || !rt.trackTask(id) {
 		return nil
 	}
 	defer rt.release(id)
-	if err := rt.rouse(ctx, id); err != nil {
-		rt.forget(id)
+	if err := rt.wakeTask(ctx, id); err != nil {
+		rt.untrackTask(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
 	}
 	return nil
 }
 
-// rouse wakes a task's agents that have unfinished business and schedules its
+// wakeTask wakes a task's agents that have unfinished business and schedules its
 // delayed messages.
-func (rt *Runtime) rouse(ctx context.Context, id identity.TaskID) error {
+func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
 	delayed, err := rt.delayed(ctx)
 	if err != nil {
 		return err
@@ -124,9 +124,9 @@ func (rt *Runtime) rouse(ctx context.Context, id identity.TaskID) error {
 	return nil
 }
 
-// begin makes a task one that is worked on, held until release; false when it
+// trackTask makes a task one that is worked on, held until release; false when it
 // is already.
-func (rt *Runtime) begin(id identity.TaskID) bool {
+func (rt *Runtime) trackTask(id identity.TaskID) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.tasks[id] != nil {
@@ -136,11 +136,11 @@ func (rt *Runtime) begin(id identity.TaskID) bool {
 	return true
 }
 
-func (rt *Runtime) forget(id identity.TaskID) {
+func (rt *Runtime) untrackTask(id identity.TaskID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[id]; run != nil {
-		rt.forgetRun(run)
+		rt.untrackRun(run)
 	}
 }
 
@@ -170,8 +170,8 @@ func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, erro
 		return rt.recordOf(ctx, run)
 	case <-ctx.Done():
 		return org.Task{}, ctx.Err()
-	case <-rt.life.Done():
-		return org.Task{}, context.Cause(rt.life)
+	case <-rt.ctx.Done():
+		return org.Task{}, context.Cause(rt.ctx)
 	}
 }
 
@@ -185,24 +185,24 @@ func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string
 	return rt.end(&task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason})
 }
 
-// errMail: a task that had come to rest got mail before its end was recorded.
-var errMail = errors.New("mail came")
+// errNewMail: a task that had come to rest got mail before its end was recorded.
+var errNewMail = errors.New("mail came")
 
-// settle ends a task that has come to rest, by what its top agent said last.
-func (rt *Runtime) settle(run *taskRun) {
-	ctx := rt.lasting
+// finishTask ends a task that has come to rest, by what its top agent said last.
+func (rt *Runtime) finishTask(run *taskRun) {
+	ctx := rt.uncancelled
 	task, err := rt.recordOf(ctx, run)
 	if err == nil {
 		status, result, failure := rt.outcome(ctx, task)
-		ending := rt.ending(&task, status, result, failure)
-		err = rt.endBy(&task, func(b *journal.Batch) error {
-			if rt.mailed(run) {
-				return errMail
+		ending := rt.taskEndBatch(&task, status, result, failure)
+		err = rt.commitTaskEnd(&task, func(b *journal.Batch) error {
+			if rt.hasNewMail(run) {
+				return errNewMail
 			}
 			return ending(b)
 		})
 	}
-	if errors.Is(err, errMail) {
+	if errors.Is(err, errNewMail) {
 		err = rt.reopen(ctx, run)
 	}
 	if err == nil || errors.Is(err, journal.ErrClosed) { // a store that has stopped ends the process
@@ -212,7 +212,7 @@ func (rt *Runtime) settle(run *taskRun) {
 	rt.closeRun(run.id, nil) // who waits is told what the record says
 }
 
-func (rt *Runtime) mailed(run *taskRun) bool {
+func (rt *Runtime) hasNewMail(run *taskRun) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return run.mailed
@@ -225,12 +225,12 @@ func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 	run.live++
 	rt.mu.Unlock()
 	defer rt.release(run.id)
-	return rt.rouse(ctx, run.id)
+	return rt.wakeTask(ctx, run.id)
 }
 
 // outcome reads from the top agent's journal how its task has ended.
 func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
-	last, err := rt.lastWord(ctx, task.ID, task.Top)
+	last, err := rt.lastAnswer(ctx, task.ID, task.Top)
 	if err != nil {
 		return org.Failed, nil, &org.TaskError{Code: errcode.Internal, Message: errcode.Message(err)}
 	}
@@ -246,11 +246,11 @@ func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, 
 		Message: "nobody works on the task any more and its top agent waits for a message that nobody will send"}
 }
 
-func (rt *Runtime) lastWord(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.Body, error) {
+func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.Body, error) {
 	rt.mu.Lock()
-	var known *resting
+	var known *idleAgent
 	if run := rt.tasks[task]; run != nil {
-		known = run.warm[id]
+		known = run.cached[id]
 	}
 	rt.mu.Unlock()
 	if known != nil {
@@ -274,10 +274,10 @@ func resultOf(a model.Answer) json.RawMessage {
 
 // end records a task's end, once, stops its agents and tells who waits.
 func (rt *Runtime) end(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
-	return rt.endBy(task, rt.ending(task, status, result, failure))
+	return rt.commitTaskEnd(task, rt.taskEndBatch(task, status, result, failure))
 }
 
-func (rt *Runtime) endBy(task *org.Task, ending func(*journal.Batch) error) error {
+func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) error) error {
 	if _, err := rt.commit(&journal.Batch{Prepare: ending}); err != nil {
 		return fmt.Errorf("end task %s: %w", task.ID, err)
 	}
@@ -285,9 +285,9 @@ func (rt *Runtime) endBy(task *org.Task, ending func(*journal.Batch) error) erro
 	return nil
 }
 
-// ending adds a task's end to a batch, unless it has ended, and drops the mail
+// taskEndBatch adds a task's end to a batch, unless it has ended, and drops the mail
 // that waits for its agents; the record it is given becomes the new one.
-func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
+func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
 	e := journal.Result{Status: string(status), Result: result}
 	if failure != nil {
 		e.Code, e.Error = failure.Code, failure.Message
@@ -307,18 +307,18 @@ func (rt *Runtime) ending(task *org.Task, status org.TaskStatus, result json.Raw
 // logged: it must not hold up the others.
 func (rt *Runtime) delayed(ctx context.Context) ([]journal.Message, error) {
 	list, err := rt.store.Delayed(ctx)
-	return list, rt.passDamaged(err, "delayed messages left out")
+	return list, rt.logDamaged(err, "delayed messages left out")
 }
 
 // runnable lists the agents of all tasks that have unfinished business, as
 // delayed does mail.
 func (rt *Runtime) runnable(ctx context.Context) ([]identity.AgentID, error) {
 	list, err := rt.store.Runnable(ctx)
-	return list, rt.passDamaged(err, "marks of agents left out")
+	return list, rt.logDamaged(err, "marks of agents left out")
 }
 
-// passDamaged logs an error over damaged entries and takes it away.
-func (rt *Runtime) passDamaged(err error, what string) error {
+// logDamaged logs an error over damaged entries and takes it away.
+func (rt *Runtime) logDamaged(err error, what string) error {
 	if !errors.Is(err, journal.ErrDamaged) {
 		return err
 	}
@@ -345,14 +345,14 @@ func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
 	if ended != nil && ended.Status != org.Running {
 		run.record = ended
 	}
-	rt.forgetRun(run)
+	rt.untrackRun(run)
 	close(run.done)
 	if run.live == 0 { // none of its agents is at work
 		return
 	}
 	for _, a := range rt.active {
 		if a.task == id && a.cancel != nil {
-			a.cancel(errGone)
+			a.cancel(errTerminated)
 		}
 	}
 }

@@ -15,36 +15,36 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// thinker is an agent's model and how much it can read at once.
-type thinker struct {
+// agentModel is an agent's model and how much it can read at once.
+type agentModel struct {
 	model.Model
 	window   int  // tokens
 	language bool // it reads words, and can be asked for some
 }
 
-// thinker finds the agent's model.
-func (a *actor) thinker() (thinker, error) {
+// agentModel finds the agent's model.
+func (a *actor) agentModel() (agentModel, error) {
 	m, err := a.rt.modelOf(a.agent)
 	if err != nil {
-		return thinker{}, err
+		return agentModel{}, err
 	}
 	if window, ok := model.Window(m); ok {
-		return thinker{m, window, true}, nil
+		return agentModel{m, window, true}, nil
 	}
-	return thinker{m, contextWindow, false}, nil
+	return agentModel{m, contextWindow, false}, nil
 }
 
 // generate asks the agent's model and completes the answer with what the
 // record needs.
 func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
-	t, err := a.thinker()
+	t, err := a.agentModel()
 	if err == nil && t.language {
-		err = a.state.repeated.refused()
+		err = a.state.repeated.limitError()
 	}
 	if err != nil {
 		return nil, err
 	}
-	q, err := a.fits(ctx, t)
+	q, err := a.requestWithinWindow(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -53,37 +53,37 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 		return nil, err
 	}
 	if q.plan != nil {
-		answer = q.held(answer)
+		answer = q.checkAgainstPlan(answer)
 	}
 	answer.State, answer.Tools = q.seat.State, nil
-	if !slices.Equal(q.sees, a.state.tools) || a.state.answers == 0 {
-		answer.Tools = q.sees
+	if !slices.Equal(q.toolNames, a.state.tools) || a.state.answers == 0 {
+		answer.Tools = q.toolNames
 	}
-	a.name(answer.Calls)
+	a.assignCallIDs(answer.Calls)
 	return answer, nil
 }
 
 // answer asks a question. One that the provider finds too long, since it counts
 // otherwise than the estimate, is asked once more when it could be compressed.
-func (a *actor) answer(ctx context.Context, t thinker, q *question) (*question, *model.Answer, error) {
-	answer, err := a.consult(ctx, t, q.Request, a.show)
+func (a *actor) answer(ctx context.Context, t agentModel, q *turnRequest) (*turnRequest, *model.Answer, error) {
+	answer, err := a.generateOnce(ctx, t, q.Request, a.publishDelta)
 	if !t.language || errcode.Of(err) != errcode.ContextExceeded {
 		return q, answer, err
 	}
-	shorter, failure := a.squeeze(ctx, t, q)
+	shorter, failure := a.compress(ctx, t, q)
 	switch {
 	case failure != nil:
 		return q, nil, failure
 	case shorter == q:
 		return q, nil, err
 	}
-	a.show(model.Delta{Again: true})
-	answer, err = a.consult(ctx, t, shorter.Request, a.show)
+	a.publishDelta(model.Delta{Again: true})
+	answer, err = a.generateOnce(ctx, t, shorter.Request, a.publishDelta)
 	return shorter, answer, err
 }
 
-// consult asks once, within the task's budget; show may be nil.
-func (a *actor) consult(ctx context.Context, t thinker, r model.Request, show func(model.Delta)) (*model.Answer, error) {
+// generateOnce asks once, within the task's budget; show may be nil.
+func (a *actor) generateOnce(ctx context.Context, t agentModel, r model.Request, show func(model.Delta)) (*model.Answer, error) {
 	if !t.language {
 		return collect(ctx, t, r, nil)
 	}
@@ -104,8 +104,8 @@ func (a *actor) consult(ctx context.Context, t thinker, r model.Request, show fu
 	return answer, nil
 }
 
-// name gives calls their ids, which the answer's record keeps.
-func (a *actor) name(calls []model.Call) {
+// assignCallIDs gives calls their ids, which the answer's record keeps.
+func (a *actor) assignCallIDs(calls []model.Call) {
 	now := a.rt.now()
 	for i := range calls {
 		c := &calls[i]
@@ -113,10 +113,10 @@ func (a *actor) name(calls []model.Call) {
 		switch {
 		case len(c.Args) == 0:
 			c.Args = json.RawMessage(`{}`)
-		case !storable(c.Args): // quoted, so that the record stays JSON and the gate refuses it
+		case !canStore(c.Args): // quoted, so that the record stays JSON and the gate refuses it
 			c.Args, _ = json.Marshal(string(c.Args))
 		default:
-			c.Args = asStored(c.Args)
+			c.Args = normalizeJSON(c.Args)
 		}
 		c.Name, c.Provider = short(chat.Clean(c.Name), maxName), chat.Clean(c.Provider)
 		if len(c.Provider) > maxName { // it goes by ours
@@ -148,13 +148,13 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 		return nil, errcode.New(errcode.LLMCallFailed, "the model gave no answer")
 	case answer.Finish == model.Planned:
 		return nil, errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which only the runtime says", answer.Finish)
-	case answer.Reasoning != nil && !storable(answer.Reasoning):
+	case answer.Reasoning != nil && !canStore(answer.Reasoning):
 		return nil, errcode.New(errcode.LLMCallFailed, "the reasoning of the model's answer is not JSON, or nested too deep")
-	case answer.Value != nil && !storable(answer.Value):
+	case answer.Value != nil && !canStore(answer.Value):
 		return nil, errcode.New(errcode.LLMCallFailed, "the value of the model's answer is not JSON, or nested too deep")
 	}
 	own := *answer
-	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), asStored(own.Value), asStored(own.Reasoning)
+	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
 	own.Plan, own.Fault = nil, "" // which the runtime finds out
 	own.Usage = own.Usage.Sane()
 	own.Calls = slices.Clone(answer.Calls)
@@ -168,20 +168,20 @@ func failedCall(err error) error {
 	return errcode.Wrap(errcode.LLMCallFailed, err, "the model could not be asked; the log has the cause")
 }
 
-// readBy gives how many messages a model had read when it failed, if it says
+// messagesRead gives how many messages a model had read when it failed, if it says
 // so in the detail read (script does). A turn that read nothing new would fail
 // for ever: then, as when nothing is said, it is 0, all.
-func (a *actor) readBy(cause error) int {
+func (a *actor) messagesRead(cause error) int {
 	if e, ok := errors.AsType[*errcode.Error](cause); ok {
-		if read, ok := e.Details["read"].(int); ok && read > a.state.behind {
+		if read, ok := e.Details["read"].(int); ok && read > a.state.readUpTo {
 			return read
 		}
 	}
 	return 0
 }
 
-// notice is the error message a parent gets.
-func (a *actor) notice(cause error) []byte {
+// errorPayload is the error message a parent gets.
+func (a *actor) errorPayload(cause error) []byte {
 	var original string
 	for _, item := range slices.Backward(a.state.items) {
 		if item.Message != nil {

@@ -27,7 +27,7 @@ func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin
 	if err != nil {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of %s cannot be opened: it is gone, or something else is in its place", by)
 	}
-	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: rt.spaces.Of(dir, rt.quota())}, nil
+	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: rt.quotas.Of(dir, rt.quota())}, nil
 }
 
 // callerFolder holds the workspaces of callers; no task's id is its name.
@@ -37,41 +37,41 @@ const callerFolder = "callers"
 func (rt *Runtime) workspaceOf(by identity.Principal) (dir string, readOnly bool, err error) {
 	switch by.Kind {
 	case identity.Agent:
-		return rt.agentFolder(by)
+		return rt.agentDir(by)
 	case identity.Caller:
 		if err := org.CheckCaller(by); err != nil {
 			return "", false, err
 		}
-		dir, err = rt.ownFolder(by, callerFolder, by.Key())
+		dir, err = rt.privateDir(by, callerFolder, by.Key())
 		return dir, false, err
 	}
-	return "", false, unbound(by)
+	return "", false, errNoWorkspace(by)
 }
 
-func (rt *Runtime) agentFolder(by identity.Principal) (dir string, readOnly bool, err error) {
+func (rt *Runtime) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
 	agent, ok := rt.org.Agent(by.Agent)
 	if !ok {
-		return "", false, unbound(by)
+		return "", false, errNoWorkspace(by)
 	}
 	task, ok := rt.org.Task(agent.Task)
 	if !ok {
-		return "", false, unbound(by)
+		return "", false, errNoWorkspace(by)
 	}
 	if task.Workspace != "" {
 		return task.Workspace, task.ReadOnly, rt.mayServe(task.Workspace)
 	}
 	entry, ok := rt.org.TopAncestor(agent.ID)
 	if !ok {
-		return "", false, unbound(by)
+		return "", false, errNoWorkspace(by)
 	}
-	dir, err = rt.ownFolder(by, string(task.ID), string(entry))
+	dir, err = rt.privateDir(by, string(task.ID), string(entry))
 	return dir, task.ReadOnly, err
 }
 
-// ownFolder makes a directory where the runtime makes them.
-func (rt *Runtime) ownFolder(by identity.Principal, names ...string) (string, error) {
+// privateDir makes a directory where the runtime makes them.
+func (rt *Runtime) privateDir(by identity.Principal, names ...string) (string, error) {
 	if rt.config.Workspaces == "" {
-		return "", unbound(by)
+		return "", errNoWorkspace(by)
 	}
 	dir := filepath.Join(names...)
 	err := os.MkdirAll(filepath.Join(rt.config.Workspaces, dir), 0o700)
@@ -160,7 +160,7 @@ func (rt *Runtime) mayServe(dir string) error {
 	}
 }
 
-func unbound(by identity.Principal) error {
+func errNoWorkspace(by identity.Principal) error {
 	return errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
 }
 

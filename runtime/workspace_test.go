@@ -68,7 +68,7 @@ func TestAConfigurationSetsTheQuota(t *testing.T) {
 		{runtime.Storage{WorkspaceBytes: 5, ArtifactBytes: 6}, runtime.Storage{WorkspaceBytes: 5, WorkspaceFiles: 100_000, ArtifactBytes: 6}},
 		{runtime.Storage{WorkspaceFiles: 7}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 8 << 20}},
 	} {
-		if err := h.Configure(runtime.Setup{Storage: c.set}); err != nil {
+		if err := h.Configure(runtime.OrgConfig{Storage: c.set}); err != nil {
 			t.Fatal(err)
 		}
 		task := h.start(t, org.TaskSpec{})

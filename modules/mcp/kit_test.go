@@ -41,7 +41,7 @@ func (s *shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value 
 	return nil
 }
 
-func (s *shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s *shelf) RecordOwners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owners := slices.Sorted(maps.Keys(s.records))
