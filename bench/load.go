@@ -265,7 +265,7 @@ func (r *reader) Generate(ctx context.Context, q model.Request) iter.Seq2[model.
 		for i := len(q.Items) - 1; i >= 0 && q.Items[i].Message != nil; i-- {
 			r.read(q.Self.ID, q.Items[i].Message.Payload)
 		}
-		yield(model.Delta{Answer: &model.Answer{Finish: model.Wait, Read: model.Messages(q.Items)}}, nil)
+		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: model.Messages(q.Items)}}, nil)
 	}
 }
 
@@ -322,7 +322,7 @@ func (a *asker) Generate(_ context.Context, q model.Request) iter.Seq2[model.Del
 		}
 		step := len(q.Items) / (1 + a.calls)
 		if step == errandLength || a.m.over.Load() {
-			yield(model.Delta{Answer: &model.Answer{Text: verdict, Finish: model.End, Read: 1}}, nil)
+			yield(model.Delta{Answer: &model.Answer{Text: verdict, Finish: model.FinishEnd, MessagesRead: 1}}, nil)
 			return
 		}
 		a.asked.Store(q.Self.ID, time.Now())
@@ -332,7 +332,7 @@ func (a *asker) Generate(_ context.Context, q model.Request) iter.Seq2[model.Del
 
 // answer calls with arguments of its own: equal steps would be a repetition.
 func (a *asker) answer(step int) *model.Answer {
-	answer := &model.Answer{Finish: model.Calls, Read: 1}
+	answer := &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1}
 	for i := range a.calls {
 		answer.Calls = append(answer.Calls, model.Call{
 			Provider: strconv.Itoa(i), Name: toolName, Args: json.RawMessage(fmt.Sprintf(`{"city":"city %d of %d"}`, i, step)),

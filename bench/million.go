@@ -75,7 +75,7 @@ func (s sleepy) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 		case s.answered <- struct{}{}:
 		default:
 		}
-		yield(model.Delta{Answer: &model.Answer{Finish: model.Wait, Read: messages(r)}}, nil)
+		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: messages(r)}}, nil)
 	}
 }
 

@@ -89,12 +89,12 @@ func conversation() (model.Request, error) {
 		args := json.RawMessage(fmt.Sprintf(`{"path":"reports/2026/%d.txt","offset":0,"length":4096}`, i))
 		result := made(json.Marshal(map[string]string{"content": strings.Repeat("A line of the report with \"quotes\" and numbers: 12.5\n", 20)}))
 		r.Items = append(r.Items,
-			model.Item{Answer: &model.Answer{Text: "I read the next one.", Finish: model.Calls, Calls: []model.Call{{ID: id, Provider: fmt.Sprintf("call_%024d", i), Name: names[0], Args: args}}}},
+			model.Item{Answer: &model.Answer{Text: "I read the next one.", Finish: model.FinishToolCalls, Calls: []model.Call{{ID: id, Provider: fmt.Sprintf("call_%024d", i), Name: names[0], Args: args}}}},
 			model.Item{Result: &model.Result{Call: id, Tool: names[0], Content: result}})
 	}
 	for i := range 2 {
 		r.Items = append(r.Items,
-			model.Item{Answer: &model.Answer{Text: strings.Repeat("The reports agree with each other. ", 10), Finish: model.End}},
+			model.Item{Answer: &model.Answer{Text: strings.Repeat("The reports agree with each other. ", 10), Finish: model.FinishEnd}},
 			model.Item{Message: &model.Message{From: "user", Payload: json.RawMessage(fmt.Sprintf(`{"text":"And question %d?"}`, i))}})
 	}
 	return r, nil

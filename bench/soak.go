@@ -327,7 +327,7 @@ func (m mixed) Generate(_ context.Context, q model.Request) iter.Seq2[model.Delt
 			yield(model.Delta{}, err)
 			return
 		}
-		a.Read = model.Messages(q.Items)
+		a.MessagesRead = model.Messages(q.Items)
 		if yield(model.Delta{Text: "I think"}, nil) {
 			yield(model.Delta{Answer: a}, nil)
 		}
@@ -346,9 +346,9 @@ func (m mixed) answer(q model.Request) (*model.Answer, error) {
 		return nil, errcode.New(errcode.LLMCallFailed, "the model has a bad day")
 	}
 	if n >= len(plan) {
-		return &model.Answer{Text: verdict, Finish: model.End}, nil
+		return &model.Answer{Text: verdict, Finish: model.FinishEnd}, nil
 	}
-	return &model.Answer{Finish: model.Calls, Calls: plan[n]}, nil
+	return &model.Answer{Finish: model.FinishToolCalls, Calls: plan[n]}, nil
 }
 
 // leads: calls of all kinds, helpers, mail now and later, an artifact, an end

@@ -109,9 +109,9 @@ func (scripted) Generate(_ context.Context, r model.Request) iter.Seq2[model.Del
 			}
 		}
 		answer := complete(messages, r.ToolJSON)
-		a := &model.Answer{Text: answer.Content, Finish: model.End, Read: read}
+		a := &model.Answer{Text: answer.Content, Finish: model.FinishEnd, MessagesRead: read}
 		for _, c := range answer.Calls {
-			a.Calls, a.Finish = append(a.Calls, model.Call{Provider: c.ID, Name: c.Name, Args: json.RawMessage(c.Arguments)}), model.Calls
+			a.Calls, a.Finish = append(a.Calls, model.Call{Provider: c.ID, Name: c.Name, Args: json.RawMessage(c.Arguments)}), model.FinishToolCalls
 		}
 		yield(model.Delta{Answer: a}, nil)
 	}

@@ -44,8 +44,8 @@ func events(s string) []journal.Event {
 		journal.StateTransition{From: s, To: s},
 		journal.ModelDelta{Text: s, Tool: s},
 		journal.ModelDelta{Note: s},
-		journal.ModelAnswered{Answer: model.Answer{Finish: model.Planned, Plan: []model.Step{{Tool: s, Why: s}}}},
-		journal.ModelAnswered{Answer: model.Answer{Fault: s, Text: s}},
+		journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, Plan: []model.Step{{Tool: s, Reason: s}}}},
+		journal.ModelAnswered{Answer: model.Answer{PlanError: s, Text: s}},
 		journal.Failed{Code: errcode.LLMCallFailed, Message: s},
 		journal.AgentTerminated{Reason: s},
 	}

@@ -45,7 +45,7 @@ func thinkers(cfg *config.Config, name string) (who []string) {
 
 // lacking is a model that says, when it fails, which others could not be asked.
 type lacking struct {
-	model.Around
+	model.Wrapper
 	note string
 }
 
@@ -61,11 +61,11 @@ func (l lacking) Generate(ctx context.Context, r model.Request) iter.Seq2[model.
 }
 
 func (l lacking) tell(err error) error {
-	t, ok := errors.AsType[*model.Trouble](err)
+	t, ok := errors.AsType[*model.Error](err)
 	if !ok || t.Err.Code == errcode.ContextExceeded {
 		return err
 	}
 	said := *t.Err
 	said.Message += "; " + l.note
-	return &model.Trouble{Again: t.Again, After: t.After, Err: &said}
+	return &model.Error{Retryable: t.Retryable, RetryAfter: t.RetryAfter, Err: &said}
 }

@@ -73,13 +73,13 @@ func (v *lineView) line(e journal.Event) string {
 // before its time.
 func (v *lineView) answered(who string, a model.Answer) string {
 	switch {
-	case a.Fault != "":
-		return v.paint(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.Fault)))
+	case a.PlanError != "":
+		return v.paint(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.PlanError)))
 	case a.Stop == model.Length:
 		return v.paint(red, fmt.Sprintf("~ %s  its answer was cut off at its length (maxTokens)", who))
 	case a.Stop == model.Refusal:
 		return v.paint(red, fmt.Sprintf("~ %s  its model refused to answer", who))
-	case a.Finish != model.Planned:
+	case a.Finish != model.FinishPlan:
 		return ""
 	}
 	tools := make([]string, len(a.Plan))

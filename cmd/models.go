@@ -150,18 +150,18 @@ func (h *house) person() model.Model {
 	if h.human == nil {
 		h.screen.plain()
 		name := func(id identity.AgentID, role string) string { return h.screen.names.of(string(id), role) }
-		h.human = human.New(h.in, desk{h.screen}, &human.Options{Name: name, Alone: h.screen.alone})
+		h.human = human.New(h.in, desk{h.screen}, &human.Options{Name: name, Lock: h.screen.alone})
 	}
 	return h.human
 }
 
 // chained puts a model before its fallbacks; nil when none of them can be used.
 func (h *house) chained(d config.Model, single map[string]single) model.Model {
-	var list []steady.Link
+	var list []steady.Named
 	var missing []string
 	for _, name := range append([]string{d.Name}, d.Fallback...) {
 		if one, ok := single[name]; ok {
-			list = append(list, steady.Link{Name: name, Model: one.Model})
+			list = append(list, steady.Named{Name: name, Model: one.Model})
 		} else {
 			missing = append(missing, name)
 		}
@@ -174,7 +174,7 @@ func (h *house) chained(d config.Model, single map[string]single) model.Model {
 		found = steady.NewChain(h.log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
-		found = lacking{model.Around{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
+		found = lacking{model.Wrapper{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
 	}
 	return found
 }

@@ -52,11 +52,11 @@ func (r *recordings) taped(kind string, m model.Model) model.Model {
 	if kind == "script" || kind == "replay" || r.dir == "" {
 		return m
 	}
-	return tape{model.Around{Model: m}, r}
+	return tape{model.Wrapper{Model: m}, r}
 }
 
 type tape struct {
-	model.Around
+	model.Wrapper
 	kept *recordings
 }
 

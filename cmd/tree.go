@@ -73,9 +73,9 @@ func (v *treeView) note(e journal.Event) {
 		}
 	case journal.ModelAnswered:
 		switch b.Answer.Finish {
-		case model.End:
+		case model.FinishEnd:
 			v.doing(e.Agent, "done")
-		case model.Wait:
+		case model.FinishWait:
 			v.doing(e.Agent, "waits")
 		}
 	case journal.Failed:

@@ -45,12 +45,12 @@ func TestWhatATreeDraws(t *testing.T) {
 		{"a further piece draws nothing", journal.ModelDelta{Text: "llo"}, []string{}},
 		{"nor does a piece of a call", journal.ModelDelta{Tool: "read_file", Args: "{"}, []string{}},
 		{"a note is said", journal.ModelDelta{Note: "it is asked again"}, []string{"~ root  it is asked again\n" + tree}},
-		{"a plan is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.Planned, Plan: []model.Step{{Tool: "read_file"}}}}, []string{"  root  plans to call read_file\n" + tree}},
-		{"what is no plan is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.Planned, Fault: "no JSON"}}, []string{"! root  its plan does not hold: no JSON\n" + tree}},
+		{"a plan is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, Plan: []model.Step{{Tool: "read_file"}}}}, []string{"  root  plans to call read_file\n" + tree}},
+		{"what is no plan is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, PlanError: "no JSON"}}, []string{"! root  its plan does not hold: no JSON\n" + tree}},
 		{"a summary is said", journal.ContextCompressed{Items: 7}, []string{"  root  sums up its first 7 entries\n" + tree}},
-		{"a refusal is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.Calls, Stop: model.Refusal}}, []string{"~ root  its model refused to answer\n" + tree}},
+		{"a refusal is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Stop: model.Refusal}}, []string{"~ root  its model refused to answer\n" + tree}},
 		{"a call that is allowed counts", journal.ToolCall{Tool: "read_file", Decision: journal.Allowed}, []string{"root  read_file  1 calls\n"}},
-		{"an end that was cut off is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.End, Stop: model.Length}}, []string{"~ root  its answer was cut off at its length (maxTokens)\nroot  done  1 calls\n"}},
+		{"an end that was cut off is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Stop: model.Length}}, []string{"~ root  its answer was cut off at its length (maxTokens)\nroot  done  1 calls\n"}},
 	}
 	var out writes
 	view := &treeView{lines: newLineView(&screen{out: &out, width: 80}, false)}

@@ -236,8 +236,8 @@ func newChaos(t *testing.T) *chaos {
 	t.Cleanup(client.CloseIdleConnections)
 	thinker := steady.New(openai.New(provider.Config{
 		Name: "chaos", Model: "chaos", BaseURL: c.server.URL, Stream: true, Window: 100 * firstNumber,
-		Timeout: 300 * time.Millisecond, Idle: 300 * time.Millisecond, Client: client,
-	}), steady.Config{Name: "chaos", Concurrency: 8, Pause: time.Millisecond, Prices: model.Prices{Input: 1e9}})
+		Timeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond, Client: client,
+	}), steady.Config{Name: "chaos", Concurrency: 8, InitialBackoff: time.Millisecond, Prices: model.Prices{Input: 1e9}})
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	c.store = persisttest.OpenIn(t, t.TempDir())
 	var err error

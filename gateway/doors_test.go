@@ -101,7 +101,7 @@ func (v *visitors) think(r model.Request) model.Answer {
 		v.keep(name, r.Items)
 		return end("done")
 	}
-	answer := model.Answer{Finish: model.Calls}
+	answer := model.Answer{Finish: model.FinishToolCalls}
 	for _, s := range v.list {
 		called := door.tool
 		if called == "" {

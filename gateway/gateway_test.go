@@ -29,14 +29,14 @@ func (b brain) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delt
 		a := b(r)
 		for _, item := range r.Items {
 			if item.Message != nil {
-				a.Read++
+				a.MessagesRead++
 			}
 		}
 		yield(model.Delta{Answer: &a}, nil)
 	}
 }
 
-func end(text string) model.Answer { return model.Answer{Finish: model.End, Text: text} }
+func end(text string) model.Answer { return model.Answer{Finish: model.FinishEnd, Text: text} }
 
 // do is an answer that calls one tool.
 func do(name string, args any) model.Answer {
@@ -44,7 +44,7 @@ func do(name string, args any) model.Answer {
 	if err != nil {
 		panic(err)
 	}
-	return model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: name, Args: text}}}
+	return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: name, Args: text}}}
 }
 
 // last gives a field of the last result.
@@ -91,7 +91,7 @@ func team(r model.Request) model.Answer {
 			return end("done")
 		}
 	}
-	return model.Answer{Finish: model.Wait}
+	return model.Answer{Finish: model.FinishWait}
 }
 
 // house is a runtime behind a gateway.

@@ -18,7 +18,7 @@ import (
 // speaker is a language model that says its answer in two pieces, when it may.
 type speaker struct{ may chan struct{} }
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (speaker) Window() int { return 100_000 }
 
 // Generate implements model.Model.
@@ -30,7 +30,7 @@ func (s speaker) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.
 			yield(model.Delta{}, ctx.Err())
 			return
 		}
-		answer := model.Answer{Finish: model.End, Text: "so\n\nit is", Read: 1}
+		answer := model.Answer{Finish: model.FinishEnd, Text: "so\n\nit is", MessagesRead: 1}
 		_ = yield(model.Delta{Text: "so\n\n"}, nil) && yield(model.Delta{Text: "it is"}, nil) && yield(model.Delta{Answer: &answer}, nil)
 	}
 }

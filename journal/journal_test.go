@@ -44,7 +44,7 @@ var bodies = []struct {
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
 	{journal.MessageReceived{Message: message}, "message"},
 	{journal.ModelAnswered{Answer: model.Answer{Text: "x", Value: json.RawMessage(`{"v":1}`), Calls: []model.Call{{ID: "c", Provider: "p", Name: "n", Args: json.RawMessage(`{}`)}},
-		Finish: model.Calls, Read: 2, Log: []string{"l"}, Usage: model.Usage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
+		Finish: model.FinishToolCalls, MessagesRead: 2, Log: []string{"l"}, Usage: model.Usage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
 	{journal.ToolCall{Call: "c", Tool: "t", Args: json.RawMessage(`{"a":[1]}`), Group: "g", Decision: journal.Allowed, Code: errcode.UnknownTool, Reason: "r", Epoch: 1}, "call tool args group decision code reason epoch"},
 	{journal.ToolResult{Call: "c", Tool: "t", Result: json.RawMessage(`"text"`)}, "call tool result"},
 	{journal.ToolError{Call: "c", Tool: "t", Code: errcode.ToolTimeout, Result: json.RawMessage(`{"error":"tool_timeout"}`)}, "call tool code result"},

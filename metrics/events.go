@@ -74,9 +74,9 @@ func (m *Metrics) answered(e journal.Event, b journal.ModelAnswered) {
 		a.state = m.names.state(b.Answer.State)
 	}
 	switch b.Answer.Finish {
-	case model.End:
+	case model.FinishEnd:
 		m.turned(e, a, "ended")
-	case model.Wait:
+	case model.FinishWait:
 		m.turned(e, a, "waiting")
 	}
 }

@@ -34,7 +34,7 @@ func (b brain) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delt
 		a := b(r)
 		for _, item := range r.Items {
 			if item.Message != nil {
-				a.Read++
+				a.MessagesRead++
 			}
 		}
 		yield(model.Delta{Answer: &a}, nil)
@@ -52,9 +52,9 @@ func intruder(r model.Request) model.Answer {
 		}
 	}
 	if names := []string{"enter", "open", "enter", "secret", "made_up"}; step < len(names) {
-		return model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: names[step], Args: json.RawMessage(`{}`)}}, Usage: model.Usage{Input: 10, Output: 1}}
+		return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: names[step], Args: json.RawMessage(`{}`)}}, Usage: model.Usage{Input: 10, Output: 1}}
 	}
-	return model.Answer{Finish: model.End, Text: "done"}
+	return model.Answer{Finish: model.FinishEnd, Text: "done"}
 }
 
 // house is a runtime that f observes, in which intruder may use the door.
@@ -126,7 +126,7 @@ rolecall_tokens_total{kind="output",role="guide"} 10
 // language makes a language model of a brain: only such a one can plan.
 type language struct{ brain }
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (language) Window() int { return 100_000 }
 
 // walker opens the door and enters, with a plan when it is asked for one.
@@ -139,11 +139,11 @@ func walker(r model.Request) model.Answer {
 	}
 	switch {
 	case strings.Contains(r.System, "make a plan"):
-		return model.Answer{Finish: model.End, Text: `{"plan":[{"tool":"open"},{"tool":"enter"}]}`}
+		return model.Answer{Finish: model.FinishEnd, Text: `{"plan":[{"tool":"open"},{"tool":"enter"}]}`}
 	case done < 2:
-		return model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: []string{"open", "enter"}[done], Args: json.RawMessage(`{}`)}}}
+		return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: []string{"open", "enter"}[done], Args: json.RawMessage(`{}`)}}}
 	}
-	return model.Answer{Finish: model.End, Text: "done"}
+	return model.Answer{Finish: model.FinishEnd, Text: "done"}
 }
 
 func TestBothWorkingPatternsAreCountedTheSameWay(t *testing.T) {

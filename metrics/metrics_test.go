@@ -137,11 +137,11 @@ func life() []journal.Event {
 		at(0, journal.AgentSpawned{}),
 		at(0, mail("a")),
 		at(1, journal.MessageReceived{}),
-		at(2, answer(model.Calls, "open", "look")),
+		at(2, answer(model.FinishToolCalls, "open", "look")),
 		at(2, allowed("1", "open")),
 		at(5, journal.ToolResult{Call: "1", Tool: "open"}),
 		at(5, journal.StateTransition{Tool: "open", From: "shut", To: "open"}),
-		at(8, answer(model.End)),
+		at(8, answer(model.FinishEnd)),
 		at(11, journal.Result{Status: "done"}),
 	}
 }
@@ -166,7 +166,7 @@ rolecall_tasks_total{status="started"} 4
 		{"the tools of each answer are counted, also when they are those of the answer before", life(),
 			"agent_filtered_tools_count{} 2 of 4\n"},
 		{"the tools of an agent that another process made are not known before they change", []journal.Event{
-			at(0, answer(model.Calls)), at(1, answer(model.Calls, "look")), at(2, answer(model.End)),
+			at(0, answer(model.FinishToolCalls)), at(1, answer(model.FinishToolCalls, "look")), at(2, answer(model.FinishEnd)),
 		}, "agent_filtered_tools_count{} 2 of 2\n"},
 		{"a transition ends the time in a state, a task that ends the other", life(),
 			`agent_state_transitions_total{from="shut",to="open",tool="open"} 1
@@ -174,14 +174,14 @@ agent_workflow_duration_seconds{state="open"} 1 of 6
 agent_workflow_duration_seconds{state="shut"} 1 of 5
 `},
 		{"an agent's end ends its time in a state", []journal.Event{
-			at(0, journal.AgentSpawned{}), at(1, answer(model.Wait)), at(7, journal.AgentTerminated{}), at(9, journal.Result{Status: "cancelled"}),
+			at(0, journal.AgentSpawned{}), at(1, answer(model.FinishWait)), at(7, journal.AgentTerminated{}), at(9, journal.Result{Status: "cancelled"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 7
 rolecall_agents_total{status="spawned"} 1
 rolecall_agents_total{status="terminated"} 1
 rolecall_tasks_total{status="cancelled"} 1
 `},
 		{"time that began in another process is not counted", []journal.Event{
-			at(0, answer(model.Calls)), at(1, journal.StateTransition{Tool: "open", From: "shut", To: "open"}), at(3, journal.Result{Status: "failed"}),
+			at(0, answer(model.FinishToolCalls)), at(1, journal.StateTransition{Tool: "open", From: "shut", To: "open"}), at(3, journal.Result{Status: "failed"}),
 		}, "agent_workflow_duration_seconds{state=\"open\"} 1 of 2\n"},
 		{"denials are told apart", []journal.Event{
 			at(0, allowed("1", "look")),
@@ -213,16 +213,16 @@ agent_invalid_state_transition_total{} 0
 			at(0, journal.Result{Status: "failed", Code: errcode.InsufficientPermissions}),
 		}, "agent_privilege_escalation_attempts_total{} 3\n"},
 		{"a turn lasts from the message to the answer that ends it or waits, whatever comes between", append([]journal.Event{
-			of("b", 20, journal.MessageReceived{}), of("b", 21, answer(model.Calls)), of("b", 21, journal.MessageReceived{}),
-			of("b", 22, answer(model.Continue)), of("b", 24, answer(model.Wait)),
+			of("b", 20, journal.MessageReceived{}), of("b", 21, answer(model.FinishToolCalls)), of("b", 21, journal.MessageReceived{}),
+			of("b", 22, answer(model.FinishContinue)), of("b", 24, answer(model.FinishWait)),
 		}, life()...), `rolecall_turn_duration_seconds{outcome="ended"} 1 of 7
 rolecall_turn_duration_seconds{outcome="waiting"} 1 of 4
 `},
 		{"a turn that another process began is not timed", []journal.Event{
-			at(0, answer(model.Calls)), at(1, answer(model.End)), at(2, journal.MessageReceived{}), at(5, answer(model.End)),
+			at(0, answer(model.FinishToolCalls)), at(1, answer(model.FinishEnd)), at(2, journal.MessageReceived{}), at(5, answer(model.FinishEnd)),
 		}, "rolecall_turn_duration_seconds{outcome=\"ended\"} 1 of 3\n"},
 		{"a turn that ends with unread mail begins the next", []journal.Event{
-			at(0, journal.MessageReceived{}), at(0, journal.MessageReceived{}), at(2, answer(model.End)), at(5, answer(model.Wait)),
+			at(0, journal.MessageReceived{}), at(0, journal.MessageReceived{}), at(2, answer(model.FinishEnd)), at(5, answer(model.FinishWait)),
 			at(9, journal.MessageReceived{}), at(10, journal.Failed{Code: errcode.LLMCallFailed}),
 		}, `rolecall_turn_duration_seconds{outcome="ended"} 1 of 2
 rolecall_turn_duration_seconds{outcome="failed"} 1 of 1
@@ -240,8 +240,8 @@ rolecall_tool_call_duration_seconds{outcome="ok",tool="other"} 1 of 4
 			at(0, allowed("1", "look")), at(6, allowed("1", "look")), at(7, journal.ToolResult{Call: "1", Tool: "look"}),
 		}, "rolecall_tool_call_duration_seconds{outcome=\"ok\",tool=\"look\"} 1 of 1\n"},
 		{"tokens and cost are summed by role, also those of a summary", []journal.Event{
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.End, Usage: model.Usage{Input: 7, Cached: 3, Output: 2, Cost: 5e8}}}),
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.End, Usage: model.Usage{Input: 1}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 7, Cached: 3, Output: 2, Cost: 5e8}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 1}}}),
 			at(0, journal.ContextCompressed{Usage: model.Usage{Output: 4, Cost: 1e9}}),
 		}, `rolecall_cost_total{role="guide"} 1.5
 rolecall_tokens_total{kind="cached",role="guide"} 3
@@ -249,11 +249,11 @@ rolecall_tokens_total{kind="input",role="guide"} 8
 rolecall_tokens_total{kind="output",role="guide"} 6
 `},
 		{"a provider that reports less than nothing moves nothing", []journal.Event{
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.End, Usage: model.Usage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.End, Usage: model.Usage{Input: 1}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 1}}}),
 		}, "rolecall_tokens_total{kind=\"input\",role=\"guide\"} 1\n"},
 		{"a clock that goes back gives no time", []journal.Event{
-			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.End)), at(1, journal.Result{Status: "done"}),
+			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.FinishEnd)), at(1, journal.Result{Status: "done"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 0
 rolecall_tool_call_duration_seconds{outcome="ok",tool="look"} 1 of 0
 rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
@@ -309,11 +309,11 @@ rolecall_tasks{status="running"} 3
 		{of("c", 0, journal.MessageReceived{}), 2, 1}, // of another process: its mailbox is not known
 		{at(0, mail("c")), 2, 1},
 		{of("b", 1, journal.AgentTerminated{}), 1, 0},
-		{of("b", 2, answer(model.End)), 1, 0}, // committed before its end, observed after
+		{of("b", 2, answer(model.FinishEnd)), 1, 0}, // committed before its end, observed after
 		{at(3, mail("a")), 1, 1},
 		{at(4, journal.Result{Status: "done"}), 0, 0},
 		{at(4, mail("a")), 0, 0},
-		{at(4, answer(model.End)), 0, 0},
+		{at(4, answer(model.FinishEnd)), 0, 0},
 	} {
 		f.Observe(s.event)
 		want(fmt.Sprintf("after event %d", i), s.resting, s.unread)

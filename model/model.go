@@ -26,36 +26,36 @@ type Model interface {
 	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 }
 
-// Around is a Model inside another that changes what it is asked or says. It
+// Wrapper is a Model inside another that changes what it is asked or says. It
 // is a Language with the window of what is inside; 0 when that is none.
-type Around struct{ Model }
+type Wrapper struct{ Model }
 
 // Window implements Language.
-func (a Around) Window() int {
+func (a Wrapper) Window() int {
 	tokens, _ := Window(a.Model)
 	return tokens
 }
 
 // Delta is a piece of an answer. All but Answer is to be shown, never stored.
 type Delta struct {
-	Text   string  // text as it comes
-	Tool   string  // the name of a call that begins
-	Args   string  // arguments of that call as they come
-	Again  bool    // the answer is begun anew: what came so far is void
-	Note   string  // what the model is waiting for
-	Answer *Answer // set in the last Delta only
+	Text    string  // text as it comes
+	Tool    string  // the name of a call that begins
+	Args    string  // arguments of that call as they come
+	Restart bool    // the answer is begun anew: what came so far is void
+	Note    string  // what the model is waiting for
+	Answer  *Answer // set in the last Delta only
 }
 
-// Language is a language model: it has a window, and is asked for text in
+// LanguageModel is a language model: it has a window, and is asked for text in
 // words. Other models (a script, a person) are never told what to do.
-type Language interface {
+type LanguageModel interface {
 	Model
 	Window() int // tokens that a request and its answer may have
 }
 
 // Window gives the window of a language model, and says whether m is one.
 func Window(m Model) (tokens int, ok bool) {
-	l, ok := m.(Language)
+	l, ok := m.(LanguageModel)
 	if !ok {
 		return 0, false
 	}
@@ -64,12 +64,12 @@ func Window(m Model) (tokens int, ok bool) {
 
 // Request is everything a model may know.
 type Request struct {
-	Self     Self
+	Self     AgentInfo
 	System   string   // the system prompt
 	Items    []Item   // the conversation in the order the journal has it
 	Tools    []string // names visible now, in order; do not change
 	ToolJSON []byte   // the same tools, serialised for the wire; do not change
-	Compact  *Compact // set when earlier items are to be sent as a summary
+	Compact  *Summary // set when earlier items are to be sent as a summary
 
 	// Image finds an image that a message or result names as an artifact, as
 	// far as the agent may read it. Nil finds none.
@@ -82,8 +82,8 @@ type Image struct {
 	Data      []byte
 }
 
-// Self says who thinks.
-type Self struct {
+// AgentInfo says who thinks.
+type AgentInfo struct {
 	ID     identity.AgentID `json:"id"`
 	Role   string           `json:"role"` // the role's name
 	Parent identity.AgentID `json:"parent,omitempty"`
@@ -91,10 +91,10 @@ type Self struct {
 	State  string           `json:"state,omitempty"` // workflow state
 }
 
-// Compact stands for the first Items of a conversation.
-type Compact struct {
-	Summary string
-	Items   int // how many of Request.Items the summary replaces
+// Summary stands for the first Items of a conversation.
+type Summary struct {
+	Text  string
+	Items int // how many of Request.Items the summary replaces
 }
 
 // Item is one entry of a conversation; exactly one field is set.
@@ -137,30 +137,30 @@ type Finish string
 
 // The ways an answer ends. The zero Finish is refused.
 const (
-	Calls    Finish = "calls"    // tools are to be called; ask again with their results
-	Continue Finish = "continue" // Text goes to the user; ask again at once
-	Wait     Finish = "wait"     // nothing to say: ask again when a message has come
-	End      Finish = "end"      // the turn is over; Text or Value is its outcome
-	Planned  Finish = "planned"  // of the runtime alone: Plan is what is to be done, or Fault why there is none; ask again
+	FinishToolCalls Finish = "calls"    // tools are to be called; ask again with their results
+	FinishContinue  Finish = "continue" // Text goes to the user; ask again at once
+	FinishWait      Finish = "wait"     // nothing to say: ask again when a message has come
+	FinishEnd       Finish = "end"      // the turn is over; Text or Value is its outcome
+	FinishPlan      Finish = "planned"  // of the runtime alone: Plan is what is to be done, or Fault why there is none; ask again
 )
 
 // Step is one step of a plan.
 type Step struct {
-	Tool string `json:"tool"`
-	Why  string `json:"why,omitempty"`
+	Tool   string `json:"tool"`
+	Reason string `json:"why,omitempty"`
 }
 
 // Answer is what a model says at one step. Providers set all fields but
 // those of "As recorded", which the runtime fills in.
 type Answer struct {
-	Text   string          `json:"text,omitempty"`
-	Value  json.RawMessage `json:"value,omitempty"` // outcome of an End that is not plain text
-	Calls  []Call          `json:"calls,omitempty"`
-	Finish Finish          `json:"finish"`
-	Read   int             `json:"read"`          // messages of the conversation taken in so far
-	Log    []string        `json:"log,omitempty"` // what the brain wrote to its console
-	Usage  Usage           `json:"usage,omitzero"`
-	Stop   Stop            `json:"stop,omitempty"` // set when something ended the answer before its time
+	Text         string          `json:"text,omitempty"`
+	Value        json.RawMessage `json:"value,omitempty"` // outcome of an End that is not plain text
+	Calls        []Call          `json:"calls,omitempty"`
+	Finish       Finish          `json:"finish"`
+	MessagesRead int             `json:"read"`          // messages of the conversation taken in so far
+	Log          []string        `json:"log,omitempty"` // what the brain wrote to its console
+	Usage        Usage           `json:"usage,omitzero"`
+	Stop         StopReason      `json:"stop,omitempty"` // set when something ended the answer before its time
 
 	// Reasoning is what a provider wants back with the conversation, in its own
 	// form; Provider says whose. Nobody else reads it.
@@ -168,19 +168,19 @@ type Answer struct {
 	Provider  string          `json:"provider,omitempty"`
 
 	// As recorded: what the step that gave this answer saw.
-	Tools []string `json:"tools,omitzero"` // nil when the same as with the answer before
-	State string   `json:"state,omitempty"`
-	Plan  []Step   `json:"plan,omitempty"`  // of Finish Planned
-	Fault string   `json:"fault,omitempty"` // why the answer is no plan, or broke the one there was
+	Tools     []string `json:"tools,omitzero"` // nil when the same as with the answer before
+	State     string   `json:"state,omitempty"`
+	Plan      []Step   `json:"plan,omitempty"`  // of Finish Planned
+	PlanError string   `json:"fault,omitempty"` // why the answer is no plan, or broke the one there was
 }
 
-// Stop says what ended an answer before its time.
-type Stop string
+// StopReason says what ended an answer before its time.
+type StopReason string
 
 // The ways an answer is ended.
 const (
-	Refusal Stop = "refusal" // the model, or its provider's filter, refused; Text says so
-	Length  Stop = "length"  // the answer is as long as it may be
+	Refusal StopReason = "refusal" // the model, or its provider's filter, refused; Text says so
+	Length  StopReason = "length"  // the answer is as long as it may be
 )
 
 // Call is a tool call a model proposes.
@@ -201,8 +201,8 @@ type Usage struct {
 	Estimated bool `json:"estimated,omitempty"` // the provider counted nothing
 }
 
-// Plus gives what both come to.
-func (u Usage) Plus(v Usage) Usage {
+// Add gives what both come to.
+func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output,
 		Cost: u.Cost + v.Cost, Estimated: u.Estimated || v.Estimated,
@@ -224,7 +224,7 @@ func (p Prices) Cost(u Usage) Money {
 	if cached == 0 {
 		cached = p.Input
 	}
-	u = u.Sane()
+	u = u.Clamp()
 	return perMillion(u.Input-u.Cached, p.Input) + perMillion(u.Cached, cached) + perMillion(u.Output, p.Output)
 }
 
@@ -240,9 +240,9 @@ func perMillion(tokens int, price Money) Money {
 	return Money(min(cost, math.MaxInt64/4))
 }
 
-// Sane gives a usage within what can be, since providers send anything: no
+// Clamp gives a usage within what can be, since providers send anything: no
 // count lowers a sum or makes it overflow, and no more is cached than was sent.
-func (u Usage) Sane() Usage {
+func (u Usage) Clamp() Usage {
 	const most = 100_000_000
 	sane := func(n int) int { return min(max(0, n), most) }
 	u.Input, u.Output, u.Cost = sane(u.Input), sane(u.Output), min(max(0, u.Cost), 1<<52)

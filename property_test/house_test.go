@@ -85,7 +85,7 @@ func (b *brain) order(id identity.AgentID, calls ...model.Call) <-chan []model.R
 func (b *brain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		if calls := b.next(r); calls != nil {
-			yield(model.Delta{Answer: &model.Answer{Finish: model.Calls, Calls: calls, Read: read(r)}}, nil)
+			yield(model.Delta{Answer: &model.Answer{Finish: model.FinishToolCalls, Calls: calls, MessagesRead: read(r)}}, nil)
 			return
 		}
 		if r.Self.Parent == "" {
@@ -93,7 +93,7 @@ func (b *brain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 			yield(model.Delta{}, ctx.Err())
 			return
 		}
-		yield(model.Delta{Answer: &model.Answer{Finish: model.Wait, Read: read(r)}}, nil)
+		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: read(r)}}, nil)
 	}
 }
 

@@ -41,9 +41,9 @@ func (e *eager) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 			yield(model.Delta{}, ctx.Err())
 			return
 		}
-		answer := &model.Answer{Finish: model.Wait, Read: read(r)}
+		answer := &model.Answer{Finish: model.FinishWait, MessagesRead: read(r)}
 		if e.again(r.Self.ID) {
-			answer.Finish, answer.Calls = model.Calls, []model.Call{{Name: "t0"}, {Name: "t3"}}
+			answer.Finish, answer.Calls = model.FinishToolCalls, []model.Call{{Name: "t0"}, {Name: "t3"}}
 		}
 		yield(model.Delta{Answer: answer}, nil)
 	}

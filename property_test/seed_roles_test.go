@@ -84,9 +84,9 @@ type talker struct {
 
 func (m *talker) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		a := model.Answer{Finish: model.End, Text: "done", Read: read(r)}
+		a := model.Answer{Finish: model.FinishEnd, Text: "done", MessagesRead: read(r)}
 		if m.answers = results(r); m.answers == nil {
-			a.Finish = model.Calls
+			a.Finish = model.FinishToolCalls
 			for _, name := range m.names {
 				a.Calls = append(a.Calls, model.Call{Name: name, Args: []byte(`{}`)})
 			}

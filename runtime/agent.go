@@ -144,11 +144,11 @@ func (a *actor) ask(ctx context.Context) error {
 		return a.fail(err)
 	}
 	switch answer.Finish {
-	case model.Calls:
+	case model.FinishToolCalls:
 		return a.call(ctx, answer)
-	case model.Continue:
+	case model.FinishContinue:
 		return a.say(answer)
-	case model.Planned:
+	case model.FinishPlan:
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
 	}
 	return a.finish(answer)
@@ -158,16 +158,16 @@ func (a *actor) ask(ctx context.Context) error {
 // turn that does not end.
 func (a *actor) checkAnswer(answer *model.Answer) error {
 	switch answer.Finish {
-	case model.Wait, model.End:
+	case model.FinishWait, model.FinishEnd:
 		if len(answer.Calls) > 0 {
 			return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q and holds calls", answer.Finish)
 		}
 		return nil
-	case model.Calls, model.Continue, model.Planned:
+	case model.FinishToolCalls, model.FinishContinue, model.FinishPlan:
 	default:
 		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which is nothing known", answer.Finish)
 	}
-	if answer.Finish == model.Calls && len(answer.Calls) == 0 {
+	if answer.Finish == model.FinishToolCalls && len(answer.Calls) == 0 {
 		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in calls and holds none")
 	}
 	if limit := a.rt.rounds(a.agent); a.state.rounds >= limit {
@@ -187,9 +187,9 @@ func (a *actor) say(answer *model.Answer) error {
 // finish records an answer that ends or suspends the turn; an outcome goes to
 // the parent, that of a task's top agent to the user.
 func (a *actor) finish(answer *model.Answer) error {
-	b := &journal.Batch{Idle: answer.Read >= a.state.messages}
+	b := &journal.Batch{Idle: answer.MessagesRead >= a.state.messages}
 	b.Events = append(b.Events, a.event(journal.ModelAnswered{Answer: *answer}))
-	if answer.Finish == model.End {
+	if answer.Finish == model.FinishEnd {
 		payload := answer.Value
 		if payload == nil {
 			payload = textPayload(answer.Text)

@@ -61,7 +61,7 @@ func TestAFullConversationIsSummedUpByItsOwnModel(t *testing.T) {
 				case r.Self.Role == "root":
 					return manage(r, "worker", "probe"), nil
 				case sumsUp(r):
-					return counted(model.Answer{Finish: model.End, Text: "so far so good"}, 4_000), nil
+					return counted(model.Answer{Finish: model.FinishEnd, Text: "so far so good"}, 4_000), nil
 				case answers(r) == 0:
 					return do("fill", obj{"n": 4_900}), nil
 				case answers(r) == 1:
@@ -99,7 +99,7 @@ func wantSummary(t *testing.T, h *house, asked []model.Request, wants bool) {
 		t.Errorf("the summary is asked for with tools %v and\n%s", summary.Tools, summary.System)
 	}
 	next := asked[3]
-	if next.Compact == nil || next.Compact.Summary != "so far so good" || next.Compact.Items == 0 {
+	if next.Compact == nil || next.Compact.Text != "so far so good" || next.Compact.Items == 0 {
 		t.Fatalf("the next request has the summary %+v", next.Compact)
 	}
 	if !strings.Contains(next.System, `"completion_criteria": "c"`) || len(next.Tools) == 0 {
@@ -197,17 +197,17 @@ func crowded(t *testing.T, tape []uint8, window int) (wrong string) {
 func misplaced(r model.Request) string {
 	turns := chat.Turns(r)
 	for i, turn := range turns {
-		if turn.Speaker == chat.Results && (i == 0 || len(turns[i-1].Calls) != len(turn.Results)) {
+		if turn.Role == chat.Results && (i == 0 || len(turns[i-1].Calls) != len(turn.Results)) {
 			return "results without their calls"
 		}
-		if turn.Speaker == chat.Results {
+		if turn.Role == chat.Results {
 			for j, result := range turn.Results {
 				if result.ID != turns[i-1].Calls[j].ID || strings.Contains(result.Text, "no outcome of this call is known") {
 					return "a call without its result"
 				}
 			}
 		}
-		if len(turn.Calls) > 0 && (i+1 == len(turns) || turns[i+1].Speaker != chat.Results) {
+		if len(turn.Calls) > 0 && (i+1 == len(turns) || turns[i+1].Role != chat.Results) {
 			return "calls without results"
 		}
 	}
@@ -232,7 +232,7 @@ func TestAConversationThatCannotBeMadeToFitIsRefused(t *testing.T) {
 			return counted(do("fill", obj{"n": 4_000}), 9_900)
 		}, 1},
 		{"what is to be summed up is longer than the window", 10, func(model.Request) model.Answer {
-			return model.Answer{Finish: model.Continue, Text: strings.Repeat("long ", 10_000)}
+			return model.Answer{Finish: model.FinishContinue, Text: strings.Repeat("long ", 10_000)}
 		}, 0},
 		{"what has to stay is longer than the window", 10, func(r model.Request) model.Answer {
 			if sumsUp(r) {
@@ -315,9 +315,9 @@ func TestASummaryThatIsNoneFailsTheTurn(t *testing.T) {
 		reason  string
 		code    errcode.Code
 	}{
-		{"it is blank", model.Answer{Finish: model.End, Text: " \n"}, nil, "wrote nothing", errcode.LLMCallFailed},
+		{"it is blank", model.Answer{Finish: model.FinishEnd, Text: " \n"}, nil, "wrote nothing", errcode.LLMCallFailed},
 		{"it is a call", do("fill", obj{"n": 1}), nil, "wrote nothing", errcode.LLMCallFailed},
-		{"it is a refusal", model.Answer{Finish: model.End, Text: "I cannot help with that.", Stop: model.Refusal}, nil, "refused", errcode.LLMCallFailed},
+		{"it is a refusal", model.Answer{Finish: model.FinishEnd, Text: "I cannot help with that.", Stop: model.Refusal}, nil, "refused", errcode.LLMCallFailed},
 		{"it does not come", model.Answer{}, errcode.New(errcode.RateLimited, "later"), "later", errcode.RateLimited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -451,7 +451,7 @@ func TestUnreadMailIsNotSummedUp(t *testing.T) {
 		t.Error("it is summed up, or nothing is")
 	}
 	turns := chat.Turns(next)
-	if last := turns[len(turns)-1]; next.Compact == nil || last.Speaker != chat.User || !strings.Contains(last.Text, mail) {
+	if last := turns[len(turns)-1]; next.Compact == nil || last.Role != chat.User || !strings.Contains(last.Text, mail) {
 		t.Errorf("the next request has the summary %v and ends in %.100s", next.Compact, last.Text)
 	}
 }

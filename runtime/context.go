@@ -74,7 +74,7 @@ type lastCompression struct {
 // compressed puts a summary in the place of the first items.
 func (s *state) compressed(b journal.ContextCompressed) {
 	before := s.sent()
-	s.summary = &model.Compact{Summary: b.Summary, Items: min(b.Items, len(s.items))}
+	s.summary = &model.Summary{Text: b.Summary, Items: min(b.Items, len(s.items))}
 	s.squeezed = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sent()}, b.Call}
 	s.usage = contextUsage{tokens: chat.Estimate(b.Summary)}
 	for _, item := range s.items[s.summary.Items:] { // what was counted before counted more

@@ -129,7 +129,7 @@ func (k *talk) think(ctx context.Context, r model.Request) (model.Answer, error)
 	switch k.tape[n] % 10 {
 	case 0:
 		k.signals <- turnEnds
-		return model.Answer{Finish: model.End, Text: "o\xffdd", Value: json.RawMessage(`{ "odd" : "<&>" }`)}, nil
+		return model.Answer{Finish: model.FinishEnd, Text: "o\xffdd", Value: json.RawMessage(`{ "odd" : "<&>" }`)}, nil
 	case 1:
 		return look(), nil
 	case 2:
@@ -189,7 +189,7 @@ func (k *talk) check(r model.Request) {
 
 // compressed says what the calls of compress_context in a conversation make
 // of it, by trying every cut, and whether they were told so.
-func compressed(items []model.Item) (now *model.Compact, wrong string) {
+func compressed(items []model.Item) (now *model.Summary, wrong string) {
 	calls := map[identity.CallID]model.Call{}
 	for i, item := range items {
 		if item.Answer != nil {
@@ -219,7 +219,7 @@ func compressed(items []model.Item) (now *model.Compact, wrong string) {
 		}
 		before, after := i-gone+summaries, i-gone+summaries
 		if best > gone {
-			now, after = &model.Compact{Summary: in.Summary, Items: best}, i-best+1
+			now, after = &model.Summary{Text: in.Summary, Items: best}, i-best+1
 		}
 		want := fmt.Sprintf(`{"ok":true,"compressed":%t,"originalCount":%d,"newCount":%d}`, best > gone, before, after)
 		if got := string(item.Result.Content); got != want {
@@ -275,7 +275,7 @@ func dump(item model.Item) string {
 		return fmt.Sprintf("result %s %s %q %t", item.Result.Call, item.Result.Tool, item.Result.Content, item.Result.IsError)
 	}
 	a := item.Answer
-	text := fmt.Sprintf("answer %q %q %s %d %q %v %q %q", a.Text, a.Value, a.Finish, a.Read, a.Log, a.Usage, a.Tools, a.State)
+	text := fmt.Sprintf("answer %q %q %s %d %q %v %q %q", a.Text, a.Value, a.Finish, a.MessagesRead, a.Log, a.Usage, a.Tools, a.State)
 	for _, c := range a.Calls {
 		text += fmt.Sprintf(" %s %q %q %q", c.ID, c.Provider, c.Name, c.Args)
 	}
@@ -298,7 +298,7 @@ func TestACompressionInterruptedByTheEndIsToldAsItWas(t *testing.T) {
 					return compress("so far", 0)
 				}
 				told = results(r)[1].Content
-				return end(r.Compact.Summary)
+				return end(r.Compact.Text)
 			})}
 			p.store = func(s journal.Store) journal.Store {
 				dead := false // only the agent commits by then
@@ -497,7 +497,7 @@ func TestABriefOutlivesCompression(t *testing.T) {
 		if answers(r) == 0 {
 			return compress("nothing of note", 0)
 		}
-		return end(r.Compact.Summary)
+		return end(r.Compact.Text)
 	}))
 	h.want(t, h.run(t, org.TaskSpec{}), `{"text":"nothing of note"}`, "")
 	if diff := cmp.Diff(prompts[0], prompts[1]); diff != "" || !strings.Contains(prompts[0], `"completion_criteria": "c"`) {

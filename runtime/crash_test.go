@@ -124,7 +124,7 @@ func crew(r model.Request) model.Answer {
 	case len(messages(r)) < 6:
 		return wait()
 	case last(r)["ok"] == true:
-		return model.Answer{Finish: model.End, Value: encode(payloads(messages(r)[1:]))}
+		return model.Answer{Finish: model.FinishEnd, Value: encode(payloads(messages(r)[1:]))}
 	}
 	made := results(r)
 	return do("terminate_agent", obj{"agentId": decode(made[1].Content)["id"], "reason": "done"}, "terminate_agent", obj{"agentId": decode(made[2].Content)["id"], "reason": "done"})
@@ -461,7 +461,7 @@ func soon(r model.Request) model.Answer {
 	case len(messages(r)) == 1:
 		return wait()
 	}
-	return model.Answer{Finish: model.End, Value: results(r)[0].Content}
+	return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
 }
 
 // A spawn that is repeated finds what it made, also when that is gone already:

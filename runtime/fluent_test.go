@@ -20,13 +20,13 @@ type ofWindow struct {
 	window int
 }
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (l ofWindow) Window() int { return l.window }
 
 // speaker is a language model that says its answers piece by piece.
 type speaker func(ctx context.Context, r model.Request, say func(model.Delta)) (model.Answer, error)
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (s speaker) Window() int { return 100_000 }
 
 // Generate implements model.Model.
@@ -37,7 +37,7 @@ func (s speaker) Generate(ctx context.Context, r model.Request) iter.Seq2[model.
 			yield(model.Delta{}, err)
 			return
 		}
-		answer.Read = len(messages(r))
+		answer.MessagesRead = len(messages(r))
 		yield(model.Delta{Answer: &answer}, nil)
 	}
 }

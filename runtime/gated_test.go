@@ -64,7 +64,7 @@ type language struct {
 	requests []model.Request // guarded by mu
 }
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (l *language) Window() int { return 100_000 }
 
 // Generate implements model.Model.
@@ -203,7 +203,7 @@ func TestASpawnedAgentWithNoToolsTellsItsParent(t *testing.T) {
 			return do("spawn_agent_with_task", obj{"roleId": role.ID, "taskBrief": brief(), "initialMessage": "go"})
 		}
 		if got := report(r); got != nil {
-			return model.Answer{Finish: model.End, Value: got}
+			return model.Answer{Finish: model.FinishEnd, Value: got}
 		}
 		return wait()
 	})

@@ -35,8 +35,8 @@ func (m mind) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Del
 			yield(model.Delta{}, err)
 			return
 		}
-		if a.Read == 0 {
-			a.Read = len(messages(r))
+		if a.MessagesRead == 0 {
+			a.MessagesRead = len(messages(r))
 		}
 		yield(model.Delta{Answer: &a}, nil)
 	}
@@ -51,14 +51,14 @@ func (b brain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.De
 }
 
 // end is an answer that ends the turn.
-func end(text string) model.Answer { return model.Answer{Finish: model.End, Text: text} }
+func end(text string) model.Answer { return model.Answer{Finish: model.FinishEnd, Text: text} }
 
 // wait is an answer that waits for a message.
-func wait() model.Answer { return model.Answer{Finish: model.Wait} }
+func wait() model.Answer { return model.Answer{Finish: model.FinishWait} }
 
 // do is an answer that calls tools: name, arguments, name, arguments …
 func do(pairs ...any) model.Answer {
-	a := model.Answer{Finish: model.Calls}
+	a := model.Answer{Finish: model.FinishToolCalls}
 	for i := 0; i < len(pairs); i += 2 {
 		args, raw := pairs[i+1].(json.RawMessage)
 		if !raw {
@@ -152,7 +152,7 @@ func manage(r model.Request, role string, groups ...string) model.Answer {
 		return do("spawn_agent_with_task", obj{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"})
 	}
 	if got := report(r); got != nil {
-		return model.Answer{Finish: model.End, Value: got}
+		return model.Answer{Finish: model.FinishEnd, Value: got}
 	}
 	return wait()
 }

@@ -132,7 +132,7 @@ func TestAGroupThatComesBackIsTheirsAgain(t *testing.T) {
 				t.Error(err)
 			}
 		case 3:
-			return model.Answer{Finish: model.End, Value: encode(outcomes(r))}
+			return model.Answer{Finish: model.FinishEnd, Value: encode(outcomes(r))}
 		}
 		return do("poke", obj{})
 	})}.open(t)

@@ -84,7 +84,7 @@ func (a *actor) publishDelta(d model.Delta) {
 	if d.Answer != nil || !a.rt.deltas.watched(a.task) {
 		return
 	}
-	said := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Again, Note: truncateDelta(d.Note)}
+	said := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
 	a.rt.deltas.publish(delta{a.event(said), max(a.state.seq, a.rt.deltas.last.Load())})
 }
 

@@ -104,7 +104,7 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 		case answers(r) == 1:
 			return do("spawn_agent", obj{"roleId": last(r)["id"], "taskBrief": brief()})
 		case answers(r) == 2:
-			a := model.Answer{Finish: model.Calls}
+			a := model.Answer{Finish: model.FinishToolCalls}
 			for _, p := range payloads {
 				args := fmt.Sprintf(`{"to":%q,"payload":%s}`, last(r)["id"], p)
 				a.Calls = append(a.Calls, model.Call{Name: "send_message", Args: json.RawMessage(args)})
@@ -189,7 +189,7 @@ func TestAMessageWhileACallRunsIsTakenAtTheNextStepBoundary(t *testing.T) {
 	close(run)
 	h.until(t, func(e journal.Event) bool {
 		b, ok := e.Body.(journal.ModelAnswered)
-		return ok && e.Agent == agent && b.Answer.Finish == model.End
+		return ok && e.Agent == agent && b.Answer.Finish == model.FinishEnd
 	})
 	close(free)
 	h.wait(t, id)
@@ -473,7 +473,7 @@ func TestQuickRepliesAreMergedOrRefusedWithTheirCode(t *testing.T) {
 			for _, result := range results(r) {
 				codes = append(codes, decode(result.Content)["error"])
 			}
-			return model.Answer{Finish: model.End, Value: encode(codes)}
+			return model.Answer{Finish: model.FinishEnd, Value: encode(codes)}
 		}
 		var calls []any
 		for _, replies := range []any{eleven, []any{"a", 1}, "yes", []string{"a", " "}, eleven[:10], []string{}, nil} {

@@ -36,10 +36,10 @@ type plan struct {
 
 // answered takes in a plan, what was none, or what broke the one there was.
 func (p *plan) answered(a *model.Answer) {
-	if !p.made || a.Fault == "" {
+	if !p.made || a.PlanError == "" {
 		p.tries++
 	}
-	p.made, p.steps, p.fault = a.Fault == "", a.Plan, a.Fault
+	p.made, p.steps, p.fault = a.PlanError == "", a.Plan, a.PlanError
 }
 
 // ended takes in the result of a call.
@@ -109,8 +109,8 @@ func planWanted(seat *gate.Subject, fault string) string {
 func stepWanted(steps []model.Step) string {
 	var p strings.Builder
 	text := fmt.Sprintf("You have a plan of which %d steps are left. Take the next one now: call %s", len(steps), steps[0].Tool)
-	if steps[0].Why != "" {
-		text += " (" + line(steps[0].Why) + ")"
+	if steps[0].Reason != "" {
+		text += " (" + line(steps[0].Reason) + ")"
 	}
 	section(&p, "Your plan", text+". Call nothing else and write no answer yet.")
 	return p.String()
@@ -126,7 +126,7 @@ func (q *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 	case !p.made:
 		steps, fault := parsePlan(answer, q.seat)
 		return asPlan(answer, steps, fault)
-	case answer.Finish == model.Calls:
+	case answer.Finish == model.FinishToolCalls:
 		if fault := p.deviation(answer.Calls); fault != "" {
 			return asPlan(answer, nil, fault)
 		}
@@ -137,7 +137,7 @@ func (q *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 }
 
 func known(f model.Finish) bool {
-	return f == model.Calls || f == model.Continue || f == model.Wait || f == model.End
+	return f == model.FinishToolCalls || f == model.FinishContinue || f == model.FinishWait || f == model.FinishEnd
 }
 
 func asPlan(answer *model.Answer, steps []model.Step, fault string) *model.Answer {
@@ -145,7 +145,7 @@ func asPlan(answer *model.Answer, steps []model.Step, fault string) *model.Answe
 	if len(a.Calls) > 0 { // a provider takes its reasoning back only with the calls it led to
 		a.Reasoning, a.Provider = nil, ""
 	}
-	a.Finish, a.Calls, a.Plan, a.Fault = model.Planned, nil, steps, fault
+	a.Finish, a.Calls, a.Plan, a.PlanError = model.FinishPlan, nil, steps, fault
 	return &a
 }
 
@@ -174,7 +174,7 @@ func parsePlan(answer *model.Answer, seat *gate.Subject) ([]model.Step, string) 
 	}
 	steps := []model.Step{}
 	for _, entry := range list.Array() {
-		steps = append(steps, model.Step{Tool: entry.Get("tool").Str, Why: short(entry.Get("why").Str, maxLine)})
+		steps = append(steps, model.Step{Tool: entry.Get("tool").Str, Reason: short(entry.Get("why").Str, maxLine)})
 	}
 	if len(steps) > maxSteps {
 		return nil, fmt.Sprintf("it has %d steps; at most %d are taken", len(steps), maxSteps)

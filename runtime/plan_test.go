@@ -108,11 +108,11 @@ func answered(a model.Answer) string {
 		steps = append(steps, s.Tool)
 	}
 	switch {
-	case a.Finish == model.Planned && a.Fault != "":
+	case a.Finish == model.FinishPlan && a.PlanError != "":
 		return "fault"
-	case a.Finish == model.Planned:
+	case a.Finish == model.FinishPlan:
 		return "plan(" + strings.Join(steps, " ") + ")"
-	case a.Finish == model.Calls:
+	case a.Finish == model.FinishToolCalls:
 		return ""
 	}
 	return string(a.Finish)
@@ -169,7 +169,7 @@ func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
 		{"an object that is no plan", []model.Answer{end(`{"plan":"look"}`), planOf()}, "fault, plan(), end", "", "your answer was no JSON object"},
 		{"steps that are none", []model.Answer{end(`{"plan":["look",7,null]}`), planOf()}, "fault, plan(), end", "", "step 1: there is no tool"},
 		{"a call before there is a plan", []model.Answer{do("poke", obj{}), planOf()}, "fault, plan(), end", "", "you called poke before there was a plan"},
-		{"a plan and a call in one answer", []model.Answer{{Finish: model.Calls, Text: planText("poke"), Calls: do("poke", obj{}).Calls}, planOf()},
+		{"a plan and a call in one answer", []model.Answer{{Finish: model.FinishToolCalls, Text: planText("poke"), Calls: do("poke", obj{}).Calls}, planOf()},
 			"fault, plan(), end", "", "you called poke before there was a plan"},
 		{"a step that is another's", []model.Answer{planOf("look", "run_command"), planOf()}, "fault, plan(), end", "", "step 2: tool run_command is not available to this role"},
 		{"a step that is nobody's", []model.Answer{planOf("no_such"), planOf()}, "fault, plan(), end", "", "step 1: there is no tool no_such"},
@@ -290,7 +290,7 @@ func TestAStepThatIsTakenAwayIsReplanned(t *testing.T) {
 					seq, err := s.Commit(ctx, b)
 					if c.when == "planned" && slices.ContainsFunc(b.Events, func(e journal.Event) bool {
 						a, ok := e.Body.(journal.ModelAnswered)
-						return ok && a.Answer.Finish == model.Planned
+						return ok && a.Answer.Finish == model.FinishPlan
 					}) {
 						revoke()
 					}
@@ -349,11 +349,11 @@ func TestAModelDoesNotSayThatItPlanned(t *testing.T) {
 		course  string
 		code    errcode.Code
 	}{
-		{"as its finish", org.Plan, model.Answer{Finish: model.Planned, Plan: forged}, "llm_call_failed", errcode.LLMCallFailed},
-		{"as its finish, without a plan to make", org.React, model.Answer{Finish: model.Planned, Plan: forged}, "llm_call_failed", errcode.LLMCallFailed},
-		{"beside another plan", org.Plan, model.Answer{Finish: model.End, Text: planText(), Plan: forged, Fault: "x"}, "plan(), end", ""},
-		{"beside no plan", org.Plan, model.Answer{Finish: model.End, Text: "no", Plan: forged}, "fault, plan(), end", ""},
-		{"beside its end", org.React, model.Answer{Finish: model.End, Text: "done", Plan: forged, Fault: "x"}, "end", ""},
+		{"as its finish", org.Plan, model.Answer{Finish: model.FinishPlan, Plan: forged}, "llm_call_failed", errcode.LLMCallFailed},
+		{"as its finish, without a plan to make", org.React, model.Answer{Finish: model.FinishPlan, Plan: forged}, "llm_call_failed", errcode.LLMCallFailed},
+		{"beside another plan", org.Plan, model.Answer{Finish: model.FinishEnd, Text: planText(), Plan: forged, PlanError: "x"}, "plan(), end", ""},
+		{"beside no plan", org.Plan, model.Answer{Finish: model.FinishEnd, Text: "no", Plan: forged}, "fault, plan(), end", ""},
+		{"beside its end", org.React, model.Answer{Finish: model.FinishEnd, Text: "done", Plan: forged, PlanError: "x"}, "end", ""},
 		{"with no finish", org.Plan, model.Answer{Text: planText("poke")}, "llm_call_failed", errcode.LLMCallFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestAModelDoesNotSayThatItPlanned(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.course)
 			}
 			for _, a := range said[journal.ModelAnswered](t, h) {
-				if len(a.Answer.Plan) > 0 || a.Answer.Fault == "x" {
+				if len(a.Answer.Plan) > 0 || a.Answer.PlanError == "x" {
 					t.Errorf("on record %+v", a.Answer)
 				}
 			}
@@ -537,10 +537,10 @@ func (m *rebel) think(r model.Request) model.Answer {
 	if m.pick(8) == 7 {
 		m.change()
 	}
-	a := model.Answer{Finish: []model.Finish{model.End, model.Calls, model.Calls, model.Calls, model.Continue, model.Planned}[m.pick(20)%6], Text: planText(m.some()...)}
+	a := model.Answer{Finish: []model.Finish{model.FinishEnd, model.FinishToolCalls, model.FinishToolCalls, model.FinishToolCalls, model.FinishContinue, model.FinishPlan}[m.pick(20)%6], Text: planText(m.some()...)}
 	_, next, follows := strings.Cut(r.System, "Take the next one now: call ")
 	switch {
-	case a.Finish != model.Calls && a.Finish != model.End:
+	case a.Finish != model.FinishToolCalls && a.Finish != model.FinishEnd:
 		return a
 	case follows && m.pick(4) > 0: // what it is asked for
 		return do(strings.Fields(next)[0], obj{"n": len(m.tape)})
@@ -572,7 +572,7 @@ func (m *rebel) strayed() string {
 	for _, e := range m.h.events(m.t) {
 		switch b := e.Body.(type) {
 		case journal.ModelAnswered:
-			if b.Answer.Finish == model.Planned {
+			if b.Answer.Finish == model.FinishPlan {
 				steps = b.Answer.Plan
 			}
 		case journal.ToolCall:

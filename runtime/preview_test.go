@@ -40,7 +40,7 @@ func answering(t *testing.T, name string, value any) tool.Tool {
 func callOnce(name string) mind {
 	return func(_ context.Context, r model.Request) (model.Answer, error) {
 		if list := results(r); len(list) > 0 {
-			return model.Answer{Finish: model.End, Value: list[len(list)-1].Content}, nil
+			return model.Answer{Finish: model.FinishEnd, Value: list[len(list)-1].Content}, nil
 		}
 		return do(name, obj{}), nil
 	}

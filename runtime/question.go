@@ -28,7 +28,7 @@ func (a *actor) buildRequest(ctx context.Context, t agentModel) (*turnRequest, e
 		return nil, err
 	}
 	q := &turnRequest{seat: seat, toolNames: offer.Names, Request: model.Request{
-		Self:   model.Self{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
+		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
 		System: a.rt.prompt(a.agent, offer.Names) + a.originalTask(),
 		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,
 		Image: a.image(ctx, seat),

@@ -80,7 +80,7 @@ func (r *turnRecord) note(a *actor, e journal.Event) (ends bool, code errcode.Co
 	switch b := e.Body.(type) {
 	case journal.ModelAnswered:
 		r.open(a, b.Answer.State, a.state.tools)
-		return b.Answer.Finish == model.End || b.Answer.Finish == model.Wait, ""
+		return b.Answer.Finish == model.FinishEnd || b.Answer.Finish == model.FinishWait, ""
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
 			r.denied.add(denial{short(b.Tool, maxName), b.Code})

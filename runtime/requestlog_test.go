@@ -192,7 +192,7 @@ func TestEachTurnOfEachAgentIsARequestOfItsOwn(t *testing.T) {
 	}), config: func(c *runtime.Config) {
 		p.config(slog.LevelInfo)(c)
 		c.Observe = func(e journal.Event) {
-			if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.Wait {
+			if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.FinishWait {
 				close(waits)
 			}
 		}
@@ -249,9 +249,9 @@ func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {
 		if answers(r) == 0 {
 			close(reached)
 			<-more
-			return model.Answer{Finish: model.Calls, Read: 1, Calls: do("get_context_status", obj{}).Calls}, nil
+			return model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: do("get_context_status", obj{}).Calls}, nil
 		}
-		return model.Answer{Finish: model.End, Read: min(answers(r), len(messages(r)))}, nil
+		return model.Answer{Finish: model.FinishEnd, MessagesRead: min(answers(r), len(messages(r)))}, nil
 	})}.open(t)
 	id := h.start(t, org.TaskSpec{})
 	h.reach(t, id, reached)

@@ -38,7 +38,7 @@ func scripted(t *testing.T, source string) *script.Model {
 // limited is scripted with a time for each step.
 func limited(t *testing.T, source string, step time.Duration) *script.Model {
 	t.Helper()
-	m, err := script.Config{Step: step}.New("brain.js", []byte(source))
+	m, err := script.Config{StepTimeout: step}.New("brain.js", []byte(source))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type state struct {
 	answers  int // given so far
 	rounds   int // answers since the turn began that did not end it
 	tools    []string
-	summary  *model.Compact
+	summary  *model.Summary
 	squeezed lastCompression
 	usage    contextUsage
 	repeated repetition
@@ -105,21 +105,21 @@ func (s *state) answered(b journal.ModelAnswered) {
 	}
 	s.pending, s.started = a.Calls, nil
 	switch a.Finish {
-	case model.Calls:
+	case model.FinishToolCalls:
 		s.rounds++
 		s.unseen = false
-	case model.Continue:
+	case model.FinishContinue:
 		s.rounds++
 		s.unseen = true
-	case model.Planned:
+	case model.FinishPlan:
 		s.rounds++
 		s.unseen = true
 		s.plan.answered(&a)
 	default: // the turn is over, unless there is mail the model has not read
 		s.rounds, s.repeated, s.plan = 0, repetition{}, plan{}
-		s.unseen = a.Read < s.messages
-		if a.Finish == model.End {
-			s.readUpTo = a.Read
+		s.unseen = a.MessagesRead < s.messages
+		if a.Finish == model.FinishEnd {
+			s.readUpTo = a.MessagesRead
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (s *state) failed(b journal.Failed) {
 	for _, c := range s.pending {
 		s.add(model.Item{Result: s.dropped(c)})
 	}
-	end := model.Answer{Finish: model.End, Read: s.readUpTo}
+	end := model.Answer{Finish: model.FinishEnd, MessagesRead: s.readUpTo}
 	s.add(model.Item{Answer: &end})
 	s.answers++
 	s.last = b

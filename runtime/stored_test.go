@@ -46,7 +46,7 @@ func TestTheModelIsSentWhatTheJournalGivesBack(t *testing.T) {
 		return tool.Result{Structured: slices.Clone(docs[next-1])}, nil
 	})
 	var args, results []string
-	asks := model.Answer{Finish: model.Calls}
+	asks := model.Answer{Finish: model.FinishToolCalls}
 	for _, doc := range docs {
 		asks.Calls = append(asks.Calls, model.Call{Name: "tell", Args: slices.Clone(doc)})
 	}

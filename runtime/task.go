@@ -238,7 +238,7 @@ func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, 
 	case journal.Failed:
 		return org.Failed, nil, &org.TaskError{Code: b.Code, Message: b.Message}
 	case journal.ModelAnswered:
-		if b.Answer.Finish == model.End {
+		if b.Answer.Finish == model.FinishEnd {
 			return org.Done, resultOf(b.Answer), nil
 		}
 	}

@@ -45,7 +45,7 @@ func TestATaskDoesNotEndBeforeItsAgentsAreDone(t *testing.T) {
 func TestAResultIsRootsLastAnswerAsItIs(t *testing.T) {
 	for _, value := range []string{`null`, `""`, `0`, `false`, `{"a":[1.50]}`, `[]`} {
 		h := open(t, "", brain(func(model.Request) model.Answer {
-			return model.Answer{Finish: model.End, Text: "not this", Value: json.RawMessage(value)}
+			return model.Answer{Finish: model.FinishEnd, Text: "not this", Value: json.RawMessage(value)}
 		}))
 		h.want(t, h.run(t, org.TaskSpec{}), value, "")
 		h.leave(t)
@@ -110,7 +110,7 @@ func TestTwoTasksHaveTwoRoots(t *testing.T) {
 		if r.Self.Role == "root" {
 			return manage(r, "worker")
 		}
-		return model.Answer{Finish: model.End, Value: encode(r.Self.Task)}
+		return model.Answer{Finish: model.FinishEnd, Value: encode(r.Self.Task)}
 	}))
 	a, b := h.start(t, org.TaskSpec{}), h.start(t, org.TaskSpec{})
 	h.want(t, h.wait(t, a), fmt.Sprintf("%q", a), "")
@@ -213,7 +213,7 @@ func TestANarrowedTaskBoundsWhatRootGivesNotWhatItUses(t *testing.T) {
 			if answers(r) == 0 {
 				return do("put_artifact", obj{"type": "t", "content": 1}, "console_print", obj{"text": "x"})
 			}
-			return model.Answer{Finish: model.End, Value: encode(append(outcomes(r)[1:], r.Tools...))}
+			return model.Answer{Finish: model.FinishEnd, Value: encode(append(outcomes(r)[1:], r.Tools...))}
 		}
 		switch answers(r) {
 		case 0:
@@ -232,7 +232,7 @@ func TestANarrowedTaskBoundsWhatRootGivesNotWhatItUses(t *testing.T) {
 		if report(r) == nil {
 			return wait()
 		}
-		return model.Answer{Finish: model.End, Value: encode(outcomes(r)[:5])}
+		return model.Answer{Finish: model.FinishEnd, Value: encode(outcomes(r)[:5])}
 	}))
 	if _, err := h.CreateRole(t.Context(), called(operator), org.RoleSpec{Name: "worker", Use: use("artifact", "console")}); err != nil {
 		t.Fatal(err)

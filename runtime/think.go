@@ -77,7 +77,7 @@ func (a *actor) answer(ctx context.Context, t agentModel, q *turnRequest) (*turn
 	case shorter == q:
 		return q, nil, err
 	}
-	a.publishDelta(model.Delta{Again: true})
+	a.publishDelta(model.Delta{Restart: true})
 	answer, err = a.generateOnce(ctx, t, shorter.Request, a.publishDelta)
 	return shorter, answer, err
 }
@@ -146,7 +146,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	switch {
 	case answer == nil:
 		return nil, errcode.New(errcode.LLMCallFailed, "the model gave no answer")
-	case answer.Finish == model.Planned:
+	case answer.Finish == model.FinishPlan:
 		return nil, errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which only the runtime says", answer.Finish)
 	case answer.Reasoning != nil && !canStore(answer.Reasoning):
 		return nil, errcode.New(errcode.LLMCallFailed, "the reasoning of the model's answer is not JSON, or nested too deep")
@@ -155,8 +155,8 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	}
 	own := *answer
 	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
-	own.Plan, own.Fault = nil, "" // which the runtime finds out
-	own.Usage = own.Usage.Sane()
+	own.Plan, own.PlanError = nil, "" // which the runtime finds out
+	own.Usage = own.Usage.Clamp()
 	own.Calls = slices.Clone(answer.Calls)
 	return &own, nil
 }

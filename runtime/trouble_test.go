@@ -23,7 +23,7 @@ import (
 // broken is a language model that does as it likes.
 type broken func(ctx context.Context, yield func(model.Delta, error) bool)
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (broken) Window() int { return 100_000 }
 
 // Generate implements model.Model.
@@ -57,16 +57,16 @@ func TestAModelThatBreaksFailsItsTurn(t *testing.T) {
 			yield(model.Delta{}, errors.New("secret"))
 		}, "the model could not be asked; the log has the cause", errcode.LLMCallFailed},
 		{"it fails with a code of its own", func(_ context.Context, yield func(model.Delta, error) bool) {
-			yield(model.Delta{}, model.Passing(errcode.RateLimited, errors.New("secret"), "too many requests"))
+			yield(model.Delta{}, model.Transient(errcode.RateLimited, errors.New("secret"), "too many requests"))
 		}, "too many requests", errcode.RateLimited},
 		{"it answers and fails then", func(_ context.Context, yield func(model.Delta, error) bool) {
 			a := end("done")
 			yield(model.Delta{Answer: &a}, nil)
-			yield(model.Delta{}, model.Lasting(errcode.LLMCallFailed, nil, "the stream broke"))
+			yield(model.Delta{}, model.Permanent(errcode.LLMCallFailed, nil, "the stream broke"))
 		}, "the stream broke", errcode.LLMCallFailed},
 		{"its answer has no finish", answer(model.Answer{Text: "done"}), `the model's answer ends in "", which is nothing known`, errcode.LLMCallFailed},
-		{"its reasoning is no JSON", answer(model.Answer{Finish: model.End, Reasoning: json.RawMessage("{")}), "the reasoning of the model's answer is not JSON, or nested too deep", errcode.LLMCallFailed},
-		{"its value is nested too deep", answer(model.Answer{Finish: model.End, Value: deep}), "the value of the model's answer is not JSON, or nested too deep", errcode.LLMCallFailed},
+		{"its reasoning is no JSON", answer(model.Answer{Finish: model.FinishEnd, Reasoning: json.RawMessage("{")}), "the reasoning of the model's answer is not JSON, or nested too deep", errcode.LLMCallFailed},
+		{"its value is nested too deep", answer(model.Answer{Finish: model.FinishEnd, Value: deep}), "the value of the model's answer is not JSON, or nested too deep", errcode.LLMCallFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := open(t, "", c.model)

@@ -53,7 +53,7 @@ func once(a model.Answer) brain {
 		if answers(r) == 0 {
 			return a
 		}
-		return model.Answer{Finish: model.End, Value: encode(outcomes(r))}
+		return model.Answer{Finish: model.FinishEnd, Value: encode(outcomes(r))}
 	}
 }
 
@@ -128,7 +128,7 @@ func TestAStateIsEnteredBySuccessAndSeenByTheNextCall(t *testing.T) {
 
 	h = plan{dir: dir, tools: tools, model: brain(func(r model.Request) model.Answer {
 		seen <- r
-		return model.Answer{Finish: model.End, Value: encode(outcomes(r))}
+		return model.Answer{Finish: model.FinishEnd, Value: encode(outcomes(r))}
 	})}.open(t)
 	h.resume(t, id)
 	h.want(t, h.wait(t, id), `["tool_not_available","tool_execution_failed","tool_not_available","\"opened\"","\"in\"","tool_not_available"]`, "")
@@ -176,18 +176,18 @@ func TestATurnThatEndsInAnErrorIsToldToTheParent(t *testing.T) {
 		}, errcode.LLMCallFailed},
 		{"no end", func(context.Context, model.Request) (model.Answer, error) { return model.Answer{}, nil }, errcode.LLMCallFailed},
 		{"calls of nothing", func(context.Context, model.Request) (model.Answer, error) {
-			return model.Answer{Finish: model.Calls}, nil
+			return model.Answer{Finish: model.FinishToolCalls}, nil
 		}, errcode.LLMCallFailed},
 		{"an end with calls", func(context.Context, model.Request) (model.Answer, error) {
 			a := do("put_artifact", obj{"type": "t", "content": 1})
-			a.Finish = model.End
+			a.Finish = model.FinishEnd
 			return a, nil
 		}, errcode.LLMCallFailed},
 		{"a value that is no JSON", func(context.Context, model.Request) (model.Answer, error) {
-			return model.Answer{Finish: model.End, Value: json.RawMessage(`{"a":`)}, nil
+			return model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(`{"a":`)}, nil
 		}, errcode.LLMCallFailed},
 		{"a value nobody can read", func(context.Context, model.Request) (model.Answer, error) {
-			return model.Answer{Finish: model.End, Value: nested(9_999)}, nil
+			return model.Answer{Finish: model.FinishEnd, Value: nested(9_999)}, nil
 		}, errcode.LLMCallFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,10 +235,10 @@ func TestARootsTurnThatEndsInAnErrorFailsItsTask(t *testing.T) {
 		}, errcode.MaxToolRounds},
 		{"the model fails", func(context.Context, model.Request) (model.Answer, error) { return model.Answer{}, errors.New("no") }, errcode.LLMCallFailed},
 		{"calls of nothing", func(context.Context, model.Request) (model.Answer, error) {
-			return model.Answer{Finish: model.Calls}, nil
+			return model.Answer{Finish: model.FinishToolCalls}, nil
 		}, errcode.LLMCallFailed},
 		{"a value that is no JSON", func(context.Context, model.Request) (model.Answer, error) {
-			return model.Answer{Finish: model.End, Value: json.RawMessage(`nonsense`)}, nil
+			return model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(`nonsense`)}, nil
 		}, errcode.LLMCallFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestTheContextOfATurnEndsWithIt(t *testing.T) {
 func TestAMessageOfEveryAnswerThatGoesOnReachesTheUser(t *testing.T) {
 	h := open(t, "", brain(func(r model.Request) model.Answer {
 		if n := answers(r); n < 3 {
-			return model.Answer{Finish: model.Continue, Text: fmt.Sprint("part ", n)}
+			return model.Answer{Finish: model.FinishContinue, Text: fmt.Sprint("part ", n)}
 		}
 		return end("whole")
 	}))

@@ -30,9 +30,9 @@ func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.Usage, e
 		}
 		switch b := e.Body.(type) {
 		case journal.ModelAnswered:
-			sum = sum.Plus(b.Answer.Usage)
+			sum = sum.Add(b.Answer.Usage)
 		case journal.ContextCompressed:
-			sum = sum.Plus(b.Usage)
+			sum = sum.Add(b.Usage)
 		case journal.Result:
 			return sum, nil
 		}

@@ -19,7 +19,7 @@ func writer(r model.Request) model.Answer {
 	if answers(r) == 0 {
 		return do("write_file", obj{"path": string(r.Self.ID), "content": strings.Repeat("x", 10)})
 	}
-	return model.Answer{Finish: model.End, Value: results(r)[0].Content}
+	return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
 }
 
 // The quota is of the folder, whoever writes and by whichever name it is
@@ -130,7 +130,7 @@ func TestALinkInThePlaceOfAWorkspaceLeadsNowhere(t *testing.T) {
 			}
 			return do("read_file", obj{"path": "secret"})
 		}
-		return model.Answer{Finish: model.End, Value: results(r)[0].Content}
+		return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
 	})}.open(t)
 	task := h.run(t, org.TaskSpec{Workspace: inner})
 	if got := string(task.Result); strings.Contains(got, `"secret"`) || !strings.Contains(got, string(errcode.ToolUnavailable)) {

@@ -24,7 +24,7 @@ func do(name string, args any) model.Answer {
 	if err != nil {
 		panic(err)
 	}
-	return model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: name, Args: text}}}
+	return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: name, Args: text}}}
 }
 
 // results gives what the calls so far came to.
@@ -48,7 +48,7 @@ func greedy(_ context.Context, r model.Request) model.Answer {
 	case 1:
 		return do("create_role", obj{"name": "helper", "rolePrompt": "p", "toolGroups": []string{"workspace"}})
 	}
-	return model.Answer{Finish: model.End, Value: json.RawMessage(`{"thief":` + got[0] + `,"helper":` + got[1] + `}`)}
+	return model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(`{"thief":` + got[0] + `,"helper":` + got[1] + `}`)}
 }
 
 func ask(task string) *sdk.CallToolParams {

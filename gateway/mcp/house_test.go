@@ -40,7 +40,7 @@ func (b brain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.De
 		}
 		for _, item := range r.Items {
 			if item.Message != nil {
-				a.Read++
+				a.MessagesRead++
 			}
 		}
 		yield(model.Delta{Answer: &a}, nil)
@@ -120,7 +120,7 @@ func (p plan) open(t testing.TB) *house {
 	t.Helper()
 	if p.brain == nil {
 		p.brain = func(context.Context, model.Request) model.Answer {
-			return model.Answer{Finish: model.End, Text: "done"}
+			return model.Answer{Finish: model.FinishEnd, Text: "done"}
 		}
 	}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)

@@ -38,7 +38,7 @@ func (scholars) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 				read++
 			}
 		}
-		a := model.Answer{Finish: model.Wait, Read: read}
+		a := model.Answer{Finish: model.FinishWait, MessagesRead: read}
 		switch {
 		case r.Self.Role == "thinker" || r.Self.Role == "root":
 			<-ctx.Done()
@@ -49,7 +49,7 @@ func (scholars) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 			if answers == 59 {
 				name = "finish"
 			}
-			a.Finish, a.Calls = model.Calls, []model.Call{{Name: name, Args: json.RawMessage("{}")}, {Name: "reveal", Args: json.RawMessage("{}")}}
+			a.Finish, a.Calls = model.FinishToolCalls, []model.Call{{Name: name, Args: json.RawMessage("{}")}, {Name: "reveal", Args: json.RawMessage("{}")}}
 		}
 		yield(model.Delta{Answer: &a}, nil)
 	}
@@ -170,7 +170,7 @@ func (m *maker) rest(which func(org.Agent) bool, state string) {
 	}
 	for e, err := range m.store.Follow(ctx, 0, true) {
 		m.must(err)
-		if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.Wait && b.Answer.State == state {
+		if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.FinishWait && b.Answer.State == state {
 			if left--; left == 0 {
 				return
 			}

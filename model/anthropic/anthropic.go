@@ -22,8 +22,8 @@ const (
 // apiVersion is the version of the protocol that this package speaks.
 const apiVersion = "2023-06-01"
 
-// maker marks the reasoning that only this package reads.
-const maker = "anthropic"
+// providerID marks the reasoning that only this package reads.
+const providerID = "anthropic"
 
 // client is what requests and answers depend on.
 type client struct{ config provider.Config }
@@ -34,7 +34,7 @@ func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	own := &client{c}
 	return provider.New(c, provider.Protocol{
-		Maker: maker, URL: c.Base(defaultURL, "/v1") + "/v1/messages",
+		ProviderID: providerID, URL: c.Base(defaultURL, "/v1") + "/v1/messages",
 		Header: map[string]string{"anthropic-version": apiVersion}, KeyHeader: "x-api-key",
 		Tool: encodeTool, Request: own.request, Decoder: own.decoder,
 	})

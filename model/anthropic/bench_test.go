@@ -69,7 +69,7 @@ func long() model.Request {
 		id := fmt.Sprint("call", i)
 		r.Items = append(r.Items,
 			providertest.Answered(model.Answer{Text: "I look at the next file.", Calls: []model.Call{{ID: identity.CallID(id), Name: "tool_1", Args: json.RawMessage(`{"path":"a/b/c"}`)}}}),
-			providertest.Came(identity.CallID(id), "tool_1", `{"content":"`+strings.Repeat("word ", 100)+`"}`))
+			providertest.ResultItem(identity.CallID(id), "tool_1", `{"content":"`+strings.Repeat("word ", 100)+`"}`))
 	}
 	return r
 }

@@ -14,7 +14,7 @@ import (
 
 // message is the provider's answer as it comes.
 type message struct {
-	*provider.Reply
+	*provider.ResponseReader
 	client *client
 	blocks []*block
 	size   int // bytes of thinking
@@ -23,8 +23,8 @@ type message struct {
 	reason string // of a refusal, when the provider says it
 }
 
-func (c *client) decoder(r *provider.Reply) provider.Decoder {
-	return &message{Reply: r, client: c}
+func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
+	return &message{ResponseReader: r, client: c}
 }
 
 // block is a content block of a message.
@@ -37,7 +37,7 @@ type block struct {
 	args                int // bytes of a call's arguments
 }
 
-// maxBlocks and maxThinking bound a message beside chat.Draft.Check.
+// maxBlocks and maxThinking bound a message beside chat.AnswerBuilder.Check.
 const (
 	maxBlocks   = 1024
 	maxThinking = 8 << 20
@@ -46,7 +46,7 @@ const (
 // Document implements provider.Decoder.
 func (s *message) Document(doc gjson.Result) (err error) {
 	if doc.Get("type").Str == "error" {
-		return s.complaint(doc)
+		return s.errorFrom(doc)
 	}
 	blocks := 0
 	doc.Get("content").ForEach(func(_, content gjson.Result) bool {
@@ -78,7 +78,7 @@ func (s *message) Event(doc gjson.Result) error {
 	case "message_stop":
 		s.Ended = true
 	case "error":
-		return s.complaint(doc)
+		return s.errorFrom(doc)
 	}
 	return s.check()
 }
@@ -86,7 +86,7 @@ func (s *message) Event(doc gjson.Result) error {
 // check refuses a message that has grown past every measure.
 func (s *message) check() error {
 	if len(s.blocks) > maxBlocks || s.size > maxThinking {
-		return s.Lasting(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are taken",
+		return s.Permanent(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are taken",
 			len(s.blocks), s.size, maxBlocks, maxThinking)
 	}
 	return s.Draft.Check()
@@ -102,10 +102,10 @@ func (s *message) begin(index string, start gjson.Result) {
 	case callKind:
 		name := start.Get("name").Str
 		s.Draft.Call(b.key, start.Get("id").Str, name, "")
-		s.Show(model.Delta{Tool: name})
+		s.Emit(model.Delta{Tool: name})
 	case thinkingKind:
-		s.think(&b.thinking, start.Get("thinking").Str)
-		s.think(&b.signature, start.Get("signature").Str)
+		s.thinking(&b.thinking, start.Get("thinking").Str)
+		s.thinking(&b.signature, start.Get("signature").Str)
 	case redactedKind:
 		s.size += len(start.Raw)
 	}
@@ -124,11 +124,11 @@ func (s *message) extend(index string, delta gjson.Result) {
 		args := delta.Get("partial_json").Str
 		b.args += len(args)
 		s.Draft.Call(b.key, "", "", args)
-		s.Show(model.Delta{Args: args})
+		s.Emit(model.Delta{Args: args})
 	case kind == "thinking_delta" && b.kind == thinkingKind:
-		s.think(&b.thinking, delta.Get("thinking").Str)
+		s.thinking(&b.thinking, delta.Get("thinking").Str)
 	case kind == "signature_delta" && b.kind == thinkingKind:
-		s.think(&b.signature, delta.Get("signature").Str)
+		s.thinking(&b.signature, delta.Get("signature").Str)
 	}
 }
 
@@ -144,11 +144,11 @@ func (s *message) find(index string) *block {
 
 func (s *message) say(b *block, text string) {
 	b.size += len(text)
-	s.Draft.Say(text)
-	s.Show(model.Delta{Text: text})
+	s.Draft.AppendText(text)
+	s.Emit(model.Delta{Text: text})
 }
 
-func (s *message) think(to *[]byte, text string) {
+func (s *message) thinking(to *[]byte, text string) {
 	s.size += len(text)
 	*to = append(*to, text...)
 }
@@ -166,24 +166,24 @@ func (s *message) end(delta gjson.Result) {
 // Answer implements provider.Decoder.
 func (s *message) Answer() (*model.Answer, error) {
 	if !s.Ended {
-		return nil, s.Broken()
+		return nil, s.Truncated()
 	}
 	s.Draft.Usage = s.usage.sum()
 	switch s.stop {
 	case "refusal":
-		s.Refuse("", s.reason)
+		s.Refusal("", s.reason)
 	case "max_tokens", "model_context_window_exceeded":
 		s.Draft.Stop = model.Length
 	default:
 		s.Draft.Reasoning = s.reasoning()
 	}
 	s.complete()
-	a := s.Reply.Answer()
+	a := s.ResponseReader.Answer()
 	switch {
 	case s.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:
-		return nil, s.Lasting(errcode.ContextExceeded, "has no room left for an answer")
-	case s.stop == "pause_turn" && a.Finish == model.End && a.Text != "":
-		a.Finish = model.Continue // it wants to be asked again, with what it has said
+		return nil, s.Permanent(errcode.ContextExceeded, "has no room left for an answer")
+	case s.stop == "pause_turn" && a.Finish == model.FinishEnd && a.Text != "":
+		a.Finish = model.FinishContinue // it wants to be asked again, with what it has said
 	}
 	return a, nil
 }
@@ -242,9 +242,9 @@ func (u usage) sum() model.Usage {
 	return model.Usage{Input: u.fresh + u.written + u.read, Cached: u.read, Output: u.output}
 }
 
-// complaint gives the trouble of an error that comes with a good status.
-func (s *message) complaint(doc gjson.Result) error {
-	return s.Complaint(status(doc.Get("error.type").Str), 0, doc)
+// errorFrom gives the trouble of an error that comes with a good status.
+func (s *message) errorFrom(doc gjson.Result) error {
+	return s.ErrorFrom(status(doc.Get("error.type").Str), 0, doc)
 }
 
 // status gives the status that an error has when it comes before an answer.

@@ -22,13 +22,13 @@ func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document
 	parts := [][]byte{c.head(r.System)}
 	switch {
 	case tools != nil:
-		last := len(tools.Wire) - len("}]")
-		parts = append(parts, []byte(`,"tools":`), tools.Wire[:last], []byte(mark+"}]"))
+		last := len(tools.JSON) - len("}]")
+		parts = append(parts, []byte(`,"tools":`), tools.JSON[:last], []byte(mark+"}]"))
 	case len(talk.called) > 0:
 		parts = append(parts, talk.asTools())
 	}
 	parts = append(parts, []byte(`,"messages":[`))
-	return &transport.Document{Parts: append(append(parts, talk.marked()...), []byte(`]}`))}
+	return &transport.Document{Parts: append(append(parts, talk.cacheControl()...), []byte(`]}`))}
 }
 
 // head gives the document up to the tools.
@@ -41,14 +41,14 @@ func (c *client) head(system string) []byte {
 	if t := c.config.Temperature; t != nil {
 		doc = strconv.AppendFloat(append(doc, `,"temperature":`...), *t, 'g', -1, 64)
 	}
-	if blank(system) {
+	if isBlank(system) {
 		return doc
 	}
 	doc = appendText(append(doc, `,"system":[`...), system)
 	return append(doc[:len(doc)-1], mark+"}]"...)
 }
 
-// encodeTool gives a tool as chat.Toolbox wants it.
+// encodeTool gives a tool as chat.ToolCache wants it.
 func encodeTool(name, description string, parameters []byte) []byte {
 	doc := chat.AppendString([]byte(`{"name":`), name)
 	doc = chat.AppendString(append(doc, `,"description":`...), description)
@@ -58,7 +58,7 @@ func encodeTool(name, description string, parameters []byte) []byte {
 
 // asTools declares the tools a conversation has called when none is offered: a
 // provider refuses calls of tools it has not heard of. None may be called.
-func (t *talk) asTools() []byte {
+func (t *encoder) asTools() []byte {
 	doc := []byte(`,"tool_choice":{"type":"none"},"tools":[`)
 	for i, name := range t.called {
 		if i > 0 {

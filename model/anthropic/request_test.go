@@ -24,11 +24,11 @@ func TestRequest(t *testing.T) {
 				{ID: "c2", Provider: "toolu_2", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.Result{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.Came("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
+			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
 			providertest.Said("And then?"),
 		},
 	}
-	x := suite.Play(t, provider.Config{Stream: false, MaxTokens: 100, Temperature: &zero}, r, 200, ok)
+	x := suite.Do(t, provider.Config{Stream: false, MaxTokens: 100, Temperature: &zero}, r, 200, ok)
 	if x.Err != nil {
 		t.Fatal(x.Err)
 	}
@@ -69,14 +69,14 @@ func TestNoToolsAnyMore(t *testing.T) {
 	r := providertest.Hello()
 	r.Items = append(r.Items,
 		providertest.Answered(model.Answer{Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}, {ID: "c2", Name: "look", Args: json.RawMessage(`{}`)}}}),
-		providertest.Came("c1", "look", `1`), providertest.Came("c2", "look", `2`))
-	body := providertest.Decode(t, suite.Play(t, provider.Config{}, r, 200, ok).Body).(map[string]any)
+		providertest.ResultItem("c1", "look", `1`), providertest.ResultItem("c2", "look", `2`))
+	body := providertest.Decode(t, suite.Do(t, provider.Config{}, r, 200, ok).Body).(map[string]any)
 	got, _ := json.Marshal([]any{body["tool_choice"], body["tools"]})
 	providertest.Same(t, string(got), `[{"type":"none"},[{"name":"look","description":"Not to be called now.","input_schema":{"type":"object"}}]]`)
 }
 
 func TestDefaults(t *testing.T) {
-	x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`{"type":"message_stop"}`))
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`{"type":"message_stop"}`))
 	providertest.Same(t, x.Body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Hello","cache_control":{"type":"ephemeral"}}]}]}`)
 	if got, want := anthropic.New(provider.Config{}).Window(), 200_000; got != want {
 		t.Errorf("got a window of %d, want %d", got, want)
@@ -85,7 +85,7 @@ func TestDefaults(t *testing.T) {
 
 func TestBlankTextIsNotSent(t *testing.T) {
 	r := model.Request{System: " \n", Items: []model.Item{providertest.Said("\t"), providertest.Answered(model.Answer{Text: " \n"}), providertest.Said(" ")}}
-	body := suite.Play(t, provider.Config{}, r, 200, ok).Body
+	body := suite.Do(t, provider.Config{}, r, 200, ok).Body
 	providertest.Same(t, body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"(nothing)","cache_control":{"type":"ephemeral"}}]}]}`)
 }
 

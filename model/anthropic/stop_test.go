@@ -30,25 +30,25 @@ func TestStopReasons(t *testing.T) {
 		name, stream string
 		want         model.Answer
 	}{
-		{"the end of a turn", text + stop("end_turn"), model.Answer{Text: "So far", Finish: model.End}},
-		{"a stop sequence is an end", text + stop("stop_sequence"), model.Answer{Text: "So far", Finish: model.End}},
-		{"an unknown reason is an end", text + stop("tea_break"), model.Answer{Text: "So far", Finish: model.End}},
-		{"an empty answer is one, for steady to judge", stop("end_turn"), model.Answer{Finish: model.End}},
-		{"a pause wants to be asked again", text + stop("pause_turn"), model.Answer{Text: "So far", Finish: model.Continue}},
-		{"the length is up", text + stop("max_tokens"), model.Answer{Text: "So far", Finish: model.End, Stop: model.Length}},
-		{"the window is full", text + stop("model_context_window_exceeded"), model.Answer{Text: "So far", Finish: model.End, Stop: model.Length}},
+		{"the end of a turn", text + stop("end_turn"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"a stop sequence is an end", text + stop("stop_sequence"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"an unknown reason is an end", text + stop("tea_break"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"an empty answer is one, for steady to judge", stop("end_turn"), model.Answer{Finish: model.FinishEnd}},
+		{"a pause wants to be asked again", text + stop("pause_turn"), model.Answer{Text: "So far", Finish: model.FinishContinue}},
+		{"the length is up", text + stop("max_tokens"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
+		{"the window is full", text + stop("model_context_window_exceeded"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
 		{"a call whose arguments did not come", text + called + stop("max_tokens"),
-			model.Answer{Text: "So far", Finish: model.Calls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}}},
-		{"a refusal", stop("refusal"), model.Answer{Text: "The model refused to answer.", Finish: model.End, Stop: model.Refusal}},
+			model.Answer{Text: "So far", Finish: model.FinishToolCalls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}}},
+		{"a refusal", stop("refusal"), model.Answer{Text: "The model refused to answer.", Finish: model.FinishEnd, Stop: model.Refusal}},
 		{"a refusal in the middle calls nothing", text + called + stop("refusal"),
-			model.Answer{Text: "So far\n\nThe model refused to go on.", Finish: model.End, Stop: model.Refusal}},
+			model.Answer{Text: "So far\n\nThe model refused to go on.", Finish: model.FinishEnd, Stop: model.Refusal}},
 		{"a refusal with its reason",
 			`{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"bio","explanation":"It is about germs."}},"usage":{"output_tokens":3}}` + stopped,
-			model.Answer{Text: "The model refused to answer. It is about germs.", Finish: model.End, Stop: model.Refusal}},
+			model.Answer{Text: "The model refused to answer. It is about germs.", Finish: model.FinishEnd, Stop: model.Refusal}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.want.Read, c.want.Usage.Output = 1, 3
-			x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
+			c.want.MessagesRead, c.want.Usage.Output = 1, 3
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 			}
@@ -59,7 +59,7 @@ func TestStopReasons(t *testing.T) {
 // A whole answer that was cut off may hold a part of the arguments that looks
 // like all of them: that of the last call is not believed.
 func TestArgumentsCutOff(t *testing.T) {
-	x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"stop_reason":"max_tokens","content":[
+	x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"stop_reason":"max_tokens","content":[
 		{"type":"tool_use","id":"a","name":"f","input":{"path":"/tmp/x"}},{"type":"tool_use","id":"b","name":"f","input":{"path":"/"}}]}`)
 	if x.Err != nil {
 		t.Fatal(x.Err)
@@ -106,13 +106,13 @@ func TestTrouble(t *testing.T) {
 		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := suite.Play(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
-			providertest.Trouble(t, x.Err, c.code, c.again, c.words)
+			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
+			providertest.WantError(t, x.Err, c.code, c.again, c.words)
 		})
 	}
 }
 
 func TestErrorWithAGoodStatus(t *testing.T) {
-	x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
-	providertest.Trouble(t, x.Err, errcode.LLMCallFailed, true, "529")
+	x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
+	providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "529")
 }

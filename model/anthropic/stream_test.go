@@ -43,15 +43,15 @@ const parallelWhole = `{"id":"msg_01","type":"message","role":"assistant","conte
 
 func TestAnswerWithParallelCalls(t *testing.T) {
 	want := &model.Answer{
-		Text: "I look twice. ü", Finish: model.Calls, Read: 1,
+		Text: "I look twice. ü", Finish: model.FinishToolCalls, MessagesRead: 1,
 		Calls: []model.Call{
 			{Provider: "toolu_01", Name: "read_file", Args: json.RawMessage(`{"path": "a/b"}`)},
 			{Provider: "toolu_02", Name: "now", Args: json.RawMessage(`{}`)},
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
-	whole := suite.Play(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
+	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
 	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
 		if diff := cmp.Diff(want, x.Answer); x.Err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", how, x.Err, diff)
@@ -68,7 +68,7 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
 	r := providertest.Hello()
 	r.ToolJSON = providertest.Wire(t, "mail/send")
-	x := suite.Play(t, provider.Config{Stream: true}, r, 200, events(`
+	x := suite.Do(t, provider.Config{Stream: true}, r, 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x__mail_send_f6df7563c1c09ec34de7d9783635c205","input":{}}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
 {"type":"message_stop"}`))
@@ -80,7 +80,7 @@ func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
 // Servers that speak the protocol without Anthropic behind it send arguments
 // with the beginning of a call, and the same index twice.
 func TestOtherServers(t *testing.T) {
-	x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":{"n":1}}}
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"b","name":"f","input":{}}}
 {"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"n\":2}"}}
@@ -88,7 +88,7 @@ func TestOtherServers(t *testing.T) {
 {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":7,"output_tokens":8}}
 {"type":"message_stop"}`))
 	want := &model.Answer{
-		Text: "Hi", Finish: model.Calls, Read: 1, Usage: model.Usage{Input: 7, Output: 8},
+		Text: "Hi", Finish: model.FinishToolCalls, MessagesRead: 1, Usage: model.Usage{Input: 7, Output: 8},
 		Calls: []model.Call{{Provider: "a", Name: "f", Args: json.RawMessage(`{"n":1}`)}, {Provider: "b", Name: "f", Args: json.RawMessage(`{"n":2}`)}},
 	}
 	if diff := cmp.Diff(want, x.Answer); x.Err != nil || diff != "" {
@@ -98,7 +98,7 @@ func TestOtherServers(t *testing.T) {
 
 func TestMalformedArgumentsAreQuoted(t *testing.T) {
 	for sent, want := range map[string]string{`{\"a\":`: `"{\"a\":"`, `[1]`: `[1]`, `not json`: `"not json"`, `{\"a\":1}{`: `"{\"a\":1}{"`} {
-		x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
+		x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"`+sent+`"}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}

@@ -11,10 +11,10 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// talk is a conversation as the provider reads it: messages of a user and an
+// encoder is a conversation as the provider reads it: messages of a user and an
 // assistant in turn. Results are a user's, and what the user says next stands
 // behind them in the same message.
-type talk struct {
+type encoder struct {
 	model  string // that is asked
 	doc    []byte // the messages, with commas between them
 	role   string // of the message that is open; "" before the first
@@ -22,10 +22,10 @@ type talk struct {
 	called []string
 }
 
-func encode(model string, turns []chat.Turn) *talk {
-	t := &talk{model: model, doc: make([]byte, 0, chat.Room(turns))}
+func encode(model string, turns []chat.Turn) *encoder {
+	t := &encoder{model: model, doc: make([]byte, 0, chat.SizeHint(turns))}
 	for _, turn := range turns {
-		switch turn.Speaker {
+		switch turn.Role {
 		case chat.User:
 			t.user(turn)
 		case chat.Assistant:
@@ -40,7 +40,7 @@ func encode(model string, turns []chat.Turn) *talk {
 	return t
 }
 
-func (t *talk) user(turn chat.Turn) {
+func (t *encoder) user(turn chat.Turn) {
 	for _, i := range turn.Images {
 		t.begin("user")
 		t.doc = appendImage(t.doc, i)
@@ -50,7 +50,7 @@ func (t *talk) user(turn chat.Turn) {
 
 // assistant writes a turn as it was said: with its thinking, when it is the
 // thinking of the model that is asked now.
-func (t *talk) assistant(turn chat.Turn) {
+func (t *encoder) assistant(turn chat.Turn) {
 	pieces := recall(turn, t.model)
 	for _, p := range pieces {
 		switch p.kind {
@@ -72,7 +72,7 @@ func (t *talk) assistant(turn chat.Turn) {
 }
 
 // begin makes room for a block of a message by role.
-func (t *talk) begin(role string) {
+func (t *encoder) begin(role string) {
 	if t.role == role {
 		t.doc = append(t.doc, ',')
 		return
@@ -86,7 +86,7 @@ func (t *talk) begin(role string) {
 }
 
 // close ends the open message.
-func (t *talk) close() {
+func (t *encoder) close() {
 	if t.role == "user" {
 		t.ends = append(t.ends, len(t.doc)-len("}"))
 	}
@@ -94,8 +94,8 @@ func (t *talk) close() {
 }
 
 // text adds a text; the provider refuses a blank one.
-func (t *talk) text(role, text string) {
-	if blank(text) {
+func (t *encoder) text(role, text string) {
+	if isBlank(text) {
 		if role != "user" || t.role == "user" {
 			return
 		}
@@ -105,9 +105,9 @@ func (t *talk) text(role, text string) {
 	t.doc = appendText(t.doc, text)
 }
 
-func (t *talk) call(c chat.Call) {
+func (t *encoder) call(c chat.Call) {
 	t.begin("assistant")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), plainID(c.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), isPlainID(c.ID))
 	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"input":`...), c.Args...)
 	t.doc = append(t.doc, '}')
@@ -116,14 +116,14 @@ func (t *talk) call(c chat.Call) {
 	}
 }
 
-func (t *talk) result(r chat.Result) {
+func (t *encoder) result(r chat.Result) {
 	t.begin("user")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), plainID(r.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), isPlainID(r.ID))
 	if r.IsError {
 		t.doc = append(t.doc, `,"is_error":true`...)
 	}
 	t.doc = append(t.doc, `,"content":[`...)
-	if !blank(r.Text) || len(r.Images) == 0 {
+	if !isBlank(r.Text) || len(r.Images) == 0 {
 		t.doc = append(appendText(t.doc, orNothing(r.Text)), ',')
 	}
 	for _, i := range r.Images {
@@ -132,8 +132,8 @@ func (t *talk) result(r chat.Result) {
 	t.doc = append(t.doc[:len(t.doc)-1], `]}`...)
 }
 
-// marked gives the messages in parts, with the last two of the user marked.
-func (t *talk) marked() [][]byte {
+// cacheControl gives the messages in parts, with the last two of the user marked.
+func (t *encoder) cacheControl() [][]byte {
 	var parts [][]byte
 	from := 0
 	for _, end := range t.ends[max(0, len(t.ends)-2):] {
@@ -153,18 +153,18 @@ func appendImage(doc []byte, i model.Image) []byte {
 	return append(doc, `"}}`...)
 }
 
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
 func orNothing(text string) string {
-	if blank(text) {
+	if isBlank(text) {
 		return "(nothing)"
 	}
 	return text
 }
 
-// plainID gives an id the provider takes: another provider's may have any
+// isPlainID gives an id the provider takes: another provider's may have any
 // characters. The same id is always the same, and no two become one.
-func plainID(id string) string {
+func isPlainID(id string) string {
 	if id != "" && strings.IndexFunc(id, special) < 0 {
 		return id
 	}

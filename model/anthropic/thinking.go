@@ -56,7 +56,7 @@ func record(model string, pieces []piece) []byte {
 // thinking alone is given, which then comes first.
 func recall(turn chat.Turn, model string) []piece {
 	kept := gjson.ParseBytes(turn.Reasoning)
-	if turn.Provider != maker || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
+	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
 		return nil
 	}
 	var all, thinking []piece

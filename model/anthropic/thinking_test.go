@@ -51,7 +51,7 @@ const (
 )
 
 func TestThinkingIsHandedBack(t *testing.T) {
-	first := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
+	first := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
 	if first.Err != nil {
 		t.Fatal(first.Err)
 	}
@@ -85,8 +85,8 @@ func TestThinkingIsHandedBack(t *testing.T) {
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
 			r := providertest.Hello()
-			r.Items = append(r.Items, providertest.Answered(a), providertest.Came("c1", "f", `1`), providertest.Came("c2", "f", `2`))
-			x := suite.Play(t, provider.Config{Model: c.model}, r, 200, ok)
+			r.Items = append(r.Items, providertest.Answered(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
+			x := suite.Do(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["messages"].([]any)[1].(map[string]any)["content"])
 			providertest.Same(t, string(got), c.want)
 		})
@@ -96,8 +96,8 @@ func TestThinkingIsHandedBack(t *testing.T) {
 // The same document that a client gets which does not stream gives the same.
 func TestThinkingOfWholeAnswers(t *testing.T) {
 	doc := `{"stop_reason":"tool_use","content":` + inOrder + `}`
-	whole := suite.Play(t, provider.Config{}, providertest.Hello(), 200, doc)
-	streamed := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
+	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, doc)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
 	if whole.Err != nil || streamed.Err != nil || string(whole.Answer.Reasoning) != string(streamed.Answer.Reasoning) {
 		t.Errorf("%v, %v: got %s and %s", whole.Err, streamed.Err, whole.Answer.Reasoning, streamed.Answer.Reasoning)
 	}
@@ -105,7 +105,7 @@ func TestThinkingOfWholeAnswers(t *testing.T) {
 
 // Thinking that was cut off has no signature, and is not kept.
 func TestThinkingCutOff(t *testing.T) {
-	x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm","signature":""}}`+"\n"+stop("max_tokens")))
 	if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" || x.Answer.Stop != model.Length {
 		t.Errorf("got %+v (%v)", x.Answer, x.Err)

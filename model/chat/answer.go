@@ -8,14 +8,14 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Draft is an answer that comes in pieces. The zero Draft is empty; it is not
+// AnswerBuilder is an answer that comes in pieces. The zero Draft is empty; it is not
 // safe for concurrent use.
-type Draft struct {
+type AnswerBuilder struct {
 	text      strings.Builder
 	calls     []*draftCall
 	args      int  // bytes of all ids, names and arguments
-	over      bool // something was left out: the draft is refused
-	Stop      model.Stop
+	overflow  bool // something was left out: the draft is refused
+	Stop      model.StopReason
 	Usage     model.Usage
 	Reasoning json.RawMessage
 }
@@ -31,29 +31,29 @@ const (
 	maxCalls = 256
 )
 
-// Say adds text.
-func (d *Draft) Say(text string) {
-	if d.room(len(text)) {
+// AppendText adds text.
+func (d *AnswerBuilder) AppendText(text string) {
+	if d.hasRoom(len(text)) {
 		d.text.WriteString(text)
 	}
 }
 
-// Said says whether there is text.
-func (d *Draft) Said() bool { return d.text.Len() > 0 }
+// HasText says whether there is text.
+func (d *AnswerBuilder) HasText() bool { return d.text.Len() > 0 }
 
-// room says whether there is some for more bytes. What there is none for is
+// hasRoom says whether there is some for more bytes. What there is none for is
 // left out, so that no provider makes a draft grow between two Checks.
-func (d *Draft) room(more int) bool {
-	d.over = d.over || d.text.Len()+d.args+len(d.Reasoning)+more > maxText
-	return !d.over
+func (d *AnswerBuilder) hasRoom(more int) bool {
+	d.overflow = d.overflow || d.text.Len()+d.args+len(d.Reasoning)+more > maxText
+	return !d.overflow
 }
 
 // Call begins a call or goes on with one: key tells the calls of an answer
 // apart. Empty id and name leave what is known.
-func (d *Draft) Call(key, id, name, args string) {
+func (d *AnswerBuilder) Call(key, id, name, args string) {
 	more := len(id) + len(name) + len(args)
 	c := d.find(key)
-	if c == nil || !d.room(more) {
+	if c == nil || !d.hasRoom(more) {
 		return
 	}
 	d.args += more
@@ -68,14 +68,14 @@ func (d *Draft) Call(key, id, name, args string) {
 
 // find gives the call of a key, a new one if there is none; nil when there are
 // too many.
-func (d *Draft) find(key string) *draftCall {
+func (d *AnswerBuilder) find(key string) *draftCall {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if d.calls[i].key == key {
 			return d.calls[i]
 		}
 	}
 	if len(d.calls) == maxCalls {
-		d.over = true
+		d.overflow = true
 		return nil
 	}
 	d.calls = append(d.calls, &draftCall{key: key})
@@ -83,18 +83,18 @@ func (d *Draft) find(key string) *draftCall {
 }
 
 // Check refuses a draft that has grown past every measure.
-func (d *Draft) Check() error {
-	if d.room(0) {
+func (d *AnswerBuilder) Check() error {
+	if d.hasRoom(0) {
 		return nil
 	}
-	return model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes, which is the most that is taken", maxCalls, maxText)
+	return model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes, which is the most that is taken", maxCalls, maxText)
 }
 
 // Answer gives the whole answer. Tools tells offered names from real ones, and
 // may be nil; items is the conversation that was answered. An answer that was
 // refused calls nothing.
-func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
-	a := &model.Answer{Text: Clean(d.text.String()), Finish: model.End, Stop: d.Stop, Usage: d.Usage, Read: model.Messages(items)}
+func (d *AnswerBuilder) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
+	a := &model.Answer{Text: Clean(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.Messages(items)}
 	if len(d.Reasoning) > 0 {
 		a.Reasoning, a.Provider = d.Reasoning, provider
 	}
@@ -102,10 +102,10 @@ func (d *Draft) Answer(provider string, tools *Tools, items []model.Item) *model
 		return a
 	}
 	for i, c := range d.calls {
-		a.Calls = append(a.Calls, model.Call{Provider: Clean(c.id), Name: Clean(tools.Real(c.name)), Args: arguments(Clean(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
+		a.Calls = append(a.Calls, model.Call{Provider: Clean(c.id), Name: Clean(tools.OriginalName(c.name)), Args: arguments(Clean(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
 	}
 	if len(a.Calls) > 0 {
-		a.Finish = model.Calls
+		a.Finish = model.FinishToolCalls
 	}
 	return a
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Speaker says whose turn it is.
-type Speaker int
+// Role says whose turn it is.
+type Role int
 
 // The speakers. Turns begin with a User's, and no two of a User are neighbours.
 const (
-	User Speaker = iota
+	User Role = iota
 	Assistant
 	Results // of the calls of the Assistant's turn before
 )
 
 // Turn is one turn of a conversation.
 type Turn struct {
-	Speaker Speaker
+	Role    Role
 	Text    string        // of User and Assistant
 	Images  []model.Image // of User
 	Calls   []Call        // of Assistant
@@ -42,10 +42,10 @@ type Turn struct {
 
 // Call is a call as a provider reads it.
 type Call struct {
-	ID   string
-	Name string          // by Offered
-	Args json.RawMessage // a JSON object
-	Bad  string          // what the provider sent in its place, when that was no JSON object; "" otherwise
+	ID      string
+	Name    string          // by Offered
+	Args    json.RawMessage // a JSON object
+	RawArgs string          // what the provider sent in its place, when that was no JSON object; "" otherwise
 }
 
 // Result is the result of a Call.
@@ -64,7 +64,7 @@ func Turns(r model.Request) []Turn {
 	b := newBuilder(r)
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
-		b.say(Turn{Text: headed("yourself", "summary", quoted(c.Summary))})
+		b.say(Turn{Text: withHeader("yourself", "summary", quoted(c.Text))})
 	}
 	b.album = newAlbum(r, items)
 	b.turns = slices.Grow(b.turns, len(items)+1)
@@ -76,10 +76,10 @@ func Turns(r model.Request) []Turn {
 			b.answer(item.Answer)
 		}
 	}
-	if len(b.turns) == 0 || b.turns[0].Speaker != User {
+	if len(b.turns) == 0 || b.turns[0].Role != User {
 		b.turns = slices.Insert(b.turns, 0, Turn{Text: "Go on."})
 	}
-	if last := b.turns[len(b.turns)-1]; last.Speaker == Assistant {
+	if last := b.turns[len(b.turns)-1]; last.Role == Assistant {
 		b.say(Turn{Text: "Go on."})
 	}
 	return b.turns
@@ -88,7 +88,7 @@ func Turns(r model.Request) []Turn {
 // builder puts turns together.
 type builder struct {
 	turns   []Turn
-	album   *album
+	album   *imageSet
 	results map[identity.CallID]*model.Result
 	ids     map[string]bool // of calls, as the provider reads them
 
@@ -120,7 +120,7 @@ func results(items []model.Item) map[identity.CallID]*model.Result {
 
 // say adds a user's turn, or adds to the one before.
 func (b *builder) say(t Turn) {
-	if n := len(b.turns); n > 0 && b.turns[n-1].Speaker == User {
+	if n := len(b.turns); n > 0 && b.turns[n-1].Role == User {
 		last := &b.turns[n-1]
 		last.Text += "\n\n" + t.Text
 		last.Images = append(last.Images, t.Images...)
@@ -134,15 +134,15 @@ func (b *builder) say(t Turn) {
 // answer that says nothing is none; a result whose call is in the summary goes
 // with it.
 func (b *builder) answer(a *model.Answer) {
-	t := Turn{Speaker: Assistant, Text: a.Text, Reasoning: a.Reasoning, Provider: a.Provider}
+	t := Turn{Role: Assistant, Text: a.Text, Reasoning: a.Reasoning, Provider: a.Provider}
 	if a.Value != nil {
 		t.Text = string(a.Value)
 	}
-	outcome := Turn{Speaker: Results}
+	outcome := Turn{Role: Results}
 	first := len(b.calls)
 	for _, c := range a.Calls {
 		id := b.id(c)
-		b.calls = append(b.calls, asCall(id, c))
+		b.calls = append(b.calls, callOf(id, c))
 		b.outcomes = append(b.outcomes, b.result(id, c))
 	}
 	t.Calls, outcome.Results = slices.Clip(b.calls[first:]), slices.Clip(b.outcomes[first:])
@@ -168,26 +168,26 @@ func (b *builder) id(c model.Call) string {
 	return id
 }
 
-// asCall gives a call's arguments as an object: a provider refuses its own
+// callOf gives a call's arguments as an object: a provider refuses its own
 // conversation otherwise.
-func asCall(id string, c model.Call) Call {
-	call := Call{ID: id, Name: Offered(c.Name), Args: c.Args}
+func callOf(id string, c model.Call) Call {
+	call := Call{ID: id, Name: ProviderName(c.Name), Args: c.Args}
 	doc := gjson.ParseBytes(c.Args)
 	if doc.IsObject() && gjson.ValidBytes(c.Args) {
 		return call
 	}
-	call.Args, call.Bad = json.RawMessage(`{}`), string(c.Args)
+	call.Args, call.RawArgs = json.RawMessage(`{}`), string(c.Args)
 	if doc.Type == gjson.String {
-		call.Bad = doc.Str
+		call.RawArgs = doc.Str
 	}
 	return call
 }
 
 // result gives the result of a call; one that never ended says so.
 func (b *builder) result(id string, c model.Call) Result {
-	result := Result{ID: id, Name: Offered(c.Name), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
+	result := Result{ID: id, Name: ProviderName(c.Name), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
 	if r, ok := b.results[c.ID]; ok {
-		result.Text, result.Images, result.IsError = b.album.text(r), b.album.with[r], r.IsError
+		result.Text, result.Images, result.IsError = b.album.text(r), b.album.byItem[r], r.IsError
 	}
 	return result
 }
@@ -195,7 +195,7 @@ func (b *builder) result(id string, c model.Call) Result {
 // message words a message. A user's text stands as it is; what any other sends
 // is a JSON object on a line that says who: nobody's text can pass for it.
 func (b *builder) message(m *model.Message) Turn {
-	images := b.album.with[m]
+	images := b.album.byItem[m]
 	payload := gjson.ParseBytes(m.Payload)
 	text, plain := payload.Get("text"), false
 	if m.From == "user" {
@@ -205,26 +205,26 @@ func (b *builder) message(m *model.Message) Turn {
 	case plain && text.Str == "":
 		return Turn{Text: "(an empty message)", Images: images}
 	case plain:
-		return Turn{Text: unheaded(text.Str), Images: images}
+		return Turn{Text: escapeHeader(text.Str), Images: images}
 	}
-	return Turn{Text: headed(m.From, "payload", m.Payload), Images: images}
+	return Turn{Text: withHeader(m.From, "payload", m.Payload), Images: images}
 }
 
 // header begins a line that says who sent what.
 const header = `{"from":`
 
-func headed(from, field string, what []byte) string {
-	return header + string(quoted(from)) + `,"` + field + `":` + oneLine(what) + `}`
+func withHeader(from, field string, what []byte) string {
+	return header + string(quoted(from)) + `,"` + field + `":` + singleLine(what) + `}`
 }
 
-// oneLine gives a JSON document on a line: between its tokens there may be ends
+// singleLine gives a JSON document on a line: between its tokens there may be ends
 // of lines, within its strings there is none.
-func oneLine(doc []byte) string {
+func singleLine(doc []byte) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(string(doc))
 }
 
-// unheaded keeps the lines of a text from looking like headers.
-func unheaded(text string) string {
+// escapeHeader keeps the lines of a text from looking like headers.
+func escapeHeader(text string) string {
 	if !strings.Contains(text, header) {
 		return text
 	}

@@ -65,7 +65,7 @@ func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		items   []model.Item
-		compact *model.Compact
+		compact *model.Summary
 		want    []string
 	}{
 		{"nothing at all", nil, nil, []string{"user: Go on."}},
@@ -75,9 +75,9 @@ func TestTurns(t *testing.T) {
 		{"an empty message is said to be", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
 		{"neighbours are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},
 		{"results come in the order of the calls", []model.Item{user("x"), two, result("2", `{"n":2}`), result("1", `{"n":1}`)}, nil,
-			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.Offered("a.b") + ` {} bad "[1]"`, `results: p1 {"n":1} | 2 {"n":2}`}},
+			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {} bad "[1]"`, `results: p1 {"n":1} | 2 {"n":2}`}},
 		{"a message between results waits for its turn", []model.Item{user("x"), two, result("1", `{}`), user("y"), result("2", `{}`)}, nil,
-			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.Offered("a.b") + ` {} bad "[1]"`, `results: p1 {} | 2 {}`, "user: y"}},
+			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {} bad "[1]"`, `results: p1 {} | 2 {}`, "user: y"}},
 		{"a call that never ended has a result all the same", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}), user("y")}, nil,
 			[]string{"user: x", "assistant:  1 f {}", `results: 1 {"error":"no outcome of this call is known"} error`, "user: y"}},
 		{"an id that comes again gives way to our own", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "c", "f", `{}`), call("2", "c", "f", `{}`)}}), result("1", `{"n":1}`), result("2", `{"n":2}`)}, nil,
@@ -87,9 +87,9 @@ func TestTurns(t *testing.T) {
 		{"the last word is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
 			[]string{"user: x", "assistant: One.", `assistant: {"a":1}`, "user: Go on."}},
 		{"an answer that says nothing is none", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},
-		{"a summary stands for what it sums up, results of its calls too", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Compact{Summary: "S", Items: 3},
+		{"a summary stands for what it sums up, results of its calls too", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Summary{Text: "S", Items: 3},
 			[]string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}\n\ny"}},
-		{"a summary of more than there is", []model.Item{user("x")}, &model.Compact{Summary: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
+		{"a summary of more than there is", []model.Item{user("x")}, &model.Summary{Text: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			turns := chat.Turns(model.Request{Items: c.items, Compact: c.compact})
@@ -109,8 +109,8 @@ func lines(turns []chat.Turn) (list []string) {
 		var parts []string
 		for _, c := range t.Calls {
 			text := fmt.Sprintf("%s %s %s", c.ID, c.Name, c.Args)
-			if c.Bad != "" {
-				text += fmt.Sprintf(" bad %q", c.Bad)
+			if c.RawArgs != "" {
+				text += fmt.Sprintf(" bad %q", c.RawArgs)
 			}
 			parts = append(parts, text)
 		}
@@ -121,8 +121,8 @@ func lines(turns []chat.Turn) (list []string) {
 			}
 			parts = append(parts, text)
 		}
-		text := []string{"user: ", "assistant: ", "results: "}[t.Speaker] + t.Text
-		if t.Speaker == chat.Assistant && len(parts) > 0 {
+		text := []string{"user: ", "assistant: ", "results: "}[t.Role] + t.Text
+		if t.Role == chat.Assistant && len(parts) > 0 {
 			text += " "
 		}
 		list = append(list, text+strings.Join(parts, " | "))
@@ -133,17 +133,17 @@ func lines(turns []chat.Turn) (list []string) {
 // lawful says what is wrong with turns, if anything: these are the laws all
 // providers rely on.
 func lawful(turns []chat.Turn) error {
-	if len(turns) == 0 || turns[0].Speaker != chat.User || turns[len(turns)-1].Speaker == chat.Assistant {
+	if len(turns) == 0 || turns[0].Role != chat.User || turns[len(turns)-1].Role == chat.Assistant {
 		return fmt.Errorf("they do not begin with a user, or end with the assistant: %v", lines(turns))
 	}
 	ids := map[string]bool{}
 	for i, t := range turns {
 		switch before := turns[max(0, i-1)]; {
-		case t.Speaker == chat.User && i > 0 && before.Speaker == chat.User:
+		case t.Role == chat.User && i > 0 && before.Role == chat.User:
 			return fmt.Errorf("turns %d and %d are both a user's", i-1, i)
-		case t.Speaker == chat.Results && (before.Speaker != chat.Assistant || len(before.Calls) != len(t.Results)):
+		case t.Role == chat.Results && (before.Role != chat.Assistant || len(before.Calls) != len(t.Results)):
 			return fmt.Errorf("turn %d answers no calls, or not all", i)
-		case t.Speaker == chat.Assistant && len(t.Calls) > 0 && turns[i+1].Speaker != chat.Results:
+		case t.Role == chat.Assistant && len(t.Calls) > 0 && turns[i+1].Role != chat.Results:
 			return fmt.Errorf("turn %d has calls without results", i)
 		}
 		for j, c := range t.Calls {
@@ -170,7 +170,7 @@ func FuzzTurns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tape []byte, compact int) {
 		r := model.Request{Items: items(tape)}
 		if compact >= 0 {
-			r.Compact = &model.Compact{Summary: "before", Items: compact}
+			r.Compact = &model.Summary{Text: "before", Items: compact}
 		}
 		if err := lawful(chat.Turns(r)); err != nil {
 			t.Error(err)
@@ -203,7 +203,7 @@ func TestFuzzedTurns(t *testing.T) {
 	check(t, prop.ForAll(func(tape []byte, compact int) string {
 		r := model.Request{Items: items(tape)}
 		if compact > 0 {
-			r.Compact = &model.Compact{Summary: "before", Items: compact}
+			r.Compact = &model.Summary{Text: "before", Items: compact}
 		}
 		if err := lawful(chat.Turns(r)); err != nil {
 			return err.Error()
@@ -232,15 +232,15 @@ func TestOfferedNames(t *testing.T) {
 	check(t, prop.ForAll(func(names []string) string {
 		seen := map[string]string{}
 		for _, n := range append(names, corpus.Naughty()[rand.IntN(100)]) {
-			o := chat.Offered(n)
+			o := chat.ProviderName(n)
 			if !lawfulName(o) {
 				return fmt.Sprintf("%q is offered as %q", n, o)
 			}
 			for _, other := range []string{n, o} { // an offered name is a name too
-				if before, ok := seen[chat.Offered(other)]; ok && before != other {
-					return fmt.Sprintf("%q and %q are both offered as %q", before, other, chat.Offered(other))
+				if before, ok := seen[chat.ProviderName(other)]; ok && before != other {
+					return fmt.Sprintf("%q and %q are both offered as %q", before, other, chat.ProviderName(other))
 				}
-				seen[chat.Offered(other)] = other
+				seen[chat.ProviderName(other)] = other
 			}
 		}
 		return ""
@@ -252,7 +252,7 @@ func TestOfferedKeepsLegalNames(t *testing.T) {
 		"read_file": true, "_x": true, "A-1": true, strings.Repeat("a", 64): true,
 		"": false, "a.b": false, "1a": false, "-a": false, strings.Repeat("a", 65): false, "x__a": false, "ä": false,
 	} {
-		if got := chat.Offered(name); (got == name) != keeps || !lawfulName(got) {
+		if got := chat.ProviderName(name); (got == name) != keeps || !lawfulName(got) {
 			t.Errorf("%q is offered as %q, want it kept %v", name, got, keeps)
 		}
 	}
@@ -272,38 +272,38 @@ func toolWire(t *testing.T, names ...string) []byte {
 }
 
 func TestToolboxSendsReadyBytes(t *testing.T) {
-	var box chat.Toolbox
+	var box chat.ToolCache
 	wire := toolWire(t, "read_file", "write_file")
-	if got := box.Of(wire); &got.Wire[0] != &wire[0] || len(got.Wire) != len(wire) {
+	if got := box.Get(wire); &got.JSON[0] != &wire[0] || len(got.JSON) != len(wire) {
 		t.Error("tools whose names are legal were copied")
 	}
-	if box.Of(nil) != nil || box.Of([]byte("[]")) != nil {
+	if box.Get(nil) != nil || box.Get([]byte("[]")) != nil {
 		t.Error("no tools are some")
 	}
 }
 
 func TestToolboxMapsNames(t *testing.T) {
-	var box chat.Toolbox
+	var box chat.ToolCache
 	long := strings.Repeat("long.", 20)
 	wire := toolWire(t, "read_file", "a.b", long)
-	tools := box.Of(wire)
-	want := strings.NewReplacer(`"a.b"`, `"`+chat.Offered("a.b")+`"`, `"`+long+`"`, `"`+chat.Offered(long)+`"`).Replace(string(wire))
+	tools := box.Get(wire)
+	want := strings.NewReplacer(`"a.b"`, `"`+chat.ProviderName("a.b")+`"`, `"`+long+`"`, `"`+chat.ProviderName(long)+`"`).Replace(string(wire))
 	var got, wanted any
-	if err := errors.Join(json.Unmarshal(tools.Wire, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
-		t.Fatalf("%v: %s", err, tools.Wire)
+	if err := errors.Join(json.Unmarshal(tools.JSON, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
+		t.Fatalf("%v: %s", err, tools.JSON)
 	}
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"read_file", "a.b", long, "unheard.of"} {
-		if got := tools.Real(chat.Offered(name)); got != name && name != "unheard.of" {
+		if got := tools.OriginalName(chat.ProviderName(name)); got != name && name != "unheard.of" {
 			t.Errorf("%q comes back as %q", name, got)
 		}
 	}
-	if got := tools.Real(chat.Offered("unheard.of")); got != chat.Offered("unheard.of") {
+	if got := tools.OriginalName(chat.ProviderName("unheard.of")); got != chat.ProviderName("unheard.of") {
 		t.Errorf("a name that was not offered became %q", got)
 	}
-	if box.Of(wire) != tools {
+	if box.Get(wire) != tools {
 		t.Error("the same tools were converted again")
 	}
 }
@@ -312,7 +312,7 @@ func TestDraft(t *testing.T) {
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	for _, c := range []struct {
 		name, args string
-		stop       model.Stop
+		stop       model.StopReason
 		want       string // "" is no call
 	}{
 		{"an object", `{"a": 1}`, "", `{"a": 1}`},
@@ -325,15 +325,15 @@ func TestDraft(t *testing.T) {
 		{"a refusal calls nothing", `{}`, model.Refusal, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var d chat.Draft
-			d.Say("t\xff")
+			var d chat.AnswerBuilder
+			d.AppendText("t\xff")
 			d.Call("1", "id", "", c.args[:len(c.args)/2])
 			d.Call("1", "", "f", c.args[len(c.args)/2:])
 			d.Stop = c.stop
 			a := d.Answer("p", nil, []model.Item{user("x"), answer(model.Answer{}), user("y")})
-			want := &model.Answer{Text: "t\ufffd", Finish: model.End, Stop: c.stop, Read: 2}
+			want := &model.Answer{Text: "t\ufffd", Finish: model.FinishEnd, Stop: c.stop, MessagesRead: 2}
 			if c.want != "" {
-				want.Finish, want.Calls = model.Calls, []model.Call{{Provider: "id", Name: "f", Args: json.RawMessage(c.want)}}
+				want.Finish, want.Calls = model.FinishToolCalls, []model.Call{{Provider: "id", Name: "f", Args: json.RawMessage(c.want)}}
 			}
 			if diff := cmp.Diff(want, a); diff != "" {
 				t.Errorf("(-want +got):\n%.2000s", diff)
@@ -344,7 +344,7 @@ func TestDraft(t *testing.T) {
 
 // Only the last call of an answer that was cut off can lack arguments.
 func TestDraftCutOff(t *testing.T) {
-	var d chat.Draft
+	var d chat.AnswerBuilder
 	d.Call("1", "a", "f", "")
 	d.Call("2", "b", "f", "")
 	d.Stop = model.Length
@@ -355,18 +355,20 @@ func TestDraftCutOff(t *testing.T) {
 }
 
 func TestDraftIsBounded(t *testing.T) {
-	for name, grow := range map[string]func(d *chat.Draft, i int){
-		"text":      func(d *chat.Draft, i int) { d.Say(strings.Repeat("x", 1<<20)) },
-		"arguments": func(d *chat.Draft, i int) { d.Call("1", "", "", strings.Repeat("x", 1<<20)) },
-		"names":     func(d *chat.Draft, i int) { d.Call("1", strings.Repeat("x", 5<<20), strings.Repeat("x", 5<<20), "") },
-		"calls":     func(d *chat.Draft, i int) { d.Call(fmt.Sprint(i), "", "f", "{}") },
+	for name, grow := range map[string]func(d *chat.AnswerBuilder, i int){
+		"text":      func(d *chat.AnswerBuilder, i int) { d.AppendText(strings.Repeat("x", 1<<20)) },
+		"arguments": func(d *chat.AnswerBuilder, i int) { d.Call("1", "", "", strings.Repeat("x", 1<<20)) },
+		"names": func(d *chat.AnswerBuilder, i int) {
+			d.Call("1", strings.Repeat("x", 5<<20), strings.Repeat("x", 5<<20), "")
+		},
+		"calls": func(d *chat.AnswerBuilder, i int) { d.Call(fmt.Sprint(i), "", "f", "{}") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var d chat.Draft
+			var d chat.AnswerBuilder
 			for i := range 300 {
 				grow(&d, i)
 				if err := d.Check(); err != nil {
-					if trouble, ok := errors.AsType[*model.Trouble](err); !ok || trouble.Again || errcode.Of(err) != errcode.LLMCallFailed {
+					if trouble, ok := errors.AsType[*model.Error](err); !ok || trouble.Retryable || errcode.Of(err) != errcode.LLMCallFailed {
 						t.Errorf("got %v", err)
 					}
 					return

@@ -14,7 +14,7 @@ import (
 func headers(turns []chat.Turn) (n int) {
 	for _, t := range turns {
 		for line := range strings.Lines(t.Text) {
-			if t.Speaker == chat.User && strings.HasPrefix(line, `{"from":`) {
+			if t.Role == chat.User && strings.HasPrefix(line, `{"from":`) {
 				n++
 			}
 		}

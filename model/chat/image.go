@@ -21,19 +21,19 @@ const (
 // imageTypes are the media types that every provider takes.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// album is the pictures that a request shows, by the *model.Message or
+// imageSet is the pictures that a request shows, by the *model.Message or
 // *model.Result they came with.
-type album struct {
-	find  func(ref string) (model.Image, error)
-	with  map[any][]model.Image
-	texts map[*model.Result]string // results whose picture is in no text
-	read  map[string]model.Image   // by reference, each read once
-	count int
-	bytes int
+type imageSet struct {
+	find   func(ref string) (model.Image, error)
+	byItem map[any][]model.Image
+	texts  map[*model.Result]string // results whose picture is in no text
+	read   map[string]model.Image   // by reference, each read once
+	count  int
+	bytes  int
 }
 
-func newAlbum(r model.Request, items []model.Item) *album {
-	a := &album{find: r.Image, with: map[any][]model.Image{}, texts: map[*model.Result]string{}, read: map[string]model.Image{}}
+func newAlbum(r model.Request, items []model.Item) *imageSet {
+	a := &imageSet{find: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.Result]string{}, read: map[string]model.Image{}}
 	for _, item := range slices.Backward(items) {
 		switch {
 		case item.Message != nil && bytes.Contains(item.Message.Payload, []byte(`"images"`)):
@@ -49,7 +49,7 @@ func newAlbum(r model.Request, items []model.Item) *album {
 // references to artifacts, or objects {mediaType, data} with base64. What
 // cannot be shown is left out: the payload, which the model reads too, still
 // names it.
-func (a *album) message(m *model.Message) {
+func (a *imageSet) message(m *model.Message) {
 	list, tries := gjson.GetBytes(m.Payload, "images"), 0
 	if !list.IsArray() || a.full() {
 		return
@@ -63,9 +63,9 @@ func (a *album) message(m *model.Message) {
 	})
 }
 
-func (a *album) full() bool { return a.count == maxImages || a.bytes >= maxShown }
+func (a *imageSet) full() bool { return a.count == maxImages || a.bytes >= maxShown }
 
-func (a *album) image(entry gjson.Result) (image model.Image, err error) {
+func (a *imageSet) image(entry gjson.Result) (image model.Image, err error) {
 	if entry.Type != gjson.String {
 		image.MediaType = entry.Get("mediaType").Str
 		image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
@@ -82,18 +82,18 @@ func (a *album) image(entry gjson.Result) (image model.Image, err error) {
 	return image, err
 }
 
-func (a *album) add(from any, i model.Image) bool {
+func (a *imageSet) add(from any, i model.Image) bool {
 	if !shown(i) || a.count == maxImages || a.bytes+len(i.Data) > maxShown {
 		return false
 	}
-	a.with[from] = append(a.with[from], i)
+	a.byItem[from] = append(a.byItem[from], i)
 	a.count, a.bytes = a.count+1, a.bytes+len(i.Data)
 	return true
 }
 
 // result takes in the picture that a result is, if it is one as get_artifact
 // and read_file answer it: base64 content of an image's type.
-func (a *album) result(r *model.Result) {
+func (a *imageSet) result(r *model.Result) {
 	image, before, after, ok := picture(r.Content)
 	if !ok {
 		return
@@ -106,7 +106,7 @@ func (a *album) result(r *model.Result) {
 }
 
 // text gives a result as the model reads it.
-func (a *album) text(r *model.Result) string {
+func (a *imageSet) text(r *model.Result) string {
 	if text, ok := a.texts[r]; ok {
 		return text
 	}

@@ -12,10 +12,10 @@ import (
 // offeredPrefix begins the offered names that stand for others.
 const offeredPrefix = "x__"
 
-// Offered gives the name a tool has at a provider: its own when every provider
+// ProviderName gives the name a tool has at a provider: its own when every provider
 // takes it (a letter or _, then letters, digits, _ and -, at most 64), else
 // one made from its digest. No two names are offered as one.
-func Offered(name string) string {
+func ProviderName(name string) string {
 	if fits(name) {
 		return name
 	}
@@ -28,15 +28,15 @@ func fits(name string) bool {
 		return false
 	}
 	for i := range len(name) {
-		if !plain(name[i], i) {
+		if !validNameByte(name[i], i) {
 			return false
 		}
 	}
 	return true
 }
 
-// plain says whether every provider takes a byte at a place of a name.
-func plain(c byte, at int) bool {
+// validNameByte says whether every provider takes a byte at a place of a name.
+func validNameByte(c byte, at int) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
 		return true
@@ -51,7 +51,7 @@ func readable(name string) string {
 	const most = 28
 	text := []byte(name[:min(len(name), most)])
 	for i, c := range text {
-		if !plain(c, 1) {
+		if !validNameByte(c, 1) {
 			text[i] = '_'
 		}
 	}
@@ -60,14 +60,14 @@ func readable(name string) string {
 
 // Tools is a list of tools as one provider reads it.
 type Tools struct {
-	Wire []byte            // do not change
+	JSON []byte            // do not change
 	real map[string]string // names by those offered, where they differ
 }
 
-// Real gives the name of the tool offered as name. A name that was not
+// OriginalName gives the name of the tool offered as name. A name that was not
 // offered stays what it is, which the gate knows or refuses. Nil Tools offer
 // none.
-func (t *Tools) Real(name string) string {
+func (t *Tools) OriginalName(name string) string {
 	if t == nil {
 		return name
 	}
@@ -77,9 +77,9 @@ func (t *Tools) Real(name string) string {
 	return name
 }
 
-// Toolbox keeps lists of tools in a provider's form. Its zero value with an
+// ToolCache keeps lists of tools in a provider's form. Its zero value with an
 // Encode is ready; safe for concurrent use.
-type Toolbox struct {
+type ToolCache struct {
 	// Encode gives the wire form of one tool, a JSON value; nil is that of
 	// tool.MarshalTools. parameters is a JSON schema.
 	Encode func(name, description string, parameters []byte) []byte
@@ -91,9 +91,9 @@ type Toolbox struct {
 // maxLists bounds what a Toolbox keeps; past it, it begins anew.
 const maxLists = 256
 
-// Of gives the tools that wire holds in the form of tool.MarshalTools; nil when it
+// Get gives the tools that wire holds in the form of tool.MarshalTools; nil when it
 // holds none. Each list is converted once.
-func (b *Toolbox) Of(wire []byte) *Tools {
+func (b *ToolCache) Get(wire []byte) *Tools {
 	if len(wire) <= len("[]") {
 		return nil
 	}
@@ -111,13 +111,13 @@ func (b *Toolbox) Of(wire []byte) *Tools {
 	return t
 }
 
-func (b *Toolbox) convert(wire []byte) *Tools {
+func (b *ToolCache) convert(wire []byte) *Tools {
 	t := &Tools{real: map[string]string{}}
 	var out bytes.Buffer
 	gjson.ParseBytes(wire).ForEach(func(_, entry gjson.Result) bool {
 		f := entry.Get("function")
 		name := f.Get("name").Str
-		offered := Offered(name)
+		offered := ProviderName(name)
 		if offered != name {
 			t.real[offered] = name
 		}
@@ -129,14 +129,14 @@ func (b *Toolbox) convert(wire []byte) *Tools {
 		return nil
 	}
 	out.WriteByte(']')
-	t.Wire = out.Bytes()
+	t.JSON = out.Bytes()
 	if b.Encode == nil && len(t.real) == 0 {
-		t.Wire = wire
+		t.JSON = wire
 	}
 	return t
 }
 
-func (b *Toolbox) encoded(offered string, f gjson.Result) []byte {
+func (b *ToolCache) encoded(offered string, f gjson.Result) []byte {
 	description, parameters := f.Get("description").Str, []byte(f.Get("parameters").Raw)
 	if b.Encode != nil {
 		return b.Encode(offered, description, parameters)

@@ -54,7 +54,7 @@ func Length(r model.Request) int {
 	items, n := r.Items, Estimate(r.System)+len(r.ToolJSON)/BytesPerToken
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
-		n += Estimate(c.Summary)
+		n += Estimate(c.Text)
 	}
 	for _, item := range items {
 		n += Tokens(item)

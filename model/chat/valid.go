@@ -12,9 +12,9 @@ const maxDepth = 512
 // Valid says whether text is one JSON document that may be read here and
 // recorded. One that nests too deeply is not: its readers recurse, and a few
 // megabytes of brackets would end the process.
-func Valid(text string) bool { return shallow(text) && gjson.Valid(text) }
+func Valid(text string) bool { return depthOK(text) && gjson.Valid(text) }
 
-func shallow(text string) bool {
+func depthOK(text string) bool {
 	if strings.Count(text, "[")+strings.Count(text, "{") <= maxDepth {
 		return true
 	}

@@ -15,7 +15,7 @@ import (
 
 // candidate is the provider's answer as it comes.
 type candidate struct {
-	*provider.Reply
+	*provider.ResponseReader
 	client  *client
 	pieces  []piece
 	signed  int // bytes of signatures
@@ -25,7 +25,7 @@ type candidate struct {
 	blocked string // promptFeedback.blockReason
 }
 
-// maxPieces and maxSigned bound a candidate beside chat.Draft.Check.
+// maxPieces and maxSigned bound a candidate beside chat.AnswerBuilder.Check.
 const (
 	maxPieces = 4096
 	maxSigned = 8 << 20
@@ -33,8 +33,8 @@ const (
 	maxDetails = 100 // of an error
 )
 
-func (c *client) decoder(r *provider.Reply) provider.Decoder {
-	return &candidate{Reply: r, client: c}
+func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
+	return &candidate{ResponseReader: r, client: c}
 }
 
 // Document implements provider.Decoder.
@@ -43,7 +43,7 @@ func (c *candidate) Document(doc gjson.Result) error { return c.Event(doc) }
 // Event implements provider.Decoder. The pieces of an answer are answers.
 func (c *candidate) Event(doc gjson.Result) (err error) {
 	if doc.Get("error").IsObject() {
-		return c.complaint(doc)
+		return c.errorFrom(doc)
 	}
 	c.usage.take(doc.Get("usageMetadata"))
 	set(&c.blocked, doc.Get("promptFeedback.blockReason"))
@@ -68,7 +68,7 @@ func set(to *string, value gjson.Result) {
 // check refuses a candidate that has grown past every measure.
 func (c *candidate) check() error {
 	if len(c.pieces) > maxPieces || c.signed > maxSigned {
-		return c.Lasting(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are taken",
+		return c.Permanent(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are taken",
 			len(c.pieces), c.signed, maxPieces, maxSigned)
 	}
 	return c.Draft.Check()
@@ -97,7 +97,7 @@ func (c *candidate) call(call gjson.Result, signature string) {
 	name, args := call.Get("name").Str, call.Get("args").Raw
 	c.Draft.Call(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
 	c.pieces = append(c.pieces, piece{kind: callKind, sign: signature})
-	c.Show(model.Delta{Tool: name, Args: args})
+	c.Emit(model.Delta{Tool: name, Args: args})
 }
 
 // say takes in text. What comes without signatures is one part in pieces.
@@ -105,44 +105,44 @@ func (c *candidate) say(text, signature string) {
 	if text == "" && signature == "" {
 		return
 	}
-	c.Draft.Say(text)
+	c.Draft.AppendText(text)
 	n := len(c.pieces)
 	if signature == "" && n > 0 && c.pieces[n-1].kind == textKind && c.pieces[n-1].sign == "" {
 		c.pieces[n-1].size += len(text)
 	} else {
 		c.pieces = append(c.pieces, piece{kind: textKind, size: len(text), sign: signature})
 	}
-	c.Show(model.Delta{Text: text})
+	c.Emit(model.Delta{Text: text})
 }
 
 // Answer implements provider.Decoder. A stream has no other mark of its end
 // than the reason to finish.
 func (c *candidate) Answer() (*model.Answer, error) {
-	if err := c.fault(); err != nil {
+	if err := c.finishError(); err != nil {
 		return nil, err
 	}
 	c.Draft.Usage = c.usage.sum()
 	switch {
 	case c.blocked != "" || refusals[c.finish]:
-		c.Refuse(cmp.Or(c.blocked, c.finish), c.reason)
+		c.Refusal(cmp.Or(c.blocked, c.finish), c.reason)
 	case c.finish == "MAX_TOKENS":
 		c.Draft.Stop = model.Length
 	}
 	if c.Draft.Stop != model.Refusal {
 		c.Draft.Reasoning = record(c.client.config.Model, c.pieces)
 	}
-	return c.Reply.Answer(), nil
+	return c.ResponseReader.Answer(), nil
 }
 
-// fault gives the trouble of an answer that cannot be used.
-func (c *candidate) fault() error {
+// finishError gives the trouble of an answer that cannot be used.
+func (c *candidate) finishError() error {
 	switch c.finish {
 	case "":
 		if c.blocked == "" {
-			return c.Broken()
+			return c.Truncated()
 		}
 	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
-		return c.Passing("gave up its own answer (%s)", c.finish)
+		return c.Transient("gave up its own answer (%s)", c.finish)
 	}
 	return nil
 }
@@ -169,8 +169,8 @@ func (u usage) sum() model.Usage {
 	return model.Usage{Input: u.prompt + u.tools, Cached: u.cached, Output: u.said + u.thought}
 }
 
-// complaint gives the trouble of an error that comes with a good status.
-func (c *candidate) complaint(doc gjson.Result) error {
+// errorFrom gives the trouble of an error that comes with a good status.
+func (c *candidate) errorFrom(doc gjson.Result) error {
 	status := int(doc.Get("error.code").Int())
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
@@ -184,5 +184,5 @@ func (c *candidate) complaint(doc gjson.Result) error {
 		details++
 		return details < maxDetails
 	})
-	return c.Complaint(status, after, doc)
+	return c.ErrorFrom(status, after, doc)
 }

@@ -20,8 +20,8 @@ const (
 	defaultWindow = 1_000_000
 )
 
-// maker marks the reasoning that only this package reads.
-const maker = "gemini"
+// providerID marks the reasoning that only this package reads.
+const providerID = "gemini"
 
 // client is what requests and answers depend on.
 type client struct{ config provider.Config }
@@ -31,7 +31,7 @@ func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	own := &client{c}
 	return provider.New(c, provider.Protocol{
-		Maker: maker, URL: c.Base(defaultURL, "/v1beta") + path(c), KeyHeader: "x-goog-api-key",
+		ProviderID: providerID, URL: c.Base(defaultURL, "/v1beta") + path(c), KeyHeader: "x-goog-api-key",
 		Tool: encodeTool, Request: own.request, Decoder: own.decoder,
 	})
 }

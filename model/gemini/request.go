@@ -13,7 +13,7 @@ import (
 func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
 	parts := [][]byte{[]byte(`{`)}
 	if tools != nil {
-		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.Wire, []byte(`}],`))
+		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.JSON, []byte(`}],`))
 	}
 	return &transport.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.Turns(r)), []byte(`]}`))}
 }
@@ -38,7 +38,7 @@ func (c *client) head(system string) []byte {
 	return append(doc, `},"contents":[`...)
 }
 
-// encodeTool gives a tool as chat.Toolbox wants it.
+// encodeTool gives a tool as chat.ToolCache wants it.
 func encodeTool(name, description string, parameters []byte) []byte {
 	doc := chat.AppendString([]byte(`{"name":`), name)
 	doc = chat.AppendString(append(doc, `,"description":`...), description)

@@ -24,11 +24,11 @@ func TestRequest(t *testing.T) {
 				{ID: "c2", Provider: "theirs", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.Result{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.Came("c1", "read_file", `{"mediaType":"image/webp","encoding":"base64","content":"UklG"}`),
+			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/webp","encoding":"base64","content":"UklG"}`),
 			providertest.Said("And then?"),
 		},
 	}
-	x := suite.Play(t, provider.Config{MaxTokens: 100, Temperature: &zero}, r, 200, ok)
+	x := suite.Do(t, provider.Config{MaxTokens: 100, Temperature: &zero}, r, 200, ok)
 	if x.Err != nil {
 		t.Fatal(x.Err)
 	}
@@ -63,7 +63,7 @@ func TestRequest(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	x := suite.Play(t, provider.Config{Stream: true, Model: "models/a b"}, providertest.Hello(), 200, events(ok))
+	x := suite.Do(t, provider.Config{Stream: true, Model: "models/a b"}, providertest.Hello(), 200, events(ok))
 	providertest.Same(t, x.Body, `{"generationConfig":{},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`)
 	if got, want := x.Path, "/v1beta/models/a%20b:streamGenerateContent?alt=sse"; got != want || x.Err != nil {
 		t.Errorf("got %s (%v), want %s", got, x.Err, want)

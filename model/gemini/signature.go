@@ -62,7 +62,7 @@ func appendPiece(doc []byte, p piece) []byte {
 // where they do not fit the turn.
 func recall(turn chat.Turn, model string) []piece {
 	kept := gjson.ParseBytes(turn.Reasoning)
-	if turn.Provider != maker || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
+	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
 		return nil
 	}
 	var pieces []piece

@@ -33,7 +33,7 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 		foreign  = `[{"text":"Fürst a and b"},` + call1 + `,"thoughtSignature":"skip_thought_signature_validator"},` + call2 + `]`
 		unsigned = `[{"text":"Fürst a and b"},` + call1 + `},` + call2 + `]`
 	)
-	first := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(signed))
+	first := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(signed))
 	if first.Err != nil || first.Answer.Provider != "gemini" || first.Answer.Text != "Fürst a and b" {
 		t.Fatalf("got %+v (%v)", first.Answer, first.Err)
 	}
@@ -62,8 +62,8 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
 			r := providertest.Hello()
-			r.Items = append(r.Items, providertest.Answered(a), providertest.Came("c1", "f", `1`), providertest.Came("c2", "f", `2`))
-			x := suite.Play(t, provider.Config{Model: c.model}, r, 200, ok)
+			r.Items = append(r.Items, providertest.Answered(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
+			x := suite.Do(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
 			providertest.Same(t, string(got), c.want)
 		})
@@ -76,7 +76,7 @@ func TestNothingIsKeptOfAnswersWithoutSignatures(t *testing.T) {
 		"a refusal":    strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(stream))
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(stream))
 			if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" {
 				t.Errorf("got %+v (%v)", x.Answer, x.Err)
 			}

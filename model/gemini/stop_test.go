@@ -28,22 +28,22 @@ func TestFinishReasons(t *testing.T) {
 		name, stream string
 		want         model.Answer
 	}{
-		{"the end", text + finish("STOP"), model.Answer{Text: "So far", Finish: model.End}},
-		{"the end after calls", text + called + finish("STOP"), model.Answer{Text: "So far", Finish: model.Calls, Calls: call}},
-		{"an unknown reason is an end", text + finish("TEA_BREAK"), model.Answer{Text: "So far", Finish: model.End}},
-		{"an empty answer is one, for steady to judge", finish("STOP"), model.Answer{Finish: model.End}},
-		{"the length is up", text + finish("MAX_TOKENS"), model.Answer{Text: "So far", Finish: model.End, Stop: model.Length}},
-		{"the filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.End, Stop: model.Refusal}},
+		{"the end", text + finish("STOP"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"the end after calls", text + called + finish("STOP"), model.Answer{Text: "So far", Finish: model.FinishToolCalls, Calls: call}},
+		{"an unknown reason is an end", text + finish("TEA_BREAK"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"an empty answer is one, for steady to judge", finish("STOP"), model.Answer{Finish: model.FinishEnd}},
+		{"the length is up", text + finish("MAX_TOKENS"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
+		{"the filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.FinishEnd, Stop: model.Refusal}},
 		{"the filter in the middle: nothing is called", text + called + finish("PROHIBITED_CONTENT"),
-			model.Answer{Text: "So far\n\nThe model refused to go on (PROHIBITED_CONTENT).", Finish: model.End, Stop: model.Refusal}},
+			model.Answer{Text: "So far\n\nThe model refused to go on (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
 		{"the filter with its words", `{"candidates":[{"finishReason":"RECITATION","finishMessage":"It is a song."}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
-			model.Answer{Text: "The model refused to answer (RECITATION). It is a song.", Finish: model.End, Stop: model.Refusal}},
+			model.Answer{Text: "The model refused to answer (RECITATION). It is a song.", Finish: model.FinishEnd, Stop: model.Refusal}},
 		{"the question is blocked", `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","safetyRatings":[]},"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
-			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.End, Stop: model.Refusal}},
+			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.want.Read, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
-			x := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
+			c.want.MessagesRead, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 			}
@@ -89,16 +89,16 @@ func TestTrouble(t *testing.T) {
 		{"parts without end", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := suite.Play(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
-			trouble := providertest.Trouble(t, x.Err, c.code, c.again, c.words)
-			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.After != want {
-				t.Errorf("after %v, want %v", trouble.After, want)
+			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
+			trouble := providertest.WantError(t, x.Err, c.code, c.again, c.words)
+			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.RetryAfter != want {
+				t.Errorf("after %v, want %v", trouble.RetryAfter, want)
 			}
 		})
 	}
 }
 
 func TestDocumentOfNoCandidate(t *testing.T) {
-	x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[]}`)
-	providertest.Trouble(t, x.Err, errcode.LLMCallFailed, true, "broke off")
+	x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[]}`)
+	providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "broke off")
 }

@@ -28,7 +28,7 @@ const parallelWhole = `{"candidates":[{"content":{"parts":[{"text":"**Thinking**
 
 func TestAnswerWithParallelCalls(t *testing.T) {
 	want := &model.Answer{
-		Text: "I look twice. ü", Finish: model.Calls, Read: 1, Provider: "gemini",
+		Text: "I look twice. ü", Finish: model.FinishToolCalls, MessagesRead: 1, Provider: "gemini",
 		Calls: []model.Call{
 			{Name: "read_file", Args: json.RawMessage(`{"path":"a/b"}`)},
 			{Name: "read_file", Args: json.RawMessage(`{}`)},
@@ -36,8 +36,8 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := suite.Play(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
-	whole := suite.Play(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
+	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
 	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
 		if x.Err != nil {
 			t.Fatalf("%s: %v", how, x.Err)
@@ -57,7 +57,7 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 
 func TestArgumentsThatAreNoObject(t *testing.T) {
 	for sent, want := range map[string]string{`[1]`: `[1]`, `"{oops"`: `"{oops"`, `null`: `null`} {
-		x := suite.Play(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
+		x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
 		if x.Err != nil || string(x.Answer.Calls[0].Args) != want {
 			t.Errorf("%s: got %+v (%v), want %s", sent, x.Answer, x.Err, want)
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// talk is a conversation as the provider reads it: contents of a user and a
+// encoder is a conversation as the provider reads it: contents of a user and a
 // model in turn. The results of an answer stand in one content, as many as it
 // had calls; their pictures and what the user says next come behind them.
-type talk struct {
+type encoder struct {
 	model string // that is asked
 	doc   []byte // the contents, with commas between them
 	role  string // of the content that is open; "" before the first
@@ -21,9 +21,9 @@ type talk struct {
 
 // encode gives the contents of a conversation.
 func encode(model string, turns []chat.Turn) []byte {
-	t := &talk{model: model, doc: make([]byte, 0, chat.Room(turns))}
+	t := &encoder{model: model, doc: make([]byte, 0, chat.SizeHint(turns))}
 	for _, turn := range turns {
-		switch turn.Speaker {
+		switch turn.Role {
 		case chat.User:
 			t.images(turn.Images)
 			t.text("user", turn.Text)
@@ -38,7 +38,7 @@ func encode(model string, turns []chat.Turn) []byte {
 
 // assistant writes a turn as it was said: with its signatures, when they are
 // of the model that is asked now.
-func (t *talk) assistant(turn chat.Turn) {
+func (t *encoder) assistant(turn chat.Turn) {
 	said, calls := turn.Text, turn.Calls
 	for _, p := range recall(turn, t.model) {
 		switch p.kind {
@@ -60,7 +60,7 @@ func (t *talk) assistant(turn chat.Turn) {
 }
 
 // begin makes room for a part of a content by role.
-func (t *talk) begin(role string) {
+func (t *encoder) begin(role string) {
 	switch t.role {
 	case role:
 		t.doc = append(t.doc, ',')
@@ -74,7 +74,7 @@ func (t *talk) begin(role string) {
 }
 
 // text adds a text; the provider refuses a part of nothing.
-func (t *talk) text(role, text string) {
+func (t *encoder) text(role, text string) {
 	if text == "" {
 		return
 	}
@@ -83,7 +83,7 @@ func (t *talk) text(role, text string) {
 }
 
 // signedText adds a text of the model; nothing at all may be signed.
-func (t *talk) signedText(text, signature string) {
+func (t *encoder) signedText(text, signature string) {
 	if signature == "" {
 		t.text("model", text)
 		return
@@ -92,7 +92,7 @@ func (t *talk) signedText(text, signature string) {
 	t.doc = sign(appendText(t.doc, text), signature)
 }
 
-func (t *talk) call(c chat.Call, signature string, first bool) {
+func (t *encoder) call(c chat.Call, signature string, first bool) {
 	t.begin("model")
 	t.doc = chat.AppendString(append(t.doc, `{"functionCall":{"id":`...), c.ID)
 	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
@@ -104,7 +104,7 @@ func (t *talk) call(c chat.Call, signature string, first bool) {
 	t.doc = sign(t.doc, signature)
 }
 
-func (t *talk) results(results []chat.Result) {
+func (t *encoder) results(results []chat.Result) {
 	for _, r := range results {
 		t.begin("user")
 		t.doc = chat.AppendString(append(t.doc, `{"functionResponse":{"id":`...), r.ID)
@@ -131,7 +131,7 @@ func response(r chat.Result) []byte {
 	return append(doc, '}')
 }
 
-func (t *talk) images(images []model.Image) {
+func (t *encoder) images(images []model.Image) {
 	for _, i := range images {
 		t.begin("user")
 		if i.MediaType == "image/gif" { // alone of chat's types unknown here

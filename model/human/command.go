@@ -13,26 +13,26 @@ type command struct {
 	name  string
 	takes string // what has to follow, if anything; in brackets what may
 	help  string
-	run   func(q *question, ctx context.Context, rest string) (*model.Answer, error)
+	run   func(q *dialog, ctx context.Context, rest string) (*model.Answer, error)
 }
 
 func commands() []command {
 	return []command{
-		{"/all", "", "show everything of the conversation", shows((*question).showAll)},
+		{"/all", "", "show everything of the conversation", shows((*dialog).showAll)},
 		{"/tools", "[NAME]", "tools with full descriptions; of one, its schema too", showTools},
-		{"/system", "", "show the system prompt", shows(func(q *question) { q.block(q.request.System, whole) })},
+		{"/system", "", "show the system prompt", shows(func(q *dialog) { q.block(q.request.System, whole) })},
 		{"/call", "NAME", "call a tool by its name, on the list or not", callNamed},
 		{"/more", "", "the next call is not the last of this answer", shows(another)},
 		{"/drop", "", "forget the calls confirmed so far", shows(forget)},
-		{"/say", "TEXT", "text to the user; the turn goes on", says(model.Continue)},
-		{"/end", "[TEXT]", "text that ends the turn, whatever it looks like", says(model.End)},
-		{"/wait", "", "nothing to say until a message comes", says(model.Wait)},
-		{"/help", "", "this list", shows((*question).showHelp)},
+		{"/say", "TEXT", "text to the user; the turn goes on", says(model.FinishContinue)},
+		{"/end", "[TEXT]", "text that ends the turn, whatever it looks like", says(model.FinishEnd)},
+		{"/wait", "", "nothing to say until a message comes", says(model.FinishWait)},
+		{"/help", "", "this list", shows((*dialog).showHelp)},
 	}
 }
 
 // command runs what a line names, or says that there is no such thing.
-func (q *question) command(ctx context.Context, line string) (*model.Answer, error) {
+func (q *dialog) command(ctx context.Context, line string) (*model.Answer, error) {
 	word, rest := words(line)
 	for _, c := range commands() {
 		switch {
@@ -52,33 +52,33 @@ func (q *question) command(ctx context.Context, line string) (*model.Answer, err
 }
 
 // shows makes a command of what gives no answer.
-func shows(show func(*question)) func(*question, context.Context, string) (*model.Answer, error) {
-	return func(q *question, _ context.Context, _ string) (*model.Answer, error) {
+func shows(show func(*dialog)) func(*dialog, context.Context, string) (*model.Answer, error) {
+	return func(q *dialog, _ context.Context, _ string) (*model.Answer, error) {
 		show(q)
 		return nil, nil
 	}
 }
 
 // says makes a command of a way to finish.
-func says(finish model.Finish) func(*question, context.Context, string) (*model.Answer, error) {
-	return func(q *question, _ context.Context, rest string) (*model.Answer, error) {
-		return q.instead(model.Answer{Text: rest, Finish: finish}), nil
+func says(finish model.Finish) func(*dialog, context.Context, string) (*model.Answer, error) {
+	return func(q *dialog, _ context.Context, rest string) (*model.Answer, error) {
+		return q.finalAnswer(model.Answer{Text: rest, Finish: finish}), nil
 	}
 }
 
-func callNamed(q *question, ctx context.Context, rest string) (*model.Answer, error) {
+func callNamed(q *dialog, ctx context.Context, rest string) (*model.Answer, error) {
 	name, mode := words(rest)
 	switch mode {
 	case "":
 		return q.call(ctx, q.offer(name), byField)
 	case "json":
-		return q.call(ctx, q.offer(name), atOnce)
+		return q.call(ctx, q.offer(name), asJSON)
 	}
 	q.line("a tool's name is one word")
 	return nil, nil
 }
 
-func showTools(q *question, _ context.Context, rest string) (*model.Answer, error) {
+func showTools(q *dialog, _ context.Context, rest string) (*model.Answer, error) {
 	shown := rest == ""
 	for i, o := range q.tools {
 		if rest == "" || rest == o.name || rest == strconv.Itoa(i+1) {
@@ -92,17 +92,17 @@ func showTools(q *question, _ context.Context, rest string) (*model.Answer, erro
 	return nil, nil
 }
 
-func another(q *question) {
+func another(q *dialog) {
 	q.more = true
 	q.line("the next call is followed by another; choose it")
 }
 
-func forget(q *question) {
+func forget(q *dialog) {
 	q.line("forgotten calls: %d", len(q.calls))
 	q.calls, q.more = nil, false
 }
 
-func (q *question) showHelp() {
+func (q *dialog) showHelp() {
 	for _, text := range strings.Split(strings.Trim(help, "\n"), "\n") {
 		q.line("%s", text)
 	}

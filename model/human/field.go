@@ -39,7 +39,7 @@ type field struct {
 	kind              kind
 	required          bool
 	nullable          bool
-	wordy             bool            // of several types, of which one is string: what is no JSON is that
+	multiline         bool            // of several types, of which one is string: what is no JSON is that
 	choices           []gjson.Result  // empty: any
 	preset            json.RawMessage // what the tool takes if nothing is given
 	shape             string          // the schema of what is typed as JSON
@@ -48,9 +48,9 @@ type field struct {
 // maxFields is how many fields are asked one by one.
 const maxFields = 40
 
-// beyond are the words by which an object schema says more than a list of
+// tooDeep are the words by which an object schema says more than a list of
 // fields can.
-var beyond = []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas", "dependentRequired", "propertyNames", "minProperties"}
+var tooDeep = []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas", "dependentRequired", "propertyNames", "minProperties"}
 
 // fieldsOf reads the fields of an object schema; not ok is one that is odd, or
 // that a list of fields does not say all of.
@@ -58,7 +58,7 @@ func fieldsOf(schema gjson.Result) (list []field, ok bool) {
 	if !schema.IsObject() || kindOf(schema) != objectKind && schema.Get("type").Exists() {
 		return nil, false
 	}
-	for _, word := range beyond {
+	for _, word := range tooDeep {
 		if schema.Get(word).Exists() {
 			return nil, false
 		}
@@ -103,7 +103,7 @@ func newField(name string, schema gjson.Result, required bool) field {
 	}
 	f.kind = kindOf(schema)
 	f.description = strings.TrimSpace(schema.Get("description").String())
-	f.nullable, f.wordy = mayBe(schema, "null"), f.kind == anyKind && mayBe(schema, "string")
+	f.nullable, f.multiline = allowsType(schema, "null"), f.kind == anyKind && allowsType(schema, "string")
 	f.choices = choices(schema)
 	if preset := schema.Get("default"); preset.Exists() && preset.Type != gjson.Null {
 		f.preset = json.RawMessage(preset.Raw)
@@ -114,7 +114,7 @@ func newField(name string, schema gjson.Result, required bool) field {
 	return f
 }
 
-func mayBe(schema gjson.Result, name string) bool {
+func allowsType(schema gjson.Result, name string) bool {
 	return slices.ContainsFunc(schema.Get("type").Array(), func(r gjson.Result) bool { return r.String() == name })
 }
 
@@ -185,7 +185,7 @@ func (f field) value(line string) (json.RawMessage, error) {
 		return nil, errors.New("this field is required")
 	}
 	if line == "" {
-		return f.absent(), nil
+		return f.emptyValue(), nil
 	}
 	value, err := f.parse(line)
 	if err != nil {
@@ -198,9 +198,9 @@ func (f field) value(line string) (json.RawMessage, error) {
 	return value, nil
 }
 
-// absent is the value of a field that nothing was typed into: a tool need not
+// emptyValue is the value of a field that nothing was typed into: a tool need not
 // know the default of what it requires.
-func (f field) absent() json.RawMessage {
+func (f field) emptyValue() json.RawMessage {
 	if f.required {
 		return f.preset
 	}
@@ -220,7 +220,7 @@ func (f field) parse(line string) (json.RawMessage, error) {
 		line = yesOrNo(line)
 	}
 	err := strictjson.Check([]byte(line), nil)
-	if err != nil && f.wordy && !strings.ContainsAny(line[:1], "[{\"") {
+	if err != nil && f.multiline && !strings.ContainsAny(line[:1], "[{\"") {
 		return quoted(line), nil
 	}
 	if err != nil && f.shape != "" { // typed as JSON, so the place of the fault helps

@@ -10,12 +10,12 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// mode is how arguments are asked for.
-type mode bool
+// inputMode is how arguments are asked for.
+type inputMode bool
 
 const (
-	byField mode = false
-	atOnce  mode = true
+	byField inputMode = false
+	asJSON  inputMode = true
 )
 
 // What a person may want instead of filling a field.
@@ -25,9 +25,9 @@ var (
 )
 
 // arguments asks for the arguments of a call.
-func (q *question) arguments(ctx context.Context, o offer, mode mode) (json.RawMessage, error) {
+func (q *dialog) arguments(ctx context.Context, o toolChoice, mode inputMode) (json.RawMessage, error) {
 	fields, ok := fieldsOf(o.schema)
-	if mode == atOnce || !ok {
+	if mode == asJSON || !ok {
 		return q.object(ctx, o)
 	}
 	args, err := q.fill(ctx, "", fields)
@@ -39,7 +39,7 @@ func (q *question) arguments(ctx context.Context, o offer, mode mode) (json.RawM
 
 // fill asks for one field after the other: those of the arguments, or of the
 // field within.
-func (q *question) fill(ctx context.Context, within string, fields []field) (json.RawMessage, error) {
+func (q *dialog) fill(ctx context.Context, within string, fields []field) (json.RawMessage, error) {
 	var args bytes.Buffer
 	for _, f := range fields {
 		value, err := q.value(ctx, within, f)
@@ -60,7 +60,7 @@ func (q *question) fill(ctx context.Context, within string, fields []field) (jso
 
 // value asks for the value of a field; nil leaves it out. An object of the
 // arguments is asked for by its fields, one within it as JSON.
-func (q *question) value(ctx context.Context, within string, f field) (json.RawMessage, error) {
+func (q *dialog) value(ctx context.Context, within string, f field) (json.RawMessage, error) {
 	if within != "" {
 		f.name = within + "." + f.name
 		return q.field(ctx, f)
@@ -76,7 +76,7 @@ func (q *question) value(ctx context.Context, within string, f field) (json.RawM
 }
 
 // opened says whether the fields of an object are to be asked for.
-func (q *question) opened(ctx context.Context, f field) (bool, error) {
+func (q *dialog) opened(ctx context.Context, f field) (bool, error) {
 	q.title(f)
 	for !f.required {
 		line, err := q.ask(ctx, "enter = leave it out, y = fill in its fields, /json, /back:")
@@ -89,21 +89,21 @@ func (q *question) opened(ctx context.Context, f field) (bool, error) {
 		case "y", "yes":
 			return true, nil
 		}
-		if err := gone(line); err != nil {
+		if err := exitCommand(line); err != nil {
 			return false, err
 		}
-		q.puzzled(line)
+		q.invalid(line)
 	}
 	return true, nil
 }
 
 // field asks for the value of a field until it is one; nil leaves it out.
-func (q *question) field(ctx context.Context, f field) (json.RawMessage, error) {
+func (q *dialog) field(ctx context.Context, f field) (json.RawMessage, error) {
 	q.explain(f)
 	for {
 		line, err := q.ask(ctx, brief(f.name)+" =")
 		if err == nil {
-			err = gone(strings.TrimSpace(line))
+			err = exitCommand(strings.TrimSpace(line))
 		}
 		if err != nil {
 			return nil, err
@@ -116,8 +116,8 @@ func (q *question) field(ctx context.Context, f field) (json.RawMessage, error) 
 	}
 }
 
-// gone gives what a word wants that leaves the fields.
-func gone(word string) error {
+// exitCommand gives what a word wants that leaves the fields.
+func exitCommand(word string) error {
 	switch word {
 	case "/back":
 		return errBack
@@ -128,7 +128,7 @@ func gone(word string) error {
 }
 
 // title prints what a field is called and for.
-func (q *question) title(f field) {
+func (q *dialog) title(f field) {
 	q.line("%s (%s)", brief(f.name), f.kind.with(f.required))
 	if f.description != "" {
 		q.head(f.description, "")
@@ -136,7 +136,7 @@ func (q *question) title(f field) {
 }
 
 // explain prints what there is to know of a field.
-func (q *question) explain(f field) {
+func (q *dialog) explain(f field) {
 	q.title(f)
 	if len(f.choices) > 0 {
 		q.line("  one of")
@@ -152,7 +152,7 @@ func (q *question) explain(f field) {
 }
 
 // object asks for all arguments as one object, until it is one.
-func (q *question) object(ctx context.Context, o offer) (json.RawMessage, error) {
+func (q *dialog) object(ctx context.Context, o toolChoice) (json.RawMessage, error) {
 	if o.schema.Exists() {
 		q.line("schema of %s", o.name)
 		q.head(pretty([]byte(o.schema.Raw)), "; /back, then /tools NAME shows all")

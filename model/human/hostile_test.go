@@ -61,7 +61,7 @@ func everywhere(t testing.TB, text string) model.Request {
 	wire := fmt.Sprintf(`[{"type":"function","function":{"name":%[1]s,"description":%[1]s,"parameters":%[2]s}}]`, quoted, schema)
 	call := model.Call{Name: text, Args: json.RawMessage(text)}
 	return model.Request{
-		Self:   model.Self{ID: identity.AgentID(text), Role: text, Task: identity.TaskID(text), State: text},
+		Self:   model.AgentInfo{ID: identity.AgentID(text), Role: text, Task: identity.TaskID(text), State: text},
 		System: text, Tools: []string{text}, ToolJSON: []byte(wire),
 		Items: []model.Item{
 			{Message: &model.Message{From: text, Payload: json.RawMessage(text)}},
@@ -157,8 +157,8 @@ func FuzzDialogue(f *testing.F) {
 
 func wantActionable(t *testing.T, a *model.Answer) {
 	t.Helper()
-	known := []model.Finish{model.Calls, model.Continue, model.Wait, model.End}
-	if !slices.Contains(known, a.Finish) || (a.Finish == model.Calls) != (len(a.Calls) > 0) || a.Read != 1 || !utf8.ValidString(a.Text) {
+	known := []model.Finish{model.FinishToolCalls, model.FinishContinue, model.FinishWait, model.FinishEnd}
+	if !slices.Contains(known, a.Finish) || (a.Finish == model.FinishToolCalls) != (len(a.Calls) > 0) || a.MessagesRead != 1 || !utf8.ValidString(a.Text) {
 		t.Errorf("answer %+v", a)
 	}
 	for _, c := range a.Calls {

@@ -25,11 +25,11 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Model is a person. It is no model.Language: nobody counts a person's tokens.
+// Model is a person. It is no model.LanguageModel: nobody counts a person's tokens.
 // Safe for concurrent use.
 type Model struct {
 	turn *semaphore.Weighted // who has it owns all below
-	keys *keyboard
+	keys *lineReader
 	out  *screen
 	with Options
 }
@@ -41,9 +41,9 @@ type Options struct {
 	// is not known. Role is "" for an agent that somebody else's message names.
 	Name func(id identity.AgentID, role string) string
 
-	// Alone is called before a question is shown. Until over is called, when
+	// Lock is called before a question is shown. Until over is called, when
 	// it has its answer or is void, nobody else should write to the terminal.
-	Alone func() (over func())
+	Lock func() (over func())
 }
 
 // New gives the person who types into in, line by line, and reads out, which
@@ -59,8 +59,8 @@ func New(in io.Reader, out io.Writer, o *Options) *Model {
 	if m.with.Name == nil {
 		m.with.Name = func(identity.AgentID, string) string { return "" }
 	}
-	if m.with.Alone == nil {
-		m.with.Alone = func() func() { return func() {} }
+	if m.with.Lock == nil {
+		m.with.Lock = func() func() { return func() {} }
 	}
 	return m
 }
@@ -68,7 +68,7 @@ func New(in io.Reader, out io.Writer, o *Options) *Model {
 // Generate asks the person and yields one Delta, the answer; all messages of r
 // count as read then. When ctx ends first it yields ctx's error at once and
 // the terminal says that the question is void. When the input has ended, or the
-// output failed, it yields a lasting model.Trouble, as it does ever after.
+// output failed, it yields a lasting model.Error, as it does ever after.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		answer, err := m.ask(ctx, r)
@@ -81,24 +81,24 @@ func (m *Model) ask(ctx context.Context, r model.Request) (*model.Answer, error)
 		return nil, err
 	}
 	defer m.turn.Release(1)
-	defer m.with.Alone()()
+	defer m.with.Lock()()
 	defer m.out.flush()
-	q := &question{screen: m.out, keys: m.keys, request: r, tools: offers(r), names: m.with.Name}
+	q := &dialog{screen: m.out, keys: m.keys, request: r, tools: offers(r), names: m.with.Name}
 	answer, err := q.run(ctx)
 	if err != nil {
-		return nil, q.void(err)
+		return nil, q.cancelled(err)
 	}
-	answer.Read = model.Messages(r.Items)
+	answer.MessagesRead = model.Messages(r.Items)
 	return answer, nil
 }
 
-// void says why a question needs no answer any more, and gives the error that
+// cancelled says why a question needs no answer any more, and gives the error that
 // its agent gets.
-func (q *question) void(err error) error {
+func (q *dialog) cancelled(err error) error {
 	q.line("")
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		q.line("-- the question of %s is void: %v", q.asker(), err)
 		return err
 	}
-	return model.Lasting(errcode.LLMCallFailed, err, "the person who answered at the terminal left; start again where somebody can type, or give the role another model")
+	return model.Permanent(errcode.LLMCallFailed, err, "the person who answered at the terminal left; start again where somebody can type, or give the role another model")
 }

@@ -35,7 +35,7 @@ func Example() {
 		return
 	}
 	request := model.Request{
-		Self:  model.Self{ID: "a1", Role: "analyst", Task: "t1"},
+		Self:  model.AgentInfo{ID: "a1", Role: "analyst", Task: "t1"},
 		Items: []model.Item{{Message: &model.Message{From: "user", Payload: []byte(`{"text":"what went wrong?"}`)}}},
 		Tools: []string{"read_file"}, ToolJSON: wire,
 	}
@@ -74,7 +74,7 @@ func Example() {
 
 // asked is a request as testdata has it.
 type asked struct {
-	Self   model.Self
+	Self   model.AgentInfo
 	System string
 	Items  []model.Item
 	Tools  []struct {
@@ -194,7 +194,7 @@ func ask(t testing.TB, ctx context.Context, m model.Model, r model.Request) (a *
 }
 
 func requestOf(role string, items ...model.Item) model.Request {
-	return model.Request{Self: model.Self{ID: "a1", Role: role, Task: "t1"}, Items: items}
+	return model.Request{Self: model.AgentInfo{ID: "a1", Role: role, Task: "t1"}, Items: items}
 }
 
 // The input's end is an error that lasts, also for questions asked later.
@@ -208,7 +208,7 @@ func TestAPersonWhoLeftStaysAway(t *testing.T) {
 
 func TestALastLineWithoutItsEndIsALine(t *testing.T) {
 	_, a, err := play(t, requestOf("analyst"), "done")
-	if err != nil || a.Text != "done" || a.Finish != model.End {
+	if err != nil || a.Text != "done" || a.Finish != model.FinishEnd {
 		t.Errorf("answer %+v, error %v; want the end with done", a, err)
 	}
 }
@@ -231,8 +231,8 @@ func TestAScreenThatFailsIsNotAnswered(t *testing.T) {
 
 func wantLasting(t *testing.T, err, cause error) {
 	t.Helper()
-	trouble, ok := errors.AsType[*model.Trouble](err)
-	if !ok || trouble.Again || errcode.Of(err) != errcode.LLMCallFailed || cause != nil && !errors.Is(err, cause) {
+	trouble, ok := errors.AsType[*model.Error](err)
+	if !ok || trouble.Retryable || errcode.Of(err) != errcode.LLMCallFailed || cause != nil && !errors.Is(err, cause) {
 		t.Errorf("error %v, want lasting trouble, code %s, cause %v", err, errcode.LLMCallFailed, cause)
 	}
 }
@@ -244,7 +244,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 // A person is no language model: nobody writes prompts for their window.
 func TestAPersonIsNoLanguageModel(t *testing.T) {
 	var m model.Model = human.New(strings.NewReader(""), io.Discard, nil)
-	if _, ok := m.(model.Language); ok {
+	if _, ok := m.(model.LanguageModel); ok {
 		t.Error("Model is a model.Language")
 	}
 }

@@ -10,39 +10,39 @@ import (
 // maxLine is the longest line that is read; a longer one ends the input.
 const maxLine = 1 << 20
 
-// keyboard reads lines when they are wanted, never ahead: what a person types
+// lineReader reads lines when they are wanted, never ahead: what a person types
 // belongs to the question that is open then.
-type keyboard struct {
+type lineReader struct {
 	in      *bufio.Scanner // owned by the goroutine that reads, when there is one
-	typed   chan stroke    // from that goroutine; has room, so that it can end
+	typed   chan inputLine // from that goroutine; has room, so that it can end
 	reading bool           // that goroutine is there, or its stroke is in typed
-	gone    error          // why no line comes any more
+	closed  error          // why no line comes any more
 }
 
-// stroke is a line, or why there is none.
-type stroke struct {
+// inputLine is a line, or why there is none.
+type inputLine struct {
 	text string
 	err  error
 }
 
-func newKeyboard(in io.Reader) *keyboard {
+func newKeyboard(in io.Reader) *lineReader {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	return &keyboard{in: lines, typed: make(chan stroke, 1)}
+	return &lineReader{in: lines, typed: make(chan inputLine, 1)}
 }
 
 // line waits for the next line. It gives ctx's error when that ends first, and
 // the same error for ever when there are no more lines.
-func (k *keyboard) line(ctx context.Context) (string, error) {
+func (k *lineReader) line(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if k.gone == nil && !k.reading {
+	if k.closed == nil && !k.reading {
 		k.reading = true
 		go k.read()
 	}
-	if k.gone != nil {
-		return "", k.gone
+	if k.closed != nil {
+		return "", k.closed
 	}
 	select {
 	case s := <-k.typed:
@@ -52,9 +52,9 @@ func (k *keyboard) line(ctx context.Context) (string, error) {
 	}
 }
 
-// early gives the line that was typed for a question that had become void, if
+// typedAhead gives the line that was typed for a question that had become void, if
 // it came before the next one was asked.
-func (k *keyboard) early() (string, bool) {
+func (k *lineReader) typedAhead() (string, bool) {
 	select {
 	case s := <-k.typed:
 		text, err := k.take(s)
@@ -64,15 +64,15 @@ func (k *keyboard) early() (string, bool) {
 	}
 }
 
-func (k *keyboard) take(s stroke) (string, error) {
-	k.reading, k.gone = false, s.err
+func (k *lineReader) take(s inputLine) (string, error) {
+	k.reading, k.closed = false, s.err
 	return s.text, s.err
 }
 
-func (k *keyboard) read() {
+func (k *lineReader) read() {
 	if k.in.Scan() {
-		k.typed <- stroke{text: k.in.Text()}
+		k.typed <- inputLine{text: k.in.Text()}
 		return
 	}
-	k.typed <- stroke{err: cmp.Or(k.in.Err(), io.EOF)}
+	k.typed <- inputLine{err: cmp.Or(k.in.Err(), io.EOF)}
 }

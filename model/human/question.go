@@ -11,12 +11,12 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// question is a request that the person is asked to answer.
-type question struct {
+// dialog is a request that the person is asked to answer.
+type dialog struct {
 	*screen
-	keys    *keyboard
+	keys    *lineReader
 	request model.Request
-	tools   []offer
+	tools   []toolChoice
 	names   func(id identity.AgentID, role string) string
 
 	calls []model.Call // confirmed so far
@@ -24,8 +24,8 @@ type question struct {
 }
 
 // run shows the question and takes lines until one completes the answer.
-func (q *question) run(ctx context.Context) (*model.Answer, error) {
-	if text, ok := q.keys.early(); ok {
+func (q *dialog) run(ctx context.Context) (*model.Answer, error) {
+	if text, ok := q.keys.typedAhead(); ok {
 		q.line("-- this was typed before the question below, and is not used:")
 		q.head(text, "")
 	}
@@ -43,7 +43,7 @@ func (q *question) run(ctx context.Context) (*model.Answer, error) {
 }
 
 // ask prompts for a line. Nobody is asked what could not be shown.
-func (q *question) ask(ctx context.Context, prompt string) (string, error) {
+func (q *dialog) ask(ctx context.Context, prompt string) (string, error) {
 	if q.prompt(prompt); q.err != nil {
 		return "", q.err
 	}
@@ -57,7 +57,7 @@ var (
 )
 
 // take acts on a line; the answer is nil when there is more to come.
-func (q *question) take(ctx context.Context, line string) (*model.Answer, error) {
+func (q *dialog) take(ctx context.Context, line string) (*model.Answer, error) {
 	switch {
 	case line == "":
 		return q.send(), nil
@@ -66,30 +66,30 @@ func (q *question) take(ctx context.Context, line string) (*model.Answer, error)
 	case line[0] == '/':
 		return q.command(ctx, line)
 	}
-	if o, mode, ok := q.chosen(line); ok {
+	if o, mode, ok := q.findTool(line); ok {
 		return q.call(ctx, o, mode)
 	}
 	switch {
 	case number.MatchString(line):
 		q.line("there is no tool %s; /end %s answers with this text", line, line)
 	case nameLike.MatchString(line):
-		return q.doubt(ctx, line)
+		return q.confirmWord(ctx, line)
 	default:
 		return q.end(line), nil
 	}
 	return nil, nil
 }
 
-// chosen finds the tool that a line names, by number or name. "json" behind it
+// findTool finds the tool that a line names, by number or name. "json" behind it
 // asks for the arguments at once.
-func (q *question) chosen(line string) (o offer, mode mode, ok bool) {
+func (q *dialog) findTool(line string) (o toolChoice, mode inputMode, ok bool) {
 	word, rest := words(line)
 	if rest == "json" {
-		mode = atOnce
+		mode = asJSON
 	} else if rest != "" {
 		return o, mode, false
 	}
-	i := slices.IndexFunc(q.tools, func(o offer) bool { return o.name == word })
+	i := slices.IndexFunc(q.tools, func(o toolChoice) bool { return o.name == word })
 	if n, err := strconv.Atoi(word); err == nil && 0 < n && n <= len(q.tools) {
 		i = n - 1
 	}
@@ -99,9 +99,9 @@ func (q *question) chosen(line string) (o offer, mode mode, ok bool) {
 	return q.tools[i], mode, true
 }
 
-// doubt asks what a word is that looks like a tool's name and is not listed:
+// confirmWord asks what a word is that looks like a tool's name and is not listed:
 // taken for text, a slip of a finger would end the turn.
-func (q *question) doubt(ctx context.Context, word string) (*model.Answer, error) {
+func (q *dialog) confirmWord(ctx context.Context, word string) (*model.Answer, error) {
 	q.line("%s is none of the tools listed", word)
 	for {
 		line, err := q.ask(ctx, "c = call it all the same, t = it is my answer, enter = neither:")
@@ -116,12 +116,12 @@ func (q *question) doubt(ctx context.Context, word string) (*model.Answer, error
 		case "t":
 			return q.end(word), nil
 		}
-		q.puzzled(line)
+		q.invalid(line)
 	}
 }
 
 // offer gives the tool of a name, with a warning if it is not on the list.
-func (q *question) offer(name string) offer {
+func (q *dialog) offer(name string) toolChoice {
 	for _, o := range q.tools {
 		if o.name == name {
 			return o
@@ -129,12 +129,12 @@ func (q *question) offer(name string) offer {
 	}
 	q.line("warning: %s is not offered to this agent;", brief(name))
 	q.line("the gate decides the call, and should refuse it")
-	return offer{name: name}
+	return toolChoice{name: name}
 }
 
 // call takes the person through one call. It completes the answer unless
 // another call is to follow, or the person went back.
-func (q *question) call(ctx context.Context, o offer, mode mode) (*model.Answer, error) {
+func (q *dialog) call(ctx context.Context, o toolChoice, mode inputMode) (*model.Answer, error) {
 	args, err := q.arguments(ctx, o, mode)
 	if err == nil {
 		err = q.confirm(ctx, o.name, args)
@@ -156,7 +156,7 @@ func (q *question) call(ctx context.Context, o offer, mode mode) (*model.Answer,
 }
 
 // confirm shows a call as it will be made, and gives errBack if it is not to be.
-func (q *question) confirm(ctx context.Context, name string, args []byte) error {
+func (q *dialog) confirm(ctx context.Context, name string, args []byte) error {
 	q.line("call %s", name)
 	q.block(pretty(args), whole)
 	for {
@@ -173,31 +173,31 @@ func (q *question) confirm(ctx context.Context, name string, args []byte) error 
 		case "n", "no":
 			return errBack
 		}
-		q.puzzled(line)
+		q.invalid(line)
 	}
 }
 
-// puzzled says why a question is asked again.
-func (q *question) puzzled(line string) {
+// invalid says why a question is asked again.
+func (q *dialog) invalid(line string) {
 	q.line("%s is none of these", brief(strings.TrimSpace(line)))
 }
 
 // send gives the calls confirmed so far as the answer.
-func (q *question) send() *model.Answer {
+func (q *dialog) send() *model.Answer {
 	if len(q.calls) == 0 {
 		q.line("type text, or the number of a tool; /help tells more")
 		return nil
 	}
-	return &model.Answer{Calls: q.calls, Finish: model.Calls}
+	return &model.Answer{Calls: q.calls, Finish: model.FinishToolCalls}
 }
 
 // end gives the answer that ends the turn.
-func (q *question) end(text string) *model.Answer {
-	return q.instead(model.Answer{Text: text, Finish: model.End})
+func (q *dialog) end(text string) *model.Answer {
+	return q.finalAnswer(model.Answer{Text: text, Finish: model.FinishEnd})
 }
 
-// instead gives an answer without calls, which must not lose those confirmed.
-func (q *question) instead(a model.Answer) *model.Answer {
+// finalAnswer gives an answer without calls, which must not lose those confirmed.
+func (q *dialog) finalAnswer(a model.Answer) *model.Answer {
 	if len(q.calls) > 0 {
 		q.line("calls wait: %d; enter sends them, /drop forgets them", len(q.calls))
 		return nil

@@ -112,15 +112,15 @@ func split(text string, room int) func(yield func(string) bool) {
 // splitAt gives as much of a text as has room, and the rest.
 func splitAt(text string, room int) (head, tail string) {
 	for i, r := range text {
-		if room -= breadth(r); room < 0 {
+		if room -= displayWidth(r); room < 0 {
 			return text[:i], text[i:]
 		}
 	}
 	return text, ""
 }
 
-// breadth is how many columns a character takes at most.
-func breadth(r rune) int {
+// displayWidth is how many columns a character takes at most.
+func displayWidth(r rune) int {
 	switch width.LookupRune(r).Kind() {
 	case width.EastAsianWide, width.EastAsianFullwidth:
 		return 2

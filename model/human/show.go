@@ -17,7 +17,7 @@ import (
 const maxTools = 40
 
 // show prints who asks, what is new, and what may be called.
-func (q *question) show() {
+func (q *dialog) show() {
 	self := q.request.Self
 	q.line("")
 	q.line("== %s asks", q.asker())
@@ -30,17 +30,17 @@ func (q *question) show() {
 }
 
 // asker is what the agent that asks is called.
-func (q *question) asker() string {
+func (q *dialog) asker() string {
 	self := q.request.Self
 	return brief(cmp.Or(q.names(self.ID, self.Role), self.Role))
 }
 
 // sender is what the one is called who wrote a message.
-func (q *question) sender(id string) string {
+func (q *dialog) sender(id string) string {
 	return cmp.Or(q.names(identity.AgentID(id), ""), id)
 }
 
-func (q *question) fact(name, value string) {
+func (q *dialog) fact(name, value string) {
 	if value != "" {
 		q.line("   %-5s %s", name, value)
 	}
@@ -48,21 +48,21 @@ func (q *question) fact(name, value string) {
 
 // showNew prints what the agent has not answered yet: what came after its last
 // answer, and messages that this had not read.
-func (q *question) showNew() {
-	items := fresh(q.request.Items)
+func (q *dialog) showNew() {
+	items := newItems(q.request.Items)
 	if len(items) == 0 {
 		q.line("nothing is new since the last answer")
 	}
 	for _, item := range items {
-		q.item(item, q.glance)
+		q.item(item, q.showBrief)
 	}
 }
 
-func fresh(items []model.Item) (list []model.Item) {
+func newItems(items []model.Item) (list []model.Item) {
 	after, read, n := 0, 0, 0
 	for i, item := range items {
 		if item.Answer != nil {
-			after, read = i+1, item.Answer.Read
+			after, read = i+1, item.Answer.MessagesRead
 		}
 	}
 	for i, item := range items {
@@ -76,17 +76,17 @@ func fresh(items []model.Item) (list []model.Item) {
 	return list
 }
 
-func (q *question) showAll() {
+func (q *dialog) showAll() {
 	for _, item := range q.request.Items {
-		q.item(item, q.entire)
+		q.item(item, q.showFull)
 	}
 }
 
-func (q *question) glance(text string) { q.head(text, "; /all shows everything") }
-func (q *question) entire(text string) { q.block(text, whole) }
+func (q *dialog) showBrief(text string) { q.head(text, "; /all shows everything") }
+func (q *dialog) showFull(text string)  { q.block(text, whole) }
 
 // item prints an entry of the conversation, its texts with show.
-func (q *question) item(item model.Item, show func(string)) {
+func (q *dialog) item(item model.Item, show func(string)) {
 	switch {
 	case item.Message != nil:
 		q.line("message from %s", q.sender(item.Message.From))
@@ -106,7 +106,7 @@ func outcome(r *model.Result) string {
 	return "ok"
 }
 
-func (q *question) answered(a *model.Answer, show func(string)) {
+func (q *dialog) answered(a *model.Answer, show func(string)) {
 	q.line("answer (%s)", a.Finish)
 	if a.Text != "" {
 		show(a.Text)
@@ -121,7 +121,7 @@ func (q *question) answered(a *model.Answer, show func(string)) {
 }
 
 // listTools prints the tools with a row for each.
-func (q *question) listTools() {
+func (q *dialog) listTools() {
 	if len(q.tools) == 0 {
 		q.line("no tools")
 		return
@@ -137,7 +137,7 @@ func (q *question) listTools() {
 }
 
 // describe prints a tool's whole description, and its schema when asked to.
-func (q *question) describe(n int, o offer, schema bool) {
+func (q *dialog) describe(n int, o toolChoice, schema bool) {
 	q.line("%3d %s", n, o.name)
 	if o.description != "" {
 		q.block(o.description, whole)
@@ -173,15 +173,15 @@ func pretty(doc []byte) string {
 	return out.String()
 }
 
-// offer is a tool as the person chooses it.
-type offer struct {
+// toolChoice is a tool as the person chooses it.
+type toolChoice struct {
 	name, description string
 	schema            gjson.Result // its parameters; zero when not known
 }
 
 // offers lists the tools of a request. One that the serialised list does not
 // describe, or not well, has its name only.
-func offers(r model.Request) []offer {
+func offers(r model.Request) []toolChoice {
 	described := map[string]gjson.Result{}
 	if json.Valid(r.ToolJSON) { // gjson has no bound on depth, this has
 		gjson.ParseBytes(r.ToolJSON).ForEach(func(_, entry gjson.Result) bool {
@@ -190,10 +190,10 @@ func offers(r model.Request) []offer {
 			return true
 		})
 	}
-	list := make([]offer, 0, len(r.Tools))
+	list := make([]toolChoice, 0, len(r.Tools))
 	for _, name := range r.Tools {
 		function := described[name]
-		list = append(list, offer{name, strings.TrimSpace(function.Get("description").String()), function.Get("parameters")})
+		list = append(list, toolChoice{name, strings.TrimSpace(function.Get("description").String()), function.Get("parameters")})
 	}
 	return list
 }

@@ -270,7 +270,7 @@ func (n *note) alone() func() {
 
 func TestAQuestionIsOneWriteOfOneWhoIsAlone(t *testing.T) {
 	var n note
-	m := human.New(strings.NewReader("1\n\n\n"), &n, &human.Options{Alone: n.alone})
+	m := human.New(strings.NewReader("1\n\n\n"), &n, &human.Options{Lock: n.alone})
 	r := requestOf("analyst")
 	r.Tools = []string{"look"}
 	if a, err := ask(t, t.Context(), m, r); err != nil || len(a.Calls) != 1 {

@@ -13,17 +13,17 @@ import (
 
 // answer is an answer as it comes.
 type answer struct {
-	*provider.Reply
-	heard  bool // there was a message, or a piece of one
-	calls  []opened
-	think  reasoning
-	finish string // the server's word for how it ended; "" when it has not
+	*provider.ResponseReader
+	started bool // there was a message, or a piece of one
+	calls   []toolCallDelta
+	think   reasoning
+	finish  string // the server's word for how it ended; "" when it has not
 }
 
-func decoder(r *provider.Reply) provider.Decoder { return &answer{Reply: r} }
+func decoder(r *provider.ResponseReader) provider.Decoder { return &answer{ResponseReader: r} }
 
-// opened is a call of an answer that has begun.
-type opened struct {
+// toolCallDelta is a call of an answer that has begun.
+type toolCallDelta struct {
 	index string // as it stands in the document; "" when the server counts none
 	id    string
 	named bool // its name was shown
@@ -34,8 +34,8 @@ func (a *answer) Document(doc gjson.Result) error {
 	if err := a.take(doc, false); err != nil {
 		return err
 	}
-	if !a.heard {
-		return a.Passing("sent an answer without a message")
+	if !a.started {
+		return a.Transient("sent an answer without a message")
 	}
 	return nil
 }
@@ -62,9 +62,9 @@ func (a *answer) take(doc gjson.Result, piece bool) error {
 		return true
 	})
 	if failed.Exists() && failed.Type != gjson.Null {
-		return a.Complaint(status(failed), 0, doc)
+		return a.ErrorFrom(status(failed), 0, doc)
 	}
-	a.use(usage)
+	a.addUsage(usage)
 	return a.choice(first(choices), piece)
 }
 
@@ -97,14 +97,14 @@ func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
 		return err == nil
 	})
 	if err == nil && (a.finish == "error" || a.finish == "insufficient_system_resource") {
-		err = a.Passing("gave up in the middle of an answer: %q", a.finish)
+		err = a.Transient("gave up in the middle of an answer: %q", a.finish)
 	}
 	return err
 }
 
 // message takes in what is said in a choice.
 func (a *answer) message(m gjson.Result, piece bool) (err error) {
-	a.heard = a.heard || m.IsObject()
+	a.started = a.started || m.IsObject()
 	m.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "content":
@@ -130,7 +130,7 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 // check refuses an answer that has grown past every measure.
 func (a *answer) check() error {
 	if a.think.size > maxThought {
-		return a.Lasting(errcode.LLMCallFailed, "thought for more than %d bytes", maxThought)
+		return a.Permanent(errcode.LLMCallFailed, "thought for more than %d bytes", maxThought)
 	}
 	return a.Draft.Check()
 }
@@ -149,8 +149,8 @@ func content(value gjson.Result) string {
 }
 
 func (a *answer) say(text string) {
-	a.Draft.Say(text)
-	a.Show(model.Delta{Text: text})
+	a.Draft.AppendText(text)
+	a.Emit(model.Delta{Text: text})
 }
 
 // toolCalls takes in calls, or pieces of them.
@@ -169,9 +169,9 @@ func (a *answer) toolCalls(list gjson.Result) (err error) {
 func (a *answer) toolCall(c gjson.Result) {
 	index, id, name := c.Get("index"), c.Get("id").Str, c.Get("function.name").Str
 	args := arguments(c.Get("function.arguments"))
-	at := a.which(index, id, name)
+	at := a.callIndex(index, id, name)
 	if at == len(a.calls) {
-		a.calls = append(a.calls, opened{index: index.Raw})
+		a.calls = append(a.calls, toolCallDelta{index: index.Raw})
 	}
 	if id != "" {
 		a.calls[at].id = id
@@ -181,12 +181,12 @@ func (a *answer) toolCall(c gjson.Result) {
 }
 
 // showCall passes on a piece of a call, with its name when that is new.
-func (a *answer) showCall(c *opened, name, args string) {
+func (a *answer) showCall(c *toolCallDelta, name, args string) {
 	d := model.Delta{Args: args}
 	if !c.named && name != "" {
 		c.named, d.Tool = true, name
 	}
-	a.Show(d)
+	a.Emit(d)
 }
 
 // arguments gives the text of a call's arguments. Some servers send the object
@@ -198,11 +198,11 @@ func arguments(value gjson.Result) string {
 	return value.Str
 }
 
-// which says to which call of the answer a piece belongs; len(a.calls) when it
+// callIndex says to which call of the answer a piece belongs; len(a.calls) when it
 // begins one. Most servers count the calls by index; some send all with the
 // same, some none, some an id and a name with each piece, some an empty id.
-func (a *answer) which(index gjson.Result, id, name string) int {
-	begins := func(c opened) bool { return id != "" && c.id != "" && id != c.id && name != "" }
+func (a *answer) callIndex(index gjson.Result, id, name string) int {
+	begins := func(c toolCallDelta) bool { return id != "" && c.id != "" && id != c.id && name != "" }
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := a.calls[i]
 		switch {
@@ -221,8 +221,8 @@ func (a *answer) which(index gjson.Result, id, name string) int {
 	return len(a.calls)
 }
 
-// use takes in the tokens used; the last that are told count.
-func (a *answer) use(u gjson.Result) {
+// addUsage takes in the tokens used; the last that are told count.
+func (a *answer) addUsage(u gjson.Result) {
 	if !u.IsObject() {
 		return
 	}
@@ -247,19 +247,19 @@ func (a *answer) use(u gjson.Result) {
 // stream, others the word how it ended.
 func (a *answer) Answer() (*model.Answer, error) {
 	if !a.Ended && a.finish == "" {
-		return nil, a.Broken()
+		return nil, a.Truncated()
 	}
 	switch a.finish {
 	case "length":
 		a.Draft.Stop = model.Length
 	case "content_filter":
 		a.Draft.Stop = model.Refusal
-		if !a.Draft.Said() {
-			a.Draft.Say("The provider's content filter stopped this answer.")
+		if !a.Draft.HasText() {
+			a.Draft.AppendText("The provider's content filter stopped this answer.")
 		}
 	}
 	a.Draft.Reasoning = a.think.raw()
-	return a.Reply.Answer(), nil
+	return a.ResponseReader.Answer(), nil
 }
 
 // status gives the HTTP status an error stands for: its code, or what its

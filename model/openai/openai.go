@@ -36,7 +36,7 @@ func New(c provider.Config) *provider.Model {
 	base := c.Base(defaultURL, "")
 	own := &client{c, maxField(base)}
 	return provider.New(c, provider.Protocol{
-		Maker: maker, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+		ProviderID: maker, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Request: own.request, Decoder: decoder,
 	})
 }

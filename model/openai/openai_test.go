@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is expected in testdata anew")
 
-var _ model.Language = (*provider.Model)(nil)
+var _ model.LanguageModel = (*provider.Model)(nil)
 
 // serve starts a server that the test stops, and gives the Config of a model
 // behind it.
@@ -144,10 +144,10 @@ func same(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
 	}
 }
 
-// trouble gives the *model.Trouble an attempt ended with.
-func trouble(t testing.TB, err error) *model.Trouble {
+// trouble gives the *model.Error an attempt ended with.
+func trouble(t testing.TB, err error) *model.Error {
 	t.Helper()
-	found, ok := errors.AsType[*model.Trouble](err)
+	found, ok := errors.AsType[*model.Error](err)
 	if !ok {
 		t.Fatalf("got %v (%T), want a trouble", err, err)
 	}

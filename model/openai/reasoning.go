@@ -79,8 +79,8 @@ func (r *reasoning) raw() []byte {
 	return nil
 }
 
-// reasoned writes recorded reasoning into a message: the fields known here.
-func reasoned(b, recorded []byte) []byte {
+// reasoningOf writes recorded reasoning into a message: the fields known here.
+func reasoningOf(b, recorded []byte) []byte {
 	gjson.ParseBytes(recorded).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case fieldDetails, fieldContent, fieldReasoning:
@@ -110,14 +110,14 @@ func (r *reasoning) detail(d gjson.Result, piece bool) {
 	}
 	next := &detail{raw: map[string]string{}}
 	next.fill(d)
-	if n := len(r.details); piece && n > 0 && r.details[n-1].goesOn(next) {
+	if n := len(r.details); piece && n > 0 && r.details[n-1].continues(next) {
 		r.details[n-1].fill(d)
 		return
 	}
 	r.details = append(r.details, next)
 }
 
-func (d *detail) goesOn(next *detail) bool {
+func (d *detail) continues(next *detail) bool {
 	return d.kind == next.kind && d.index == next.index && (d.kind == "reasoning.text" || d.kind == "reasoning.summary")
 }
 

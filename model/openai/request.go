@@ -16,7 +16,7 @@ import (
 func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
 	turns := chat.Turns(r)
 	buffer := buffers.Get().(*[]byte)
-	b := slices.Grow((*buffer)[:0], 512+len(r.System)*9/8+chat.Room(turns))
+	b := slices.Grow((*buffer)[:0], 512+len(r.System)*9/8+chat.SizeHint(turns))
 	b = c.options(b)
 	b = append(b, `,"messages":[`...)
 	b = messages(b, r.System, turns)
@@ -28,7 +28,7 @@ func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document
 		return d
 	}
 	b = append(b, `,"tools":`...)
-	d.Parts = [][]byte{b, tools.Wire, end}
+	d.Parts = [][]byte{b, tools.JSON, end}
 	return d
 }
 
@@ -73,7 +73,7 @@ func messages(b []byte, system string, turns []chat.Turn) []byte {
 		if len(b) > first {
 			b = append(b, ',')
 		}
-		switch t := &turns[i]; t.Speaker {
+		switch t := &turns[i]; t.Role {
 		case chat.User:
 			worked = false
 			b = user(b, t.Text, t.Images)
@@ -119,7 +119,7 @@ func assistant(b []byte, t *chat.Turn, worked bool) []byte {
 		b = chat.AppendString(b, t.Text)
 	}
 	if worked && t.Provider == maker {
-		b = reasoned(b, t.Reasoning)
+		b = reasoningOf(b, t.Reasoning)
 	}
 	for i := range t.Calls {
 		if i == 0 {
@@ -140,7 +140,7 @@ func assistant(b []byte, t *chat.Turn, worked bool) []byte {
 func call(b []byte, c *chat.Call) []byte {
 	b = field(b, `{"id":`, c.ID)
 	b = field(b, `,"type":"function","function":{"name":`, c.Name)
-	args := c.Bad
+	args := c.RawArgs
 	if args == "" {
 		args = string(c.Args)
 	}

@@ -118,12 +118,12 @@ func TestConversation(t *testing.T) {
 		System: "Be \u2028 <brief>.\n",
 		Items: []model.Item{
 			said("user", `{"text":"What is this?","images":[`+pixel+`]}`),
-			providertest.Answered(model.Answer{Text: "I look.", Finish: model.Calls, Calls: []model.Call{call("1", "call_x", "read_file", `{"path": "a"}`), call("2", "", "a.b", `"{path: b"`)}}),
+			providertest.Answered(model.Answer{Text: "I look.", Finish: model.FinishToolCalls, Calls: []model.Call{call("1", "call_x", "read_file", `{"path": "a"}`), call("2", "", "a.b", `"{path: b"`)}}),
 			{Result: &model.Result{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
 			{Result: &model.Result{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.Answered(model.Answer{Finish: model.Calls, Calls: []model.Call{call("3", "call_y", "read_file", `{}`)}}),
+			providertest.Answered(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{call("3", "call_y", "read_file", `{}`)}}),
 			ended("3", `{"content":"b"}`),
-			providertest.Answered(model.Answer{Text: "A pixel.", Finish: model.End}),
+			providertest.Answered(model.Answer{Text: "A pixel.", Finish: model.FinishEnd}),
 			said("agent-7", `{"text":"Done?"}`),
 		},
 	})
@@ -132,7 +132,7 @@ func TestConversation(t *testing.T) {
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
 		{"role":"assistant","content":"I look.","tool_calls":[
 			{"id":"call_x","type":"function","function":{"name":"read_file","arguments":"{\"path\": \"a\"}"}},
-			{"id":"2","type":"function","function":{"name":"`+chat.Offered("a.b")+`","arguments":"{path: b"}}]},
+			{"id":"2","type":"function","function":{"name":"`+chat.ProviderName("a.b")+`","arguments":"{path: b"}}]},
 		{"role":"tool","tool_call_id":"call_x","content":"{\"encoding\":\"base64\",\"mediaType\":\"image/png\",\"content\":\"(shown as an image)\"}"},
 		{"role":"tool","tool_call_id":"2","content":"{\"error\":\"no JSON\"}"},
 		{"role":"user","content":[{"type":"text","text":"The image in the result of read_file, call call_x:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},

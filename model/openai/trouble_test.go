@@ -77,8 +77,8 @@ func TestTrouble(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})), hello(t))
-			if got := trouble(t, o.err); got.Again != c.again || errcode.Of(o.err) != c.code || !strings.Contains(o.err.Error(), c.says) {
-				t.Errorf("got %s, again %v: %v", errcode.Of(o.err), got.Again, o.err)
+			if got := trouble(t, o.err); got.Retryable != c.again || errcode.Of(o.err) != c.code || !strings.Contains(o.err.Error(), c.says) {
+				t.Errorf("got %s, again %v: %v", errcode.Of(o.err), got.Retryable, o.err)
 			}
 			silent(t, o.err)
 		})
@@ -91,7 +91,7 @@ func TestRetryAfter(t *testing.T) {
 			w.Header().Set(header, value)
 			w.WriteHeader(429)
 		})), hello(t))
-		if got := trouble(t, o.err).After; got != 7*time.Second {
+		if got := trouble(t, o.err).RetryAfter; got != 7*time.Second {
 			t.Errorf("%s: got %v", header, got)
 		}
 	}
@@ -104,7 +104,7 @@ func TestSilence(t *testing.T) {
 		config       provider.Config
 	}{
 		"before the answer":   {"", "did not begin", provider.Config{Timeout: time.Millisecond}},
-		"in the middle of it": {piece, "nothing came", provider.Config{Idle: time.Millisecond}},
+		"in the middle of it": {piece, "nothing came", provider.Config{IdleTimeout: time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := serve(t, func(w http.ResponseWriter, r *http.Request) { // its end waits for this one's
@@ -113,9 +113,9 @@ func TestSilence(t *testing.T) {
 				w.(http.Flusher).Flush()
 				<-r.Context().Done()
 			})
-			config.Timeout, config.Idle = c.config.Timeout, c.config.Idle
+			config.Timeout, config.IdleTimeout = c.config.Timeout, c.config.IdleTimeout
 			o := ask(t, openai.New(config), hello(t))
-			if !trouble(t, o.err).Again || !strings.Contains(o.err.Error(), c.says) {
+			if !trouble(t, o.err).Retryable || !strings.Contains(o.err.Error(), c.says) {
 				t.Errorf("got %v", o.err)
 			}
 		})

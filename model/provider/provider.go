@@ -31,8 +31,8 @@ type Config struct {
 	MaxTokens   int           // of an answer, thinking too; 0 leaves it to the provider
 	Temperature *float64      // nil leaves it to the provider
 	Window      int           // tokens a request and its answer may have
-	Timeout     time.Duration // until an answer begins; as transport.Config.Begin
-	Idle        time.Duration // between two pieces of it; as transport.Config.Idle
+	Timeout     time.Duration // until an answer begins; as transport.Config.FirstByteTimeout
+	IdleTimeout time.Duration // between two pieces of it; as transport.Config.IdleTimeout
 	Client      *http.Client  // nil is one of its own
 }
 
@@ -44,29 +44,29 @@ func (c Config) Base(preset, version string) string {
 
 // Protocol is how one kind of provider is spoken to.
 type Protocol struct {
-	Maker  string            // marks the reasoning that only this client reads
-	URL    string            // that requests are posted to
-	Header map[string]string // beside the key
+	ProviderID string            // marks the reasoning that only this client reads
+	URL        string            // that requests are posted to
+	Header     map[string]string // beside the key
 
 	// KeyHeader is the header a key is sent in, KeyPrefix what stands before it.
 	KeyHeader, KeyPrefix string
 
-	// Tool gives the wire form of a tool, as chat.Toolbox.Encode.
+	// Tool gives the wire form of a tool, as chat.ToolCache.Encode.
 	Tool func(name, description string, parameters []byte) []byte
 
 	// Request gives the document to send. Nil tools offer none.
 	Request func(r model.Request, tools *chat.Tools) *transport.Document
 
 	// Decoder gives what decodes one answer into a Reply.
-	Decoder func(*Reply) Decoder
+	Decoder func(*ResponseReader) Decoder
 }
 
-// Model is a model.Language. Safe for concurrent use.
+// Model is a model.LanguageModel. Safe for concurrent use.
 type Model struct {
 	config   Config
 	protocol Protocol
 	endpoint *transport.Endpoint
-	tools    chat.Toolbox
+	tools    chat.ToolCache
 }
 
 // New makes a Model.
@@ -79,23 +79,23 @@ func New(c Config, p Protocol) *Model {
 	if c.Key != "" {
 		header[p.KeyHeader] = p.KeyPrefix + c.Key
 	}
-	return &Model{config: c, protocol: p, tools: chat.Toolbox{Encode: p.Tool}, endpoint: transport.New(transport.Config{
-		Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, Begin: c.Timeout, Idle: c.Idle, Client: c.Client,
+	return &Model{config: c, protocol: p, tools: chat.ToolCache{Encode: p.Tool}, endpoint: transport.New(transport.Config{
+		Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, FirstByteTimeout: c.Timeout, IdleTimeout: c.IdleTimeout, Client: c.Client,
 	})}
 }
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (m *Model) Window() int { return m.config.Window }
 
 // Generate implements model.Model.
 //
-// Errors: ctx's, or a *model.Trouble.
+// Errors: ctx's, or a *model.Error.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		reply := &Reply{model: m, items: r.Items, yield: yield, Tools: m.tools.Of(r.ToolJSON)}
+		reply := &ResponseReader{model: m, items: r.Items, yield: yield, Tools: m.tools.Get(r.ToolJSON)}
 		answer, err := m.ask(ctx, r, reply)
 		switch {
-		case reply.deaf:
+		case reply.stopped:
 		case err != nil:
 			yield(model.Delta{}, err)
 		default:
@@ -105,19 +105,19 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 }
 
 // ask sends a request and gives its answer, unless nobody listens any more.
-func (m *Model) ask(ctx context.Context, r model.Request, reply *Reply) (*model.Answer, error) {
+func (m *Model) ask(ctx context.Context, r model.Request, reply *ResponseReader) (*model.Answer, error) {
 	body, err := m.endpoint.Send(ctx, m.protocol.Request(r, reply.Tools))
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
 	d := m.protocol.Decoder(reply)
-	if err := reply.read(body, d); err != nil || reply.deaf {
+	if err := reply.read(body, d); err != nil || reply.stopped {
 		return nil, err
 	}
 	answer, err := d.Answer()
 	if err == nil {
-		answer.Usage = answer.Usage.Sane()
+		answer.Usage = answer.Usage.Clamp()
 	}
 	return answer, err
 }

@@ -15,7 +15,7 @@ import (
 
 // read takes in an answer: pieces when they were asked for, one document when
 // they were not or the server does not know how.
-func (r *Reply) read(body io.Reader, d Decoder) error {
+func (r *ResponseReader) read(body io.Reader, d Decoder) error {
 	if r.model.config.Stream {
 		document, all, err := isDocument(body)
 		if err != nil {
@@ -46,10 +46,10 @@ func isDocument(body io.Reader) (bool, io.Reader, error) {
 		}
 		r.Discard(1)
 	}
-	return false, r, model.Lasting(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of nothing", most)
+	return false, r, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of nothing", most)
 }
 
-func (r *Reply) document(body io.Reader, d Decoder) error {
+func (r *ResponseReader) document(body io.Reader, d Decoder) error {
 	data, err := transport.All(body)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (r *Reply) document(body io.Reader, d Decoder) error {
 // end is what ends many a stream; it is no JSON.
 var end = []byte("[DONE]")
 
-func (r *Reply) stream(body io.Reader, d Decoder) error {
+func (r *ResponseReader) stream(body io.Reader, d Decoder) error {
 	for event, err := range transport.Events(body) {
 		if err != nil {
 			return err
@@ -80,14 +80,14 @@ func (r *Reply) stream(body io.Reader, d Decoder) error {
 				return err
 			}
 		}
-		if r.Ended || r.deaf {
+		if r.Ended || r.stopped {
 			break
 		}
 	}
 	return nil
 }
 
-func (r *Reply) event(data []byte, d Decoder) error {
+func (r *ResponseReader) event(data []byte, d Decoder) error {
 	doc, err := r.parse(data)
 	if err != nil {
 		return err
@@ -96,11 +96,11 @@ func (r *Reply) event(data []byte, d Decoder) error {
 }
 
 // parse reads what the provider sent as an object.
-func (r *Reply) parse(data []byte) (gjson.Result, error) {
+func (r *ResponseReader) parse(data []byte) (gjson.Result, error) {
 	text := chat.Clean(string(data))
 	doc := gjson.Parse(text)
 	if !doc.IsObject() || !chat.Valid(text) {
-		return doc, r.Passing("sent something that is no JSON object")
+		return doc, r.Transient("sent something that is no JSON object")
 	}
 	return doc, nil
 }

@@ -32,8 +32,8 @@ type Exchange struct {
 	Err    error
 }
 
-// Play asks a server that answers with a status and a body.
-func (s Suite) Play(t *testing.T, c provider.Config, r model.Request, status int, reply string) (x Exchange) {
+// Do asks a server that answers with a status and a body.
+func (s Suite) Do(t *testing.T, c provider.Config, r model.Request, status int, reply string) (x Exchange) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -88,15 +88,15 @@ type transport func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Trouble checks what a request ended with, and gives it.
-func Trouble(t testing.TB, err error, code errcode.Code, again bool, words string) *model.Trouble {
+// WantError checks what a request ended with, and gives it.
+func WantError(t testing.TB, err error, code errcode.Code, again bool, words string) *model.Error {
 	t.Helper()
-	trouble, ok := errors.AsType[*model.Trouble](err)
+	trouble, ok := errors.AsType[*model.Error](err)
 	switch {
 	case !ok:
 		t.Fatalf("got %v, want a trouble", err)
-	case trouble.Err.Code != code || trouble.Again != again:
-		t.Errorf("got %s, again %v: %v; want %s, again %v", trouble.Err.Code, trouble.Again, err, code, again)
+	case trouble.Err.Code != code || trouble.Retryable != again:
+		t.Errorf("got %s, again %v: %v; want %s, again %v", trouble.Err.Code, trouble.Retryable, err, code, again)
 	case !strings.Contains(err.Error(), words):
 		t.Errorf("got %q, want %q in it", err, words)
 	}
@@ -132,8 +132,8 @@ func Said(text string) model.Item {
 // Answered is an answer in a conversation.
 func Answered(a model.Answer) model.Item { return model.Item{Answer: &a} }
 
-// Came is the result of a call.
-func Came(of identity.CallID, tool, content string) model.Item {
+// ResultItem is the result of a call.
+func ResultItem(of identity.CallID, tool, content string) model.Item {
 	return model.Item{Result: &model.Result{Call: of, Tool: tool, Content: json.RawMessage(content)}}
 }
 

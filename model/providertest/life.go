@@ -8,13 +8,13 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// life is a random conversation: a list of choices.
-type life struct {
+// agentRun is a random conversation: a list of choices.
+type agentRun struct {
 	choices   []uint8
 	reasoning []string
 }
 
-func (l *life) pick(n int) int {
+func (l *agentRun) pick(n int) int {
 	if len(l.choices) == 0 {
 		return 0
 	}
@@ -23,7 +23,7 @@ func (l *life) pick(n int) int {
 	return choice
 }
 
-func (l *life) request() model.Request {
+func (l *agentRun) request() model.Request {
 	r := model.Request{System: []string{"", "You are root."}[l.pick(2)]}
 	if l.pick(2) == 1 {
 		r.ToolJSON = []byte(`[{"type":"function","function":{"name":"f","description":"","parameters":{}}}]`)
@@ -33,13 +33,13 @@ func (l *life) request() model.Request {
 		l.live(&r)
 	}
 	if cut <= len(r.Items) && l.pick(2) == 0 {
-		r.Compact = &model.Compact{Summary: "It was long.", Items: cut}
+		r.Compact = &model.Summary{Text: "It was long.", Items: cut}
 	}
 	return r
 }
 
 // live adds what happens next: a message, or an answer with what came of it.
-func (l *life) live(r *model.Request) {
+func (l *agentRun) live(r *model.Request) {
 	if l.pick(3) == 0 {
 		r.Items = append(r.Items, Said([]string{"Go", "", " ", "Ünï"}[l.pick(4)]))
 		return
@@ -57,12 +57,12 @@ func (l *life) live(r *model.Request) {
 	}
 	for _, c := range a.Calls {
 		if l.pick(8) > 0 {
-			r.Items = append(r.Items, Came(c.ID, c.Name, []string{`{"ok":1}`, `""`, `"x"`}[l.pick(3)]))
+			r.Items = append(r.Items, ResultItem(c.ID, c.Name, []string{`{"ok":1}`, `""`, `"x"`}[l.pick(3)]))
 		}
 	}
 }
 
-func (l *life) call(answer, place int) model.Call {
+func (l *agentRun) call(answer, place int) model.Call {
 	return model.Call{
 		ID:       identity.CallID(fmt.Sprintf("own-%d-%d", answer, place)),
 		Provider: []string{"", "toolu_1", "call.0/ü", "functions.f:0"}[l.pick(4)],

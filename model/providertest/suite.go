@@ -59,7 +59,7 @@ func (s Suite) conversations(t *testing.T) {
 	var sent string
 	m := s.recorded(&sent)
 	result := prop.ForAll(func(choices []uint8) string {
-		life := life{choices, s.Reasoning}
+		life := agentRun{choices, s.Reasoning}
 		if _, _, err := Gather(t, m, life.request()); err != nil {
 			return err.Error()
 		}
@@ -82,8 +82,8 @@ func (s Suite) names(t *testing.T) {
 	for _, real := range []string{"plain", "mail/send", "mail.send", "x__mine", strings.Repeat("n", 65), "ünï", `a"b`, "1st"} {
 		r := Hello()
 		r.ToolJSON = Wire(t, real, "other")
-		offered := gjson.Get(s.Play(t, provider.Config{}, r, 200, s.Answer).Body, s.ToolNames).Array()[0].Str
-		x := s.Play(t, provider.Config{}, r, 200, s.Call(offered))
+		offered := gjson.Get(s.Do(t, provider.Config{}, r, 200, s.Answer).Body, s.ToolNames).Array()[0].Str
+		x := s.Do(t, provider.Config{}, r, 200, s.Call(offered))
 		if x.Err != nil || len(x.Answer.Calls) != 1 || x.Answer.Calls[0].Name != real {
 			t.Errorf("%q is offered as %q and comes back as %+v (%v)", real, offered, x.Answer, x.Err)
 		}
@@ -92,7 +92,7 @@ func (s Suite) names(t *testing.T) {
 
 func (s Suite) keys(t *testing.T) {
 	for _, status := range []int{400, 401, 404, 429, 500, 200} {
-		x := s.Play(t, provider.Config{}, Hello(), status, `{"type":"error","error":{"type":"authentication_error","code":401,"message":"no key `+s.Key+`"}}`)
+		x := s.Do(t, provider.Config{}, Hello(), status, `{"type":"error","error":{"type":"authentication_error","code":401,"message":"no key `+s.Key+`"}}`)
 		for e := x.Err; e != nil; e = errors.Unwrap(e) {
 			if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), s.Key) {
 				t.Errorf("status %d: the key stands in %v", status, e)
@@ -107,7 +107,7 @@ func (s Suite) keys(t *testing.T) {
 func (s Suite) noDocument(t *testing.T) {
 	for name, reply := range map[string]string{"one that is cut off": s.Answer[:len(s.Answer)/2], "nothing": ``, "a list": `[]`, "a word": `oops`} {
 		t.Run(name, func(t *testing.T) {
-			Trouble(t, s.Play(t, provider.Config{}, Hello(), 200, reply).Err, errcode.LLMCallFailed, true, "no JSON")
+			WantError(t, s.Do(t, provider.Config{}, Hello(), 200, reply).Err, errcode.LLMCallFailed, true, "no JSON")
 		})
 	}
 }
@@ -118,7 +118,7 @@ func (s Suite) lost(t *testing.T) {
 		conn.Close()
 	})
 	deltas, _, err := Gather(t, m, Hello())
-	if Trouble(t, err, errcode.LLMCallFailed, true, "broke off in the middle of an answer"); len(deltas) != 1 {
+	if WantError(t, err, errcode.LLMCallFailed, true, "broke off in the middle of an answer"); len(deltas) != 1 {
 		t.Errorf("got %+v before it", deltas)
 	}
 }
@@ -176,7 +176,7 @@ func (s Suite) Fuzz(f *testing.F) {
 		m := s.New(provider.Config{Model: s.Model, Key: s.Key, Stream: stream, Client: Client(func(string, string) string { return string(reply) })})
 		_, a, err := Gather(t, m, Hello())
 		if err != nil {
-			if _, ok := errors.AsType[*model.Trouble](err); !ok {
+			if _, ok := errors.AsType[*model.Error](err); !ok {
 				t.Fatalf("an error that is no trouble: %v", err)
 			}
 			return

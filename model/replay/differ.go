@@ -14,9 +14,9 @@ import (
 	"github.com/rolecall/rolecall/model/secret"
 )
 
-// differ says in words what is the first difference between a request and the
+// diffRequest says in words what is the first difference between a request and the
 // recorded conversation that is nearest to it.
-func differ(entries []*entry, q *request) string {
+func diffRequest(entries []*entry, q *request) string {
 	near := nearest(entries, q)
 	if near == nil {
 		return "the recording has nobody of this role"
@@ -24,13 +24,13 @@ func differ(entries []*entry, q *request) string {
 	n := near.common(q)
 	switch {
 	case n == len(q.items) && n == near.count():
-		return near.head.differ(q.head)
+		return near.head.diff(q.head)
 	case n == len(q.items):
-		return q.early(near, n)
+		return q.tooEarly(near, n)
 	case n == near.count():
-		return q.late(n)
+		return q.tooLate(n)
 	}
-	return differItems(near.item(n), q.items[n])
+	return diffItems(near.item(n), q.items[n])
 }
 
 // nearest finds the line that has most of a conversation; among those, one of
@@ -67,9 +67,9 @@ func (e *entry) common(q *request) int {
 	return 0
 }
 
-// early says why a request is not answered that a recorded conversation goes
+// tooEarly says why a request is not answered that a recorded conversation goes
 // on from.
-func (q *request) early(near *entry, n int) string {
+func (q *request) tooEarly(near *entry, n int) string {
 	next := describe(near.item(n))
 	if next.kind == "answer" {
 		return "the recording has no answer to this: the model failed there, or was asked something else"
@@ -77,9 +77,9 @@ func (q *request) early(near *entry, n int) string {
 	return fmt.Sprintf("recorded next is %s, now the model is asked already", next.one())
 }
 
-// late says why a request is not answered that goes on from a recorded
+// tooLate says why a request is not answered that goes on from a recorded
 // conversation.
-func (q *request) late(n int) string {
+func (q *request) tooLate(n int) string {
 	next := describe(q.items[n])
 	if next.kind == "answer" {
 		return "the conversation goes on where the recording ends"
@@ -87,15 +87,15 @@ func (q *request) late(n int) string {
 	return fmt.Sprintf("now there is also %s", next.one())
 }
 
-// differ compares what was sent beside the conversation.
-func (h head) differ(now head) string {
+// diff compares what was sent beside the conversation.
+func (h head) diff(now head) string {
 	switch {
 	case h.State != now.State:
 		return "workflow state differs: " + recorded(h.State, now.State)
 	case !slices.Equal(h.Tools, now.Tools):
-		return "tools differ: " + differTools(h.Tools, now.Tools)
+		return "tools differ: " + diffTools(h.Tools, now.Tools)
 	case h.System != now.System:
-		return differLines("system prompt", h.System, now.System)
+		return diffLines("system prompt", h.System, now.System)
 	case h.Compact == nil:
 		return fmt.Sprintf("the first %d items are now sent as a summary", now.Compact.Items)
 	case now.Compact == nil:
@@ -103,10 +103,10 @@ func (h head) differ(now head) string {
 	case h.Compact.Items != now.Compact.Items:
 		return fmt.Sprintf("the summary stands for other items: recorded the first %d, now the first %d", h.Compact.Items, now.Compact.Items)
 	}
-	return differLines("summary", h.Compact.Text, now.Compact.Text)
+	return diffLines("summary", h.Compact.Text, now.Compact.Text)
 }
 
-func differTools(was, is []string) string {
+func diffTools(was, is []string) string {
 	var parts []string
 	for _, p := range []struct {
 		word       string
@@ -114,7 +114,7 @@ func differTools(was, is []string) string {
 	}{{"now also ", is, was}, {"no longer ", was, is}} {
 		names := slices.DeleteFunc(slices.Clone(p.here), func(name string) bool { return slices.Contains(p.gone, name) })
 		if len(names) > 0 {
-			parts = append(parts, p.word+word(strings.Join(names, ", ")))
+			parts = append(parts, p.word+quoteName(strings.Join(names, ", ")))
 		}
 	}
 	if len(parts) == 0 {
@@ -123,7 +123,7 @@ func differTools(was, is []string) string {
 	return strings.Join(parts, ", ")
 }
 
-func differLines(title, was, is string) string {
+func diffLines(title, was, is string) string {
 	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
 	n := 0
 	for n < len(before) && n < len(after) && before[n] == after[n] {
@@ -138,38 +138,38 @@ func differLines(title, was, is string) string {
 	return fmt.Sprintf("%s differs in line %d: %s", title, n+1, recorded(before[n], after[n]))
 }
 
-// described is an item in words.
-type described struct {
+// description is an item in words.
+type description struct {
 	kind  string // message, answer or result
 	title string
 	body  string // the field that is most of it, and goes without saying
 }
 
-func (d described) one() string {
+func (d description) one() string {
 	if d.kind == "answer" {
 		return "an answer"
 	}
 	return "a " + d.title
 }
 
-func describe(text []byte) described {
+func describe(text []byte) description {
 	var it item
 	_ = json.Unmarshal(text, &it) // what cannot be read has no names
 	switch {
 	case it.Message != nil:
-		return described{"message", "message from " + word(it.Message.From), "payload"}
+		return description{"message", "message from " + quoteName(it.Message.From), "payload"}
 	case it.Result != nil:
-		return described{"result", "result of " + word(it.Result.Tool), "content"}
+		return description{"result", "result of " + quoteName(it.Result.Tool), "content"}
 	}
-	return described{"answer", "answer", ""}
+	return description{"answer", "answer", ""}
 }
 
-func differItems(was, is []byte) string {
+func diffItems(was, is []byte) string {
 	before, now := describe(was), describe(is)
 	if before.kind != now.kind {
 		return fmt.Sprintf("recorded next is %s, now %s", before.one(), now.one())
 	}
-	d, ok := differValues(value(was), value(is))
+	d, ok := diffValues(value(was), value(is))
 	if !ok {
 		return before.title + " differs in the order of its fields"
 	}
@@ -192,16 +192,16 @@ type difference struct {
 // missing stands where a value has nothing.
 type missing struct{}
 
-// differValues finds the first difference of two values, if there is one.
-func differValues(was, is any) (difference, bool) {
+// diffValues finds the first difference of two values, if there is one.
+func diffValues(was, is any) (difference, bool) {
 	switch a := was.(type) {
 	case map[string]any:
 		if b, ok := is.(map[string]any); ok {
-			return differObjects(a, b)
+			return diffObjects(a, b)
 		}
 	case []any:
 		if b, ok := is.([]any); ok {
-			return differLists(a, b)
+			return diffLists(a, b)
 		}
 	default:
 		switch is.(type) {
@@ -213,11 +213,11 @@ func differValues(was, is any) (difference, bool) {
 	return difference{"", was, is}, true
 }
 
-func differObjects(a, b map[string]any) (difference, bool) {
+func diffObjects(a, b map[string]any) (difference, bool) {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		if d, ok := differValues(member(a, key), member(b, key)); ok {
+		if d, ok := diffValues(member(a, key), member(b, key)); ok {
 			return d.within("." + key), true
 		}
 	}
@@ -231,9 +231,9 @@ func member(object map[string]any, key string) any {
 	return missing{}
 }
 
-func differLists(a, b []any) (difference, bool) {
+func diffLists(a, b []any) (difference, bool) {
 	for n := range max(len(a), len(b)) {
-		if d, ok := differValues(element(a, n), element(b, n)); ok {
+		if d, ok := diffValues(element(a, n), element(b, n)); ok {
 			return d.within(fmt.Sprintf("[%d]", n)), true
 		}
 	}
@@ -263,11 +263,11 @@ func value(text []byte) (v any) {
 // recorded shows two values that differ, texts from where they do. Where a
 // secret was hidden, what stands there now may be one and is not shown.
 func recorded(was, is any) string {
-	hidden := bytes.Contains(compact(was), []byte(secret.Hidden))
+	hidden := bytes.Contains(compact(was), []byte(secret.Mask))
 	a, text := was.(string)
 	b, both := is.(string)
 	if text && both {
-		n := apart(a, b)
+		n := commonPrefix(a, b)
 		was, is = cut(a, n), cut(b, n)
 	}
 	if hidden {
@@ -289,8 +289,8 @@ const (
 	lead     = 16 // of what is the same before a difference
 )
 
-// apart gives how many bytes two texts begin with that are the same.
-func apart(a, b string) int {
+// commonPrefix gives how many bytes two texts begin with that are the same.
+func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -317,8 +317,8 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
-// word shows a name, quoted when it is none.
-func word(name string) string {
+// quoteName shows a name, quoted when it is none.
+func quoteName(name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(short(name))
 	}

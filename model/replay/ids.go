@@ -11,9 +11,9 @@ import (
 // In a recorded text ⟨ begins a mark: ⟨id 3⟩ and ⟨id p1⟩ stand for ids, ⟨time⟩
 // for a time, and ⟨⟨ for ⟨ itself, so that no text can pass for a mark.
 const (
-	open   = "⟨"
-	shut   = "⟩"
-	moment = open + "time" + shut
+	open            = "⟨"
+	shut            = "⟩"
+	timePlaceholder = open + "time" + shut
 )
 
 // ids numbers ids in the order of their first appearance.
@@ -26,7 +26,7 @@ type ids struct {
 
 // newIDs begins a conversation: the first three numbers are the agent itself,
 // its parent and its task, whether they are ids or not.
-func newIDs(self model.Self) *ids {
+func newIDs(self model.AgentInfo) *ids {
 	t := &ids{number: map[string]int{}}
 	for n, id := range [...]string{string(self.ID), string(self.Parent), string(self.Task)} {
 		t.names = append(t.names, id)
@@ -37,12 +37,12 @@ func newIDs(self model.Self) *ids {
 	return t
 }
 
-// above begins a table for what is no item. Its ids count by themselves, so
+// nested begins a table for what is no item. Its ids count by themselves, so
 // that a system prompt reads the same however many ids the conversation has.
-func (t *ids) above() *ids { return &ids{kind: "p", below: t, number: map[string]int{}} }
+func (t *ids) nested() *ids { return &ids{kind: "p", below: t, number: map[string]int{}} }
 
-// learn gives the mark of an id, a new one if it has none.
-func (t *ids) learn(id string) string {
+// add gives the mark of an id, a new one if it has none.
+func (t *ids) add(id string) string {
 	if mark, ok := t.find(id); ok {
 		return mark
 	}
@@ -51,8 +51,8 @@ func (t *ids) learn(id string) string {
 	return t.mark(len(t.names))
 }
 
-// known gives the mark of an id, and an id without one as it is.
-func (t *ids) known(id string) string {
+// lookup gives the mark of an id, and an id without one as it is.
+func (t *ids) lookup(id string) string {
 	if mark, ok := t.find(id); ok {
 		return mark
 	}
@@ -71,32 +71,32 @@ func (t *ids) find(id string) (string, bool) {
 
 func (t *ids) mark(n int) string { return open + "id " + t.kind + strconv.Itoa(n) + shut }
 
-// name gives the id a mark stands for; the mark comes without its brackets.
-func (t *ids) name(mark string) (string, error) {
+// resolve gives the id a mark stands for; the mark comes without its brackets.
+func (t *ids) resolve(mark string) (string, error) {
 	digits, ok := strings.CutPrefix(mark, "id "+t.kind)
 	n, err := strconv.Atoi(digits)
 	switch {
 	case ok && err == nil && n >= 1 && n <= len(t.names) && t.names[n-1] != "":
 		return t.names[n-1], nil
 	case t.below != nil:
-		return t.below.name(mark)
+		return t.below.resolve(mark)
 	}
 	return "", fmt.Errorf("the answer names %q, which this conversation does not have", mark)
 }
 
 // item gives a text of the conversation with its ids and times as marks.
 func (t *ids) item(text string) string {
-	return marked(text, t.learn, func(string) string { return moment })
+	return insertPlaceholders(text, t.add, func(string) string { return timePlaceholder })
 }
 
 // answer gives a text of an answer that is to be given again: what it knows of
 // the conversation becomes marks, what it invented stays.
 func (t *ids) answer(text string) string {
-	return marked(text, t.known, func(at string) string { return at })
+	return insertPlaceholders(text, t.lookup, func(at string) string { return at })
 }
 
-// plain turns the marks of a recorded answer back.
-func plain(text string, name func(mark string) (string, error)) (string, error) {
+// expandPlaceholders turns the marks of a recorded answer back.
+func expandPlaceholders(text string, name func(mark string) (string, error)) (string, error) {
 	var b strings.Builder
 	for {
 		before, after, found := strings.Cut(text, open)
@@ -122,8 +122,8 @@ func plain(text string, name func(mark string) (string, error)) (string, error) 
 	}
 }
 
-// shaped says whether a text is a mark of an id, of whatever conversation.
-func shaped(mark string) (string, error) {
+// checkPlaceholder says whether a text is a mark of an id, of whatever conversation.
+func checkPlaceholder(mark string) (string, error) {
 	digits, ok := strings.CutPrefix(mark, "id ")
 	if _, err := strconv.ParseUint(strings.TrimPrefix(digits, "p"), 10, 31); !ok || err != nil {
 		return "", fmt.Errorf("%q is no mark of an id", open+mark+shut)

@@ -36,12 +36,12 @@ type result struct {
 // answer is a model.Answer: in an item what was said, in a line also what the
 // provider said about it.
 type answer struct {
-	Text   string          `json:"text,omitempty"`
-	Value  json.RawMessage `json:"value,omitempty"`
-	Calls  []call          `json:"calls,omitempty"`
-	Finish model.Finish    `json:"finish"`
-	Read   int             `json:"read,omitempty"`
-	Stop   model.Stop      `json:"stop,omitempty"`
+	Text   string           `json:"text,omitempty"`
+	Value  json.RawMessage  `json:"value,omitempty"`
+	Calls  []call           `json:"calls,omitempty"`
+	Finish model.Finish     `json:"finish"`
+	Read   int              `json:"read,omitempty"`
+	Stop   model.StopReason `json:"stop,omitempty"`
 
 	Log   []string `json:"log,omitempty"`
 	Usage usage    `json:"usage,omitzero"`
@@ -63,10 +63,10 @@ type usage struct {
 
 func newItem(m model.Item) item {
 	if e := m.Message; e != nil {
-		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, settled(e.Payload)}}
+		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, canonicalJSON(e.Payload)}}
 	}
 	if e := m.Result; e != nil {
-		return item{Result: &result{e.Call, chat.Clean(e.Tool), settled(e.Content), e.IsError}}
+		return item{Result: &result{e.Call, chat.Clean(e.Tool), canonicalJSON(e.Content), e.IsError}}
 	}
 	return item{Answer: said(m.Answer, func(c model.Call) call { return call{ID: c.ID} })}
 }
@@ -82,10 +82,10 @@ func newAnswer(a *model.Answer) *answer {
 }
 
 func said(a *model.Answer, named func(model.Call) call) *answer {
-	s := &answer{Text: chat.Clean(a.Text), Value: settled(a.Value), Finish: a.Finish, Read: a.Read, Stop: a.Stop}
+	s := &answer{Text: chat.Clean(a.Text), Value: canonicalJSON(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop}
 	for _, c := range a.Calls {
 		own := named(c)
-		own.Name, own.Args = chat.Clean(c.Name), settled(c.Args)
+		own.Name, own.Args = chat.Clean(c.Name), canonicalJSON(c.Args)
 		s.Calls = append(s.Calls, own)
 	}
 	return s

@@ -14,19 +14,19 @@ import (
 
 // line is one line of a recording: an answer, and what it was an answer to.
 type line struct {
-	Role    string            `json:"role"`
-	Step    int               `json:"step"`            // answers before in the conversation, and 1
-	After   string            `json:"after,omitempty"` // the key of the line whose conversation goes on; "" begins one
-	State   string            `json:"state,omitempty"`
-	System  *string           `json:"system,omitempty"` // nil is as in the line before
-	Tools   []string          `json:"tools,omitzero"`   // nil is as in the line before
-	Compact *summary          `json:"compact,omitempty"`
-	Items   []json.RawMessage `json:"items,omitempty"` // those that the conversation had since
-	Window  int               `json:"window,omitempty"`
-	Key     string            `json:"key"`
-	Answer  json.RawMessage   `json:"answer"`           // of answer
-	Reason  json.RawMessage   `json:"reason,omitempty"` // model.Answer.Reasoning
-	Maker   string            `json:"maker,omitempty"`  // model.Answer.Provider
+	Role     string            `json:"role"`
+	Step     int               `json:"step"`            // answers before in the conversation, and 1
+	After    string            `json:"after,omitempty"` // the key of the line whose conversation goes on; "" begins one
+	State    string            `json:"state,omitempty"`
+	System   *string           `json:"system,omitempty"` // nil is as in the line before
+	Tools    []string          `json:"tools,omitzero"`   // nil is as in the line before
+	Compact  *summary          `json:"compact,omitempty"`
+	Items    []json.RawMessage `json:"items,omitempty"` // those that the conversation had since
+	Window   int               `json:"window,omitempty"`
+	Key      string            `json:"key"`
+	Answer   json.RawMessage   `json:"answer"`           // of answer
+	Reason   json.RawMessage   `json:"reason,omitempty"` // model.Answer.Reasoning
+	Provider string            `json:"maker,omitempty"`  // model.Answer.Provider
 }
 
 // entry is a line that was read, with what it has from the lines before.
@@ -88,7 +88,7 @@ func newEntry(text []byte, known map[string]*entry) (*entry, error) {
 	if err := e.follow(known); err != nil {
 		return nil, err
 	}
-	if err := e.converse(); err != nil {
+	if err := e.readItems(); err != nil {
 		return nil, err
 	}
 	if e.line.Step != e.steps+1 {
@@ -124,8 +124,8 @@ func (e *entry) follow(known map[string]*entry) error {
 	return nil
 }
 
-// converse reads the items.
-func (e *entry) converse() error {
+// readItems reads the items.
+func (e *entry) readItems() error {
 	e.chain = append(e.chain, e.before.last())
 	for n, text := range e.line.Items {
 		it, err := readItem(text)
@@ -158,23 +158,23 @@ func (e *entry) readAnswer() error {
 	if err := strictly(e.line.Answer, &e.answer); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	if _, err := e.given(shaped); err != nil {
+	if _, err := e.playback(checkPlaceholder); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
 	return nil
 }
 
-// given gives the answer with its marks turned back.
-func (e *entry) given(name func(mark string) (string, error)) (*model.Answer, error) {
+// playback gives the answer with its marks turned back.
+func (e *entry) playback(name func(mark string) (string, error)) (*model.Answer, error) {
 	var failed error
 	text := func(s string) string {
-		s, err := plain(s, name)
+		s, err := expandPlaceholders(s, name)
 		failed = errors.Join(failed, err)
 		return s
 	}
 	doc := func(d json.RawMessage) json.RawMessage { return rewrite(d, nil, text) }
 	s := e.answer
-	a := &model.Answer{Text: text(s.Text), Finish: s.Finish, Read: s.Read, Stop: s.Stop, Reasoning: bytes.Clone(e.line.Reason), Provider: e.line.Maker}
+	a := &model.Answer{Text: text(s.Text), Finish: s.Finish, MessagesRead: s.Read, Stop: s.Stop, Reasoning: bytes.Clone(e.line.Reason), Provider: e.line.Provider}
 	a.Usage = model.Usage{Input: s.Usage.Input, Cached: s.Usage.Cached, Output: s.Usage.Output}
 	if s.Value != nil {
 		a.Value = doc(s.Value)
@@ -198,7 +198,7 @@ func strictly(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return broken(err)
+		return lineError(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("there is something after the JSON")
@@ -209,8 +209,8 @@ func strictly(text []byte, v any) error {
 	return nil
 }
 
-// broken says in words what encoding/json says.
-func broken(err error) error {
+// lineError says in words what encoding/json says.
+func lineError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the JSON does not end")
 	}

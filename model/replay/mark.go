@@ -9,8 +9,8 @@ const (
 	zoneShape = "00:00"
 )
 
-// marked replaces the ids and times of a text and doubles each ⟨.
-func marked(text string, id, at func(string) string) string {
+// insertPlaceholders replaces the ids and times of a text and doubles each ⟨.
+func insertPlaceholders(text string, id, at func(string) string) string {
 	if !strings.ContainsAny(text, "-"+open) {
 		return text
 	}

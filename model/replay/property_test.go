@@ -97,7 +97,7 @@ func (t *tape) doc(r *run, text func(*run) string) json.RawMessage {
 
 // speak is what a model says next.
 func (t *tape) speak(r *run) *model.Answer {
-	a := &model.Answer{Text: t.text(r), Finish: model.End, Read: t.pick(3), Usage: model.Usage{Input: t.pick(9)}}
+	a := &model.Answer{Text: t.text(r), Finish: model.FinishEnd, MessagesRead: t.pick(3), Usage: model.Usage{Input: t.pick(9)}}
 	if t.pick(3) == 0 {
 		a.Text += "2031-01-01T00:00:00.5+01:00"
 	}
@@ -110,7 +110,7 @@ func (t *tape) speak(r *run) *model.Answer {
 		a.Log = []string{t.text(r)}
 	}
 	for n := range t.pick(4) {
-		a.Finish = model.Calls
+		a.Finish = model.FinishToolCalls
 		a.Calls = append(a.Calls, model.Call{Provider: fmt.Sprint("toolu_", n), Name: []string{"read_file", "tool-x"}[t.pick(2)], Args: t.doc(r, t.text)})
 	}
 	return a
@@ -135,7 +135,7 @@ func (r *run) world(t *tape) {
 	case 3:
 		r.self.State = fmt.Sprint("s", t.pick(2))
 	case 4:
-		r.shrunk = &model.Compact{Summary: t.text(r), Items: t.pick(len(r.items) + 1)}
+		r.shrunk = &model.Summary{Text: t.text(r), Items: t.pick(len(r.items) + 1)}
 	}
 }
 

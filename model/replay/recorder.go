@@ -18,27 +18,27 @@ import (
 // Recorder writes down what models answer. Safe for concurrent use.
 type Recorder struct {
 	w     io.Writer
-	vault vault
+	vault secretSource
 
-	mu   sync.Mutex // guards the rest, and lets one line out after the other
-	err  error
-	told map[identity.AgentID][]thread
+	mu      sync.Mutex // guards the rest, and lets one line out after the other
+	err     error
+	threads map[identity.AgentID][]thread
 }
 
 // NewRecorder makes a Recorder that writes to w. Nothing that secrets gives at
 // the time of a line, of eight bytes or more, stands in that line; a nil
 // secrets gives none.
 func NewRecorder(w io.Writer, secrets func() []string) *Recorder {
-	return &Recorder{w: w, vault: vault{secrets: secrets}, told: map[identity.AgentID][]thread{}}
+	return &Recorder{w: w, vault: secretSource{secrets: secrets}, threads: map[identity.AgentID][]thread{}}
 }
 
 // Wrap gives a Model that asks m and, when m has answered, writes one line,
-// with one Write. It is a model.Language if m is one. Partial text is passed
+// with one Write. It is a model.LanguageModel if m is one. Partial text is passed
 // on as it comes; the answer once its line is written. A failure is not
 // recorded, nor an answer whose Value is no JSON, which is one, nor what
 // nobody waits for any more.
 func (r *Recorder) Wrap(m model.Model) model.Model {
-	w := wrapped{m, r}
+	w := recordingModel{m, r}
 	if _, ok := model.Window(m); ok {
 		return language{w}
 	}
@@ -53,21 +53,21 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
-type wrapped struct {
+type recordingModel struct {
 	model model.Model
 	r     *Recorder
 }
 
-type language struct{ wrapped }
+type language struct{ recordingModel }
 
-// Window implements model.Language.
+// Window implements model.LanguageModel.
 func (l language) Window() int {
 	tokens, _ := model.Window(l.model)
 	return tokens
 }
 
 // Generate implements model.Model.
-func (w wrapped) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		var last *model.Delta
 		for delta, err := range w.model.Generate(ctx, r) {
@@ -87,31 +87,31 @@ func (w wrapped) Generate(ctx context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-func (w wrapped) record(r model.Request, a *model.Answer) {
-	if a.Value != nil && !whole(a.Value) {
+func (w recordingModel) record(r model.Request, a *model.Answer) {
+	if a.Value != nil && !isValidJSON(a.Value) {
 		return
 	}
-	hide := w.r.vault.hide()
+	hide := w.r.vault.redactor()
 	q := newRequest(r, hide)
 	l := line{
 		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(),
-		Answer: rewrite(compact(newAnswer(a)), hide, func(text string) string { return q.ids.answer(hide.Hide(text)) }),
-		Reason: reasoning(a.Reasoning, hide), Maker: hide.Hide(chat.Clean(a.Provider)),
+		Answer: rewrite(compact(newAnswer(a)), hide, func(text string) string { return q.ids.answer(hide.Redact(text)) }),
+		Reason: reasoning(a.Reasoning, hide), Provider: hide.Redact(chat.Clean(a.Provider)),
 	}
 	l.Window, _ = model.Window(w.model)
 	w.r.write(r.Self.ID, q, l, hide)
 }
 
 // reasoning is a provider's own: nothing in it is changed but secrets.
-func reasoning(doc json.RawMessage, hide *secret.Hider) json.RawMessage {
+func reasoning(doc json.RawMessage, hide *secret.Redactor) json.RawMessage {
 	if len(doc) == 0 {
 		return nil
 	}
-	return rewrite(settled(doc), hide, hide.Hide)
+	return rewrite(canonicalJSON(doc), hide, hide.Redact)
 }
 
 // write completes a line by what the lines before say already, and writes it.
-func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *secret.Hider) {
+func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *secret.Redactor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -126,14 +126,14 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *secre
 		l.Tools = q.Tools
 	}
 	if r.err = put(r.w, compact(l), hide); r.err == nil {
-		r.tell(agent, before, thread{q.head, l.Key, len(q.items), q.last()})
+		r.remember(agent, before, thread{q.head, l.Key, len(q.items), q.last()})
 	}
 }
 
 // put writes a line, unless a secret stands in it even now: across two of its
 // values, or as a number of the line's own.
-func put(w io.Writer, text []byte, hide *secret.Hider) error {
-	if hide.In(text) {
+func put(w io.Writer, text []byte, hide *secret.Redactor) error {
+	if hide.Contains(text) {
 		return errors.New("a line would hold a secret that is not within one of its texts, such as digits alone: the recording ends")
 	}
 	n, err := w.Write(append(text, '\n'))
@@ -159,7 +159,7 @@ const (
 
 // thread finds the conversation that q goes on with. It needs r.mu.
 func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
-	for _, t := range r.told[agent] {
+	for _, t := range r.threads[agent] {
 		if t.items < len(q.chain) && q.chain[t.items] == t.chain && t.items >= found.items {
 			found = t
 		}
@@ -167,12 +167,12 @@ func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
 	return found
 }
 
-// tell remembers that a conversation is now written as far as it is. It needs r.mu.
-func (r *Recorder) tell(agent identity.AgentID, before, now thread) {
-	if len(r.told) >= maxAgents && r.told[agent] == nil {
-		clear(r.told)
+// remember remembers that a conversation is now written as far as it is. It needs r.mu.
+func (r *Recorder) remember(agent identity.AgentID, before, now thread) {
+	if len(r.threads) >= maxAgents && r.threads[agent] == nil {
+		clear(r.threads)
 	}
-	threads := slices.DeleteFunc(r.told[agent], func(t thread) bool { return t.key == before.key })
+	threads := slices.DeleteFunc(r.threads[agent], func(t thread) bool { return t.key == before.key })
 	threads = append(threads, now)
-	r.told[agent] = threads[max(0, len(threads)-maxThreads):]
+	r.threads[agent] = threads[max(0, len(threads)-maxThreads):]
 }

@@ -53,7 +53,7 @@ type Config struct {
 type Model struct {
 	name    string
 	window  int
-	vault   vault
+	vault   secretSource
 	entries []*entry
 
 	mu     sync.Mutex          // guards the lists of answers
@@ -72,7 +72,7 @@ func (c Config) New(name string, data []byte) (*Model, error) {
 	if err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "recording %s, %s", name, err)
 	}
-	m := &Model{name: name, vault: vault{secrets: c.Secrets}, entries: entries, unused: map[string][]*entry{}}
+	m := &Model{name: name, vault: secretSource{secrets: c.Secrets}, entries: entries, unused: map[string][]*entry{}}
 	for _, e := range entries {
 		m.unused[e.line.Key] = append(m.unused[e.line.Key], e)
 		if w := e.line.Window; w > 0 && (m.window == 0 || w < m.window) {
@@ -82,7 +82,7 @@ func (c Config) New(name string, data []byte) (*Model, error) {
 	return m, nil
 }
 
-// Window implements model.Language: it is the smallest one recorded, 0 when no
+// Window implements model.LanguageModel: it is the smallest one recorded, 0 when no
 // recorded model was a language model; then this is none either (model.Window).
 func (m *Model) Window() int { return m.window }
 
@@ -110,12 +110,12 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	q := newRequest(r, m.vault.hide())
+	q := newRequest(r, m.vault.redactor())
 	e := m.take(q.key())
 	if e == nil {
-		return nil, m.diverged(q, differ(m.entries, q))
+		return nil, m.diverged(q, diffRequest(m.entries, q))
 	}
-	a, err := e.given(q.ids.name)
+	a, err := e.playback(q.ids.resolve)
 	if err != nil {
 		return nil, m.diverged(q, err.Error())
 	}
@@ -138,5 +138,5 @@ func (m *Model) take(key string) *entry {
 }
 
 func (m *Model) diverged(q *request, how string) error {
-	return errcode.New(errcode.ScriptDiverged, "recording %s, role %s, step %d: %s", m.name, word(q.Role), q.step, how).With("step", q.step)
+	return errcode.New(errcode.ScriptDiverged, "recording %s, role %s, step %d: %s", m.name, quoteName(q.Role), q.step, how).With("step", q.step)
 }

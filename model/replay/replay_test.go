@@ -22,12 +22,12 @@ import (
 )
 
 func Example() {
-	self := model.Self{ID: identity.AgentID(identity.NewID()), Role: "clerk"}
+	self := model.AgentInfo{ID: identity.AgentID(identity.NewID()), Role: "clerk"}
 	asked := func(text string) model.Request {
 		return model.Request{Self: self, System: "You are " + string(self.ID), Items: []model.Item{{Message: &model.Message{From: "user", Payload: json.RawMessage(text)}}}}
 	}
 	var file bytes.Buffer
-	clerk := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "signed, " + string(self.ID), Finish: model.End, Read: 1}))
+	clerk := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "signed, " + string(self.ID), Finish: model.FinishEnd, MessagesRead: 1}))
 	_, _ = ask(clerk, asked(`{"text":"sign"}`))
 	fmt.Print(file.String())
 
@@ -157,11 +157,11 @@ func TestTheFirstDifferenceIsSaid(t *testing.T) {
 		{"a line more in the system prompt", func(r *run) { r.system += "\nBe brief." }, `step 2: system prompt differs: it goes on after line 2`},
 		{"a line less in the system prompt", func(r *run) { r.system, _, _ = strings.Cut(r.system, "\n") }, `step 2: system prompt differs: it ends after line 1`},
 		{"the workflow state", func(r *run) { r.self.State = "shut" }, `step 2: workflow state differs: recorded "open", now "shut"`},
-		{"a summary", func(r *run) { r.shrunk = &model.Compact{Summary: "s", Items: 1} }, `step 2: the first 1 items are now sent as a summary`},
+		{"a summary", func(r *run) { r.shrunk = &model.Summary{Text: "s", Items: 1} }, `step 2: the first 1 items are now sent as a summary`},
 		{"the role", func(r *run) { r.self.Role = "cook" }, `step 2: the recording has nobody of this role`},
 		{"a message in the place of an answer", func(r *run) { r.items[1] = r.items[0] }, `step 1: now there is also a message from user`},
 		{"the beginning alone", func(r *run) { r.items = nil }, `step 1: recorded next is a message from user, now the model is asked already`},
-		{"the end", func(r *run) { r.take(&model.Answer{Text: "x", Finish: model.Continue}) }, `step 3: the conversation goes on where the recording ends`},
+		{"the end", func(r *run) { r.take(&model.Answer{Text: "x", Finish: model.FinishContinue}) }, `step 3: the conversation goes on where the recording ends`},
 	}
 	recording := recorded(t)
 	for _, tt := range tests {
@@ -185,14 +185,14 @@ func TestTheFirstDifferenceIsSaid(t *testing.T) {
 func TestASummaryIsPartOfTheRequest(t *testing.T) {
 	shrink := func(r *run, summary string, items int) {
 		r.tell(`"first"`)
-		r.take(&model.Answer{Text: "x", Finish: model.End})
+		r.take(&model.Answer{Text: "x", Finish: model.FinishEnd})
 		r.tell(`"second"`)
-		r.shrunk = &model.Compact{Summary: summary, Items: items}
+		r.shrunk = &model.Summary{Text: summary, Items: items}
 	}
 	var file bytes.Buffer
 	one := newRun("one")
 	shrink(one, "knows "+one.friend, 2)
-	if _, err := one.ask(replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "to " + one.friend, Finish: model.End}))); err != nil {
+	if _, err := one.ask(replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "to " + one.friend, Finish: model.FinishEnd}))); err != nil {
 		t.Fatal(err)
 	}
 	m := load(t, file.String())
@@ -244,7 +244,7 @@ func TestTheSameConversationTakesAnswersInOrder(t *testing.T) {
 	n := 0
 	m := replay.NewRecorder(&file, nil).Wrap(says(func(model.Request) (*model.Answer, error) {
 		n++
-		return &model.Answer{Text: fmt.Sprint(n), Finish: model.End}, nil
+		return &model.Answer{Text: fmt.Sprint(n), Finish: model.FinishEnd}, nil
 	}))
 	asked := func(m model.Model, seeds ...string) (got []string) {
 		for _, seed := range seeds {
@@ -273,7 +273,7 @@ func TestARecordingMayBeginInTheMiddle(t *testing.T) {
 	}
 	one.tell(`"go on"`)
 	var file bytes.Buffer
-	if _, err := one.ask(replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "on", Finish: model.End}))); err != nil {
+	if _, err := one.ask(replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "on", Finish: model.FinishEnd}))); err != nil {
 		t.Fatal(err)
 	}
 	two := newRun("another")
@@ -296,7 +296,7 @@ func TestAFailureIsNotRecorded(t *testing.T) {
 		if fail {
 			return nil, errors.New("away")
 		}
-		return &model.Answer{Text: "fine", Finish: model.End}, nil
+		return &model.Answer{Text: "fine", Finish: model.FinishEnd}, nil
 	}))
 	dialogue := func(r *run, m model.Model) error {
 		r.tell(`"one"`)
@@ -311,7 +311,7 @@ func TestAFailureIsNotRecorded(t *testing.T) {
 			wantDiverged(t, err, "recording traffic.jsonl, role clerk, step 2: the recording has no answer to this: the model failed there, or was asked something else")
 		}
 		fail = false
-		r.take(&model.Answer{Finish: model.End})
+		r.take(&model.Answer{Finish: model.FinishEnd})
 		r.tell(`"three"`)
 		_, err := r.ask(m)
 		return err
@@ -331,7 +331,7 @@ func TestAFailureIsNotRecorded(t *testing.T) {
 // is said already is not said again.
 func TestAQuestionInBetweenRepeatsNothing(t *testing.T) {
 	var file bytes.Buffer
-	m := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "fine", Finish: model.End}))
+	m := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "fine", Finish: model.FinishEnd}))
 	r := newRun("one")
 	for n := range 6 {
 		r.tell(fmt.Sprintf(`"word %d"`, n))
@@ -371,8 +371,8 @@ func (d deltas) Generate(context.Context, model.Request) iter.Seq2[model.Delta, 
 }
 
 func TestPartialTextIsPassedOn(t *testing.T) {
-	answer := &model.Answer{Text: "hello", Finish: model.End}
-	want := deltas{{Text: "he"}, {Again: true}, {Text: "hel"}, {Tool: "x", Args: "{"}, {Answer: answer}}
+	answer := &model.Answer{Text: "hello", Finish: model.FinishEnd}
+	want := deltas{{Text: "he"}, {Restart: true}, {Text: "hel"}, {Tool: "x", Args: "{"}, {Answer: answer}}
 	var file bytes.Buffer
 	var got deltas
 	for delta, err := range replay.NewRecorder(&file, nil).Wrap(want).Generate(t.Context(), newRun("one").request()) {
@@ -395,7 +395,7 @@ func TestPartialTextIsPassedOn(t *testing.T) {
 func TestWhoStopsListeningIsNotRecorded(t *testing.T) {
 	for n := range 3 {
 		var file bytes.Buffer
-		m := replay.NewRecorder(&file, nil).Wrap(deltas{{Text: "a"}, {Text: "b"}, {Text: "c"}, {Answer: &model.Answer{Finish: model.End}}})
+		m := replay.NewRecorder(&file, nil).Wrap(deltas{{Text: "a"}, {Text: "b"}, {Text: "c"}, {Answer: &model.Answer{Finish: model.FinishEnd}}})
 		for range m.Generate(t.Context(), newRun("one").request()) {
 			if n--; n < 0 {
 				break
@@ -412,14 +412,14 @@ type late struct{}
 
 func (late) Generate(context.Context, model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		_ = yield(model.Delta{Answer: &model.Answer{Finish: model.End}}, nil) && yield(model.Delta{}, io.ErrUnexpectedEOF)
+		_ = yield(model.Delta{Answer: &model.Answer{Finish: model.FinishEnd}}, nil) && yield(model.Delta{}, io.ErrUnexpectedEOF)
 	}
 }
 
 func TestWhatIsNoAnswerIsNotRecorded(t *testing.T) {
 	for name, m := range map[string]model.Model{
 		"an error after the answer": late{}, "nothing": deltas{}, "text alone": deltas{{Text: "a"}},
-		"a value that is no JSON": always(&model.Answer{Value: json.RawMessage(`{`), Finish: model.End}),
+		"a value that is no JSON": always(&model.Answer{Value: json.RawMessage(`{`), Finish: model.FinishEnd}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var file bytes.Buffer
@@ -434,7 +434,7 @@ func TestWhatIsNoAnswerIsNotRecorded(t *testing.T) {
 func TestTheWindowIsRecorded(t *testing.T) {
 	var file bytes.Buffer
 	rec := replay.NewRecorder(&file, nil)
-	plain := rec.Wrap(always(&model.Answer{Finish: model.End}))
+	plain := rec.Wrap(always(&model.Answer{Finish: model.FinishEnd}))
 	if _, err := ask(plain, newRun("one").request()); err != nil {
 		t.Fatal(err)
 	}
@@ -444,11 +444,11 @@ func TestTheWindowIsRecorded(t *testing.T) {
 	if n, ok := model.Window(load(t, file.String())); ok {
 		t.Errorf("the recording of a model without a window has one of %d", n)
 	}
-	words := rec.Wrap(deltas{{Answer: &model.Answer{Finish: model.End}}})
+	words := rec.Wrap(deltas{{Answer: &model.Answer{Finish: model.FinishEnd}}})
 	if _, err := ask(words, newRun("one").request()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(rec.Wrap(wide{always(&model.Answer{Finish: model.End})}), newRun("one").request()); err != nil {
+	if _, err := ask(rec.Wrap(wide{always(&model.Answer{Finish: model.FinishEnd})}), newRun("one").request()); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []model.Model{words, load(t, file.String())} { // of several, the smallest
@@ -550,7 +550,7 @@ func TestWhatIsTooDeepIsText(t *testing.T) {
 		var file bytes.Buffer
 		one, two := newRun("one"), newRun("another")
 		one.tell(deep)
-		m := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Calls: []model.Call{{Name: "x", Args: json.RawMessage(deep)}}, Finish: model.Calls}))
+		m := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Calls: []model.Call{{Name: "x", Args: json.RawMessage(deep)}}, Finish: model.FinishToolCalls}))
 		if _, err := one.ask(m); err != nil {
 			t.Fatal(err)
 		}
@@ -580,7 +580,7 @@ func TestAnItemThatSaysNothingIsLeftOut(t *testing.T) {
 // What is forgotten of very many agents is written again.
 func TestVeryManyAgentsMayBeRecorded(t *testing.T) {
 	var file bytes.Buffer
-	m, first := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "yes", Finish: model.End})), newRun("one")
+	m, first := replay.NewRecorder(&file, nil).Wrap(always(&model.Answer{Text: "yes", Finish: model.FinishEnd})), newRun("one")
 	goOn := func(m model.Model, r *run) {
 		r.tell(`"the first"`)
 		if _, err := r.ask(m); err != nil {

@@ -31,14 +31,14 @@ type head struct {
 	Compact *summary `json:"compact,omitempty"`
 }
 
-// summary is a model.Compact.
+// summary is a model.Summary.
 type summary struct {
 	Text  string `json:"text"`
 	Items int    `json:"items"`
 }
 
 // newRequest brings a Request into its form.
-func newRequest(r model.Request, hide *secret.Hider) *request {
+func newRequest(r model.Request, hide *secret.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDs(r.Self)}
 	for _, entry := range inOrder(r.Items) {
 		if entry == (model.Item{}) { // says nothing
@@ -47,10 +47,10 @@ func newRequest(r model.Request, hide *secret.Hider) *request {
 		if entry.Answer != nil {
 			q.step++
 		}
-		q.add(rewrite(compact(newItem(entry)), hide, func(text string) string { return q.ids.item(hide.Hide(text)) }))
+		q.add(rewrite(compact(newItem(entry)), hide, func(text string) string { return q.ids.item(hide.Redact(text)) }))
 	}
-	q.ids = q.ids.above()
-	q.head = newHead(r, func(text string) string { return q.ids.item(hide.Hide(chat.Clean(text))) })
+	q.ids = q.ids.nested()
+	q.head = newHead(r, func(text string) string { return q.ids.item(hide.Redact(chat.Clean(text))) })
 	return q
 }
 
@@ -60,7 +60,7 @@ func newHead(r model.Request, text func(string) string) head {
 		h.Tools = append(h.Tools, text(name))
 	}
 	if c := r.Compact; c != nil {
-		h.Compact = &summary{text(c.Summary), c.Items}
+		h.Compact = &summary{text(c.Text), c.Items}
 	}
 	return h
 }

@@ -12,7 +12,7 @@ import (
 // rewrite gives a JSON document with every text, also the keys, changed by
 // edit. Order and numbers stay as they are, but what holds a secret even then,
 // a number or a text by the way it is escaped, is hidden whole.
-func rewrite(doc []byte, r *secret.Hider, edit func(string) string) json.RawMessage {
+func rewrite(doc []byte, r *secret.Redactor, edit func(string) string) json.RawMessage {
 	out := make([]byte, 0, len(doc)+len(doc)/8)
 	for len(doc) > 0 {
 		n := token(doc)
@@ -20,8 +20,8 @@ func rewrite(doc []byte, r *secret.Hider, edit func(string) string) json.RawMess
 		if word[0] == '"' {
 			word = quoted(edit(unquoted(word)))
 		}
-		if len(word) > 1 && r.In(word) {
-			word = quoted(secret.Hidden)
+		if len(word) > 1 && r.Contains(word) {
+			word = quoted(secret.Mask)
 		}
 		out, doc = append(out, word...), doc[n:]
 	}
@@ -81,16 +81,16 @@ func compact(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// settled gives a document that may be written into a line: one that is no
+// canonicalJSON gives a document that may be written into a line: one that is no
 // JSON, or nested deeper than a reader would follow inside a line, is quoted.
-func settled(doc json.RawMessage) json.RawMessage {
-	if len(doc) == 0 || whole(doc) {
+func canonicalJSON(doc json.RawMessage) json.RawMessage {
+	if len(doc) == 0 || isValidJSON(doc) {
 		return doc
 	}
 	return quoted(string(doc))
 }
 
-func whole(doc []byte) bool { return json.Valid(doc) && depth(doc) <= maxDepth }
+func isValidJSON(doc []byte) bool { return json.Valid(doc) && depth(doc) <= maxDepth }
 
 // maxDepth leaves room for what is around a document; encoding/json follows
 // 10,000 levels.

@@ -22,19 +22,19 @@ import (
 // other times.
 type run struct {
 	seed   string
-	self   model.Self
+	self   model.AgentInfo
 	friend string
 	system string
 	tools  []string
 	items  []model.Item
-	shrunk *model.Compact
+	shrunk *model.Summary
 	asked  int // answers so far
 	ids    []string
 }
 
 func newRun(seed string) *run {
 	r := &run{seed: seed, system: "You are %AGENT of %TASK.\nYou know %FRIEND.", tools: []string{"read_file", "send_message"}}
-	r.self = model.Self{ID: identity.AgentID(r.id("agent")), Role: "clerk", Parent: identity.AgentID(r.id("parent")), Task: identity.TaskID(r.id("task")), State: "open"}
+	r.self = model.AgentInfo{ID: identity.AgentID(r.id("agent")), Role: "clerk", Parent: identity.AgentID(r.id("parent")), Task: identity.TaskID(r.id("task")), State: "open"}
 	r.friend = r.id("friend")
 	r.system = strings.NewReplacer("%AGENT", string(r.self.ID), "%TASK", string(r.self.Task), "%FRIEND", r.friend).Replace(r.system)
 	return r
@@ -140,12 +140,12 @@ func always(a *model.Answer) says {
 func reads(r model.Request) (*model.Answer, error) {
 	last := r.Items[len(r.Items)-1]
 	if last.Result == nil {
-		return &model.Answer{Finish: model.Calls, Read: 1, Calls: []model.Call{
+		return &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: []model.Call{
 			{Provider: "toolu_1", Name: "read_file", Args: json.RawMessage(`{ "path": "a.txt", "for": "` + string(r.Self.Parent) + `" }`)},
 			{Provider: "toolu_2", Name: "read_file", Args: json.RawMessage(`{"path":"b.txt"}`)},
 		}, Usage: model.Usage{Input: 70, Cached: 20, Output: 7, Cost: 12345}, Reasoning: json.RawMessage(`{"signature":"⟨x-y"}`), Provider: "anthropic"}, nil
 	}
-	return &model.Answer{Text: "done by " + string(r.Self.ID) + " at 2026-05-05T05:05:05Z ⟨id 1⟩ " + made, Finish: model.End, Read: 1, Log: []string{"for " + string(r.Self.Task)}}, nil
+	return &model.Answer{Text: "done by " + string(r.Self.ID) + " at 2026-05-05T05:05:05Z ⟨id 1⟩ " + made, Finish: model.FinishEnd, MessagesRead: 1, Log: []string{"for " + string(r.Self.Task)}}, nil
 }
 
 // made is an id that a model makes up.
@@ -227,7 +227,7 @@ func asJSON(answers []*model.Answer) string {
 // speech is an answer with words in every place.
 func speech(r *run, words func(*run) string) *model.Answer {
 	doc := json.RawMessage(js(map[string]string{"a": words(r)}))
-	return &model.Answer{Text: words(r), Value: doc, Log: []string{words(r)}, Calls: []model.Call{{Name: words(r), Args: doc}}, Finish: model.End}
+	return &model.Answer{Text: words(r), Value: doc, Log: []string{words(r)}, Calls: []model.Call{{Name: words(r), Args: doc}}, Finish: model.FinishEnd}
 }
 
 // valid gives an answer as a journal gives it back, without escapes for HTML.

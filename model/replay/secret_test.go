@@ -41,12 +41,12 @@ func canary(s string) (model.Request, *model.Answer) {
 	twice := js(map[string]any{s: js(map[string]string{"in": "x" + s, s: "y"})})
 	doc := json.RawMessage(`{"a":` + js(s+s) + `,"b":` + escapedWhole(s) + `,"c":` + js(twice) + `,` + js("k"+s) + `:[` + digits(s) + `]}`)
 	a := &model.Answer{
-		Text: s, Value: doc, Finish: model.End, Stop: model.Stop(s), Log: []string{"log " + s}, Reasoning: doc, Provider: s,
+		Text: s, Value: doc, Finish: model.FinishEnd, Stop: model.StopReason(s), Log: []string{"log " + s}, Reasoning: doc, Provider: s,
 		Calls: []model.Call{{ID: identity.CallID(s), Provider: s, Name: s, Args: doc}, {Name: "x", Args: json.RawMessage("no json " + s)}}, Tools: []string{s}, State: s,
 	}
-	self := model.Self{ID: identity.AgentID(s), Role: "role " + s, Parent: identity.AgentID(s), Task: identity.TaskID(s), State: s}
+	self := model.AgentInfo{ID: identity.AgentID(s), Role: "role " + s, Parent: identity.AgentID(s), Task: identity.TaskID(s), State: s}
 	return model.Request{
-		Self: self, System: "prompt " + s, Tools: []string{s, "tool " + s}, ToolJSON: doc, Compact: &model.Compact{Summary: s + " " + twice, Items: 1},
+		Self: self, System: "prompt " + s, Tools: []string{s, "tool " + s}, ToolJSON: doc, Compact: &model.Summary{Text: s + " " + twice, Items: 1},
 		Items: []model.Item{
 			{Message: &model.Message{ID: s, From: s, To: s, Task: identity.TaskID(s), Payload: doc}},
 			{Answer: a},
@@ -202,7 +202,7 @@ func TestASecretMayComeLater(t *testing.T) {
 	var file bytes.Buffer
 	var known []string
 	rec := replay.NewRecorder(&file, func() []string { return known })
-	m, r := rec.Wrap(always(&model.Answer{Text: "late-secret", Finish: model.End})), newRun("one")
+	m, r := rec.Wrap(always(&model.Answer{Text: "late-secret", Finish: model.FinishEnd})), newRun("one")
 	for _, known = range [][]string{{"early-secret"}, {"late-secret \n"}, {"late-secret \n"}} { // as a file ends
 		r.tell(`"late-secret"`)
 		if _, err := r.ask(m); err != nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/rolecall/rolecall/model/secret"
 )
 
-// vault asks for the secrets there are. Safe for concurrent use.
-type vault struct {
+// secretSource asks for the secrets there are. Safe for concurrent use.
+type secretSource struct {
 	secrets func() []string // nil gives none
 
 	mu    sync.Mutex // guards the rest
 	known []string   // what secrets gave last
-	hider *secret.Hider
+	hider *secret.Redactor
 }
 
-// hide gives what hides the secrets there are now.
-func (v *vault) hide() *secret.Hider {
+// redactor gives what hides the secrets there are now.
+func (v *secretSource) redactor() *secret.Redactor {
 	if v.secrets == nil {
 		return nil
 	}

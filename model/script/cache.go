@@ -23,7 +23,7 @@ type cache struct {
 
 type entry struct {
 	agent identity.AgentID
-	brain *brain
+	brain *run
 }
 
 func newCache(keep int) *cache {
@@ -35,7 +35,7 @@ func newCache(keep int) *cache {
 
 // take removes an agent's brain from the cache and gives it, nil if there is
 // none.
-func (c *cache) take(agent identity.AgentID) *brain {
+func (c *cache) take(agent identity.AgentID) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.found[agent]; e != nil {
@@ -45,7 +45,7 @@ func (c *cache) take(agent identity.AgentID) *brain {
 }
 
 // put gives an agent's brain to the cache, which closes what has no room.
-func (c *cache) put(agent identity.AgentID, b *brain) {
+func (c *cache) put(agent identity.AgentID, b *run) {
 	for _, out := range c.insert(agent, b) {
 		out.close()
 	}
@@ -53,7 +53,7 @@ func (c *cache) put(agent identity.AgentID, b *brain) {
 
 // insert gives the brains that have to go: an older one of the same agent, and
 // those used longest ago.
-func (c *cache) insert(agent identity.AgentID, b *brain) (out []*brain) {
+func (c *cache) insert(agent identity.AgentID, b *run) (out []*run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.found[agent]; e != nil {
@@ -76,7 +76,7 @@ func (c *cache) clear() {
 }
 
 // drop needs c.mu.
-func (c *cache) drop(e *list.Element) *brain {
+func (c *cache) drop(e *list.Element) *run {
 	out := c.order.Remove(e).(entry)
 	delete(c.found, out.agent)
 	return out.brain

@@ -12,20 +12,20 @@ import (
 // conversation is a Request as a brain reads it. It grows with the requests
 // that continue it.
 type conversation struct {
-	self model.Self
+	self model.AgentInfo
 	live view // what the live step sees
 
 	items    []model.Item // its own list: callers may write their lists anew
-	messages []placed[model.Message]
-	answers  []placed[model.Answer]
+	messages []positioned[model.Message]
+	answers  []positioned[model.Answer]
 	views    []view // what the step of each answer saw; tools are nil where none were recorded yet
 
 	first int // the first answer after the last End: where the brain's run begins
 	begin int // the first message that was unread then
 }
 
-// placed is an entry with its place among the items.
-type placed[T any] struct {
+// positioned is an entry with its place among the items.
+type positioned[T any] struct {
 	at    int
 	entry *T
 }
@@ -57,7 +57,7 @@ func (c *conversation) add(item model.Item) {
 	c.items = append(c.items, item)
 	switch {
 	case item.Message != nil:
-		c.messages = append(c.messages, placed[model.Message]{at, item.Message})
+		c.messages = append(c.messages, positioned[model.Message]{at, item.Message})
 	case item.Answer != nil:
 		c.addAnswer(at, item.Answer)
 	}
@@ -68,10 +68,10 @@ func (c *conversation) addAnswer(at int, a *model.Answer) {
 	if before := len(c.views) - 1; tools == nil && before >= 0 {
 		tools = c.views[before].tools
 	}
-	c.answers = append(c.answers, placed[model.Answer]{at, a})
+	c.answers = append(c.answers, positioned[model.Answer]{at, a})
 	c.views = append(c.views, view{a.State, tools})
-	if a.Finish == model.End {
-		c.first, c.begin = len(c.answers), a.Read
+	if a.Finish == model.FinishEnd {
+		c.first, c.begin = len(c.answers), a.MessagesRead
 	}
 }
 
@@ -88,14 +88,14 @@ func (c *conversation) view(step int) view {
 	return v
 }
 
-// guesses reports whether some step of the run is shown the live tools because
+// toolsUnknown reports whether some step of the run is shown the live tools because
 // none were recorded.
-func (c *conversation) guesses() bool {
+func (c *conversation) toolsUnknown() bool {
 	return c.first < len(c.views) && c.views[c.first].tools == nil
 }
 
 // recorded gives an answer that is on the record, nil for the live one.
-func (c *conversation) recorded(step int) *placed[model.Answer] {
+func (c *conversation) recorded(step int) *positioned[model.Answer] {
 	if step < len(c.answers) {
 		return &c.answers[step]
 	}
@@ -116,7 +116,7 @@ func (c *conversation) unread(step, read int) *model.Message {
 	if answer == nil {
 		return message.entry
 	}
-	waited := answer.entry.Finish == model.Wait && answer.entry.Read > 0 && answer.entry.Read <= read
+	waited := answer.entry.Finish == model.FinishWait && answer.entry.MessagesRead > 0 && answer.entry.MessagesRead <= read
 	if waited || message.at > answer.at {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (c *conversation) unread(step, read int) *model.Message {
 }
 
 // results gives what the calls of a recorded answer came to, in order.
-func (c *conversation) results(a *placed[model.Answer]) ([]json.RawMessage, error) {
+func (c *conversation) results(a *positioned[model.Answer]) ([]json.RawMessage, error) {
 	found := make(map[identity.CallID]*model.Result, len(a.entry.Calls))
 	for _, item := range c.items[a.at+1:] {
 		if item.Result != nil {

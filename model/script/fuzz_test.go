@@ -30,7 +30,7 @@ func FuzzSource(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	limits := script.Config{Step: 100 * time.Millisecond, Memory: 8 << 20, Keep: -1}
+	limits := script.Config{StepTimeout: 100 * time.Millisecond, Memory: 8 << 20, CacheSize: -1}
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := limits.New("brain.js", []byte(text))
 		if err != nil {
@@ -63,7 +63,7 @@ func wantPlaced(t *testing.T, err error) {
 func stepOf(t *testing.T, m *script.Model) (answer *model.Answer, err error) {
 	t.Helper()
 	r := model.Request{
-		Self:  model.Self{ID: "a1", Role: m.Roles()[0]},
+		Self:  model.AgentInfo{ID: "a1", Role: m.Roles()[0]},
 		Items: []model.Item{{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`{"text":"go"}`)}}},
 	}
 	answer, err = once(t.Context(), m, r)
@@ -78,7 +78,7 @@ func stepOf(t *testing.T, m *script.Model) (answer *model.Answer, err error) {
 			t.Errorf("call of %q with %q", c.Name, c.Args)
 		}
 	}
-	if answer.Finish == model.End && !json.Valid(answer.Value) {
+	if answer.Finish == model.FinishEnd && !json.Valid(answer.Value) {
 		t.Errorf("ends with %q", answer.Value)
 	}
 	return answer, nil
@@ -112,15 +112,15 @@ func FuzzResult(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	m, err := script.Config{Memory: 32 << 20, Keep: -1}.New("brain.js", []byte(`role("root", function* () { return yield call("look") })`))
+	m, err := script.Config{Memory: 32 << 20, CacheSize: -1}.New("brain.js", []byte(`role("root", function* () { return yield call("look") })`))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { m.Close() })
 	f.Fuzz(func(t *testing.T, content []byte) {
-		answer, err := once(t.Context(), m, model.Request{Self: model.Self{ID: "a1", Role: "root"}, Items: []model.Item{
+		answer, err := once(t.Context(), m, model.Request{Self: model.AgentInfo{ID: "a1", Role: "root"}, Items: []model.Item{
 			{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`1`)}},
-			{Answer: &model.Answer{Finish: model.Calls, Read: 1, Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}},
+			{Answer: &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}},
 			{Result: &model.Result{Call: "c1", Tool: "look", Content: content}},
 		}})
 		var want, got any

@@ -17,7 +17,7 @@ import (
 // play is a runtime of one agent: it records what a model answers, lets tools
 // answer, and writes down what happened.
 type play struct {
-	self  model.Self
+	self  model.AgentInfo
 	tools []string
 	items []model.Item
 	tool  func(name, args string) string // a result that begins with "!" is an error
@@ -29,7 +29,7 @@ type play struct {
 
 func newPlay(role string) *play {
 	return &play{
-		self:  model.Self{ID: identity.AgentID("agent-" + role), Role: role, Task: "task-1", State: "open"},
+		self:  model.AgentInfo{ID: identity.AgentID("agent-" + role), Role: role, Task: "task-1", State: "open"},
 		tools: []string{"echo", "fail"},
 		tool:  echo,
 	}
@@ -104,13 +104,13 @@ func (p *play) write(a *model.Answer) {
 	for _, c := range a.Calls {
 		line += fmt.Sprintf(" %s%s", c.Name, c.Args)
 	}
-	if a.Finish == model.Continue {
+	if a.Finish == model.FinishContinue {
 		line += " " + a.Text
 	}
-	if a.Finish == model.End {
+	if a.Finish == model.FinishEnd {
 		line += " " + string(a.Value)
 	}
-	line += fmt.Sprintf(" read=%d", a.Read)
+	line += fmt.Sprintf(" read=%d", a.MessagesRead)
 	if len(a.Log) > 0 {
 		line += fmt.Sprintf(" log=%q", a.Log)
 	}
@@ -134,7 +134,7 @@ func (p *play) run(t testing.TB, m *script.Model, mail map[int][]string) error {
 			return err
 		}
 		p.record(a)
-		if n >= last && (a.Finish == model.Wait || a.Finish == model.End && a.Read >= p.messages) {
+		if n >= last && (a.Finish == model.FinishWait || a.Finish == model.FinishEnd && a.MessagesRead >= p.messages) {
 			return nil
 		}
 		if n > 100 {

@@ -73,7 +73,7 @@ func TestKeptBrainsChangeNothing(t *testing.T) {
 // agree plays a brain in a random world and gives the first difference between
 // the models, "" when there is none.
 func agree(t *testing.T, source string, world *rand.Rand) string {
-	kept, anew := load(t, script.Config{}, source), load(t, script.Config{Keep: -1}, source)
+	kept, anew := load(t, script.Config{}, source), load(t, script.Config{CacheSize: -1}, source)
 	defer kept.Close()
 	defer anew.Close()
 	forgetful := load(t, script.Config{}, source)

@@ -30,7 +30,7 @@ func sameMessage(a, b *model.Message) bool {
 }
 
 func sameAnswer(a, b *model.Answer) bool {
-	return a.Finish == b.Finish && a.Read == b.Read && a.Text == b.Text && a.State == b.State &&
+	return a.Finish == b.Finish && a.MessagesRead == b.MessagesRead && a.Text == b.Text && a.State == b.State &&
 		(a.Tools == nil) == (b.Tools == nil) && slices.Equal(a.Tools, b.Tools) &&
 		slices.EqualFunc(a.Calls, b.Calls, sameCall)
 }

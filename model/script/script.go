@@ -36,9 +36,9 @@ import (
 
 // Config bounds a Model. The zero Config is the default.
 type Config struct {
-	Step   time.Duration // for one step of a brain; 0 is 5 seconds
-	Memory int           // bytes of one brain; 0 is 64 MiB
-	Keep   int           // how many brains are kept between requests; 0 is 64, negative is none
+	StepTimeout time.Duration // for one step of a brain; 0 is 5 seconds
+	Memory      int           // bytes of one brain; 0 is 64 MiB
+	CacheSize   int           // how many brains are kept between requests; 0 is 64, negative is none
 }
 
 // Model is a model.Model of the brains in one source. Close it after use.
@@ -65,12 +65,12 @@ func (c Config) New(name string, source []byte) (*Model, error) {
 	m := &Model{
 		name:   name,
 		source: string(source),
-		limits: js.Limits{Memory: c.Memory, Time: c.Step, Pure: true},
-		cache:  newCache(c.Keep),
+		limits: js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
+		cache:  newCache(c.CacheSize),
 	}
 	vm, err := m.load()
 	if err != nil {
-		return nil, errcode.New(errcode.InvalidConfig, "%s", m.place(err))
+		return nil, errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
 	}
 	defer vm.Close()
 	if m.roles, err = rolesOf(vm); err != nil {
@@ -126,8 +126,8 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 		return nil, errcode.New(errcode.LLMCallFailed, "model %s is closed", m.name)
 	}
 	b := m.brain(r)
-	answer, err := b.feed(ctx)
-	if err != nil || answer.Finish == model.End || b.vm == nil {
+	answer, err := b.replay(ctx)
+	if err != nil || answer.Finish == model.FinishEnd || b.vm == nil {
 		b.close()
 		return answer, err
 	}
@@ -137,9 +137,9 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 
 // brain gives the kept brain of r's agent if it can go on with r, else a new
 // one.
-func (m *Model) brain(r model.Request) *brain {
+func (m *Model) brain(r model.Request) *run {
 	kept := m.cache.take(r.Self.ID)
-	if kept != nil && kept.follow(r) {
+	if kept != nil && kept.resumeFrom(r) {
 		return kept
 	}
 	if kept != nil {
@@ -168,13 +168,13 @@ func (m *Model) load() (*js.VM, error) {
 	return vm, nil
 }
 
-// serves reports whether some brain answers for a role.
-func (m *Model) serves(role string) bool {
+// hasRole reports whether some brain answers for a role.
+func (m *Model) hasRole(role string) bool {
 	return slices.Contains(m.roles, role) || slices.Contains(m.roles, "*")
 }
 
-// place makes sure that an error's text begins with a place in the source.
-func (m *Model) place(err error) string {
+// locate makes sure that an error's text begins with a place in the source.
+func (m *Model) locate(err error) string {
 	if text := err.Error(); strings.HasPrefix(text, m.name+":") {
 		return text
 	}

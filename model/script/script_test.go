@@ -29,7 +29,7 @@ func Example() {
 	defer m.Close()
 	conversation := []model.Item{{Message: &model.Message{ID: "m1", From: "user", Payload: []byte(`{"text":"the logs"}`)}}}
 	for range 2 {
-		request := model.Request{Self: model.Self{ID: "a1", Role: "root"}, Items: conversation, Tools: []string{"read_file"}}
+		request := model.Request{Self: model.AgentInfo{ID: "a1", Role: "root"}, Items: conversation, Tools: []string{"read_file"}}
 		for delta, err := range m.Generate(context.Background(), request) {
 			if err != nil {
 				fmt.Println(err)
@@ -169,7 +169,7 @@ func TestBrains(t *testing.T) {
 		}{{"kept", 0}, {"fed anew", -1}} {
 			t.Run(tt.name+", "+keep.name, func(t *testing.T) {
 				p := newPlay("root")
-				if err := p.run(t, load(t, script.Config{Keep: keep.most}, tt.source), tt.mail); err != nil {
+				if err := p.run(t, load(t, script.Config{CacheSize: keep.most}, tt.source), tt.mail); err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(tt.want, strings.Join(p.lines, "\n")); diff != "" {
@@ -187,7 +187,7 @@ func TestAReturnedStringIsTextToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (&model.Answer{Finish: model.End, Text: "done", Value: []byte(`"done"`), Read: 1}); !cmp.Equal(want, a) {
+	if want := (&model.Answer{Finish: model.FinishEnd, Text: "done", Value: []byte(`"done"`), MessagesRead: 1}); !cmp.Equal(want, a) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, a))
 	}
 }
@@ -260,9 +260,9 @@ func TestBrainsThatFail(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := script.Config{Memory: 8 << 20, Step: time.Minute}
+			c := script.Config{Memory: 8 << 20, StepTimeout: time.Minute}
 			if strings.Contains(tt.want, "time") {
-				c.Step = 100 * time.Millisecond
+				c.StepTimeout = 100 * time.Millisecond
 			}
 			err := newPlay("root").run(t, load(t, c, tt.source), map[int][]string{0: {`1`}})
 			e := wantCode(t, err, errcode.LLMCallFailed, tt.want)
@@ -277,7 +277,7 @@ func TestAfterAFailedTurnTheNextMessageStartsAnew(t *testing.T) {
 	p := newPlay("root")
 	m := load(t, script.Config{}, `role("root", function* (task) { if (task.payload === 1) null.x; return task.payload })`)
 	e := wantCode(t, p.run(t, m, map[int][]string{0: {`1`, `2`}}), errcode.LLMCallFailed)
-	p.items = append(p.items, model.Item{Answer: &model.Answer{Finish: model.End, Text: e.Message, Read: e.Details["read"].(int)}})
+	p.items = append(p.items, model.Item{Answer: &model.Answer{Finish: model.FinishEnd, Text: e.Message, MessagesRead: e.Details["read"].(int)}})
 	if err := p.run(t, m, nil); err != nil || p.lines[0] != "end 2 read=2" {
 		t.Errorf("got %q, %v", p.lines, err)
 	}
@@ -291,7 +291,7 @@ func TestAfterATurnThatWasEndedTheNextMessageStartsAnew(t *testing.T) {
 	if _, err := ask(t, m, p.request()); err != nil {
 		t.Fatal(err)
 	}
-	p.record(&model.Answer{Finish: model.End, Read: 1})
+	p.record(&model.Answer{Finish: model.FinishEnd, MessagesRead: 1})
 	p.tell(`2`)
 	if err := p.run(t, m, nil); err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func TestStepsSeeWhatWasRecordedWithThem(t *testing.T) {
 	p := newPlay("root")
 	p.tell(`1`)
 	say := func(state string, tools ...string) {
-		p.items = append(p.items, model.Item{Answer: &model.Answer{Finish: model.Continue, Text: "x", Read: 1, State: state, Tools: tools}})
+		p.items = append(p.items, model.Item{Answer: &model.Answer{Finish: model.FinishContinue, Text: "x", MessagesRead: 1, State: state, Tools: tools}})
 	}
 	say("s1", "a")
 	say("s2") // the tools are the same as before
@@ -455,7 +455,7 @@ func TestAStepWithoutItsResultsIsAnError(t *testing.T) {
 }
 
 func TestAgentsAreServedSideBySide(t *testing.T) {
-	m := load(t, script.Config{Keep: 3}, `role("*", function* () { let n = 0; for (let i = 0; i < 10; i++) n += (yield call("echo", {i})).echo.i; return [self.role, n] })`)
+	m := load(t, script.Config{CacheSize: 3}, `role("*", function* () { let n = 0; for (let i = 0; i < 10; i++) n += (yield call("echo", {i})).echo.i; return [self.role, n] })`)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -488,7 +488,7 @@ func TestOneAgentAskedTwiceAtOnce(t *testing.T) {
 }
 
 func TestGenerateEndsWithItsContext(t *testing.T) {
-	m := load(t, script.Config{Step: time.Minute}, `role("root", function* () { for (;;); })`)
+	m := load(t, script.Config{StepTimeout: time.Minute}, `role("root", function* () { for (;;); })`)
 	p := newPlay("root")
 	p.tell(`1`)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -529,7 +529,7 @@ func BenchmarkStep(b *testing.B) {
 			p.record(a)
 		}
 		b.Run(fmt.Sprintf("fed anew, %d steps", steps), func(b *testing.B) {
-			anew := load(b, script.Config{Keep: -1}, source)
+			anew := load(b, script.Config{CacheSize: -1}, source)
 			for b.Loop() {
 				if _, err := ask(b, anew, p.request()); err != nil {
 					b.Fatal(err)

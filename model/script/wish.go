@@ -17,38 +17,38 @@ const (
 	opEnd     = "end"
 )
 
-// wish is what a brain yielded or returned.
-type wish struct {
-	Op    string   `json:"op"`
-	Calls []called `json:"calls"`
-	List  bool     `json:"list"`  // the calls were yielded as a list, and so are their results
-	Text  string   `json:"text"`  // of a say
-	Value string   `json:"value"` // of an end: JSON
-	Log   []string `json:"log"`
+// op is what a brain yielded or returned.
+type op struct {
+	Op    string     `json:"op"`
+	Calls []toolCall `json:"calls"`
+	List  bool       `json:"list"`  // the calls were yielded as a list, and so are their results
+	Text  string     `json:"text"`  // of a say
+	Value string     `json:"value"` // of an end: JSON
+	Log   []string   `json:"log"`
 }
 
-// called is one wished call; Args is the JSON of an object.
-type called struct {
+// toolCall is one wished call; Args is the JSON of an object.
+type toolCall struct {
 	Name string `json:"name"`
 	Args string `json:"args"`
 }
 
 // answer gives the wish as an Answer.
-func (w wish) answer() *model.Answer {
+func (w op) answer() *model.Answer {
 	switch w.Op {
 	case opCalls:
-		return &model.Answer{Finish: model.Calls, Calls: w.calls()}
+		return &model.Answer{Finish: model.FinishToolCalls, Calls: w.calls()}
 	case opSay:
-		return &model.Answer{Finish: model.Continue, Text: w.Text}
+		return &model.Answer{Finish: model.FinishContinue, Text: w.Text}
 	case opEnd:
-		a := &model.Answer{Finish: model.End, Value: json.RawMessage(w.Value)}
+		a := &model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(w.Value)}
 		_ = json.Unmarshal(a.Value, &a.Text) // only a string is text as well
 		return a
 	}
-	return &model.Answer{Finish: model.Wait}
+	return &model.Answer{Finish: model.FinishWait}
 }
 
-func (w wish) calls() []model.Call {
+func (w op) calls() []model.Call {
 	calls := make([]model.Call, 0, len(w.Calls))
 	for _, c := range w.Calls {
 		calls = append(calls, model.Call{Name: c.Name, Args: json.RawMessage(c.Args)})
@@ -56,8 +56,8 @@ func (w wish) calls() []model.Call {
 	return calls
 }
 
-// reply gives the results of the wish's calls the form they were asked in.
-func (w wish) reply(results []json.RawMessage) any {
+// resultValue gives the results of the wish's calls the form they were asked in.
+func (w op) resultValue(results []json.RawMessage) any {
 	if w.List {
 		return results
 	}
@@ -66,7 +66,7 @@ func (w wish) reply(results []json.RawMessage) any {
 
 // matches reports whether a recorded answer is what the wish would be answered
 // with today.
-func (w wish) matches(recorded *model.Answer) bool {
+func (w op) matches(recorded *model.Answer) bool {
 	now := w.answer()
 	if now.Finish != recorded.Finish || now.Text != recorded.Text || len(now.Calls) != len(recorded.Calls) {
 		return false
@@ -93,16 +93,16 @@ func canonical(args json.RawMessage) string {
 }
 
 // String gives the wish as its author would write it.
-func (w wish) String() string { return recordedWish(w.answer()) }
+func (w op) String() string { return formatOp(w.answer()) }
 
-// recordedWish gives an answer as the author of a brain would write it.
-func recordedWish(a *model.Answer) string {
+// formatOp gives an answer as the author of a brain would write it.
+func formatOp(a *model.Answer) string {
 	switch a.Finish {
-	case model.Calls:
+	case model.FinishToolCalls:
 		return writtenCalls(a.Calls)
-	case model.Continue:
+	case model.FinishContinue:
 		return fmt.Sprintf("say(%s)", shorten(fmt.Sprintf("%q", a.Text)))
-	case model.Wait:
+	case model.FinishWait:
 		return "receive()"
 	}
 	return fmt.Sprintf("return %s", shorten(string(a.Value)))

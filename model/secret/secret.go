@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// Hidden stands for a secret.
-const Hidden = "***"
+// Mask stands for a secret.
+const Mask = "***"
 
-// shortest is how many bytes a secret has; less than that is no secret but a
+// minSecretLen is how many bytes a secret has; less than that is no secret but a
 // word, and answers would be full of holes.
-const shortest = 8
+const minSecretLen = 8
 
-// Hider hides secrets. The nil Hider knows none. Safe for concurrent use.
-type Hider struct {
+// Redactor hides secrets. The nil Hider knows none. Safe for concurrent use.
+type Redactor struct {
 	forms []string // what is hidden, the longest first
 	all   *strings.Replacer
 }
@@ -29,12 +29,12 @@ type Hider struct {
 // New makes the Hider of secrets; nil when none of them has eight bytes or
 // more. A secret is hidden without the space around it too: so it is sent in a
 // header, and echoed.
-func New(values ...string) *Hider {
+func New(values ...string) *Redactor {
 	var forms []string
 	for _, v := range values {
 		for _, v := range [...]string{v, strings.TrimSpace(v)} {
-			if len(v) >= shortest {
-				forms = append(append(forms, formsOf(v)...), formsOf(string([]rune(v)))...) // as JSON has what is no UTF-8
+			if len(v) >= minSecretLen {
+				forms = append(append(forms, encodings(v)...), encodings(string([]rune(v)))...) // as JSON has what is no UTF-8
 			}
 		}
 	}
@@ -45,14 +45,14 @@ func New(values ...string) *Hider {
 	forms = slices.Compact(forms)
 	var pairs []string
 	for _, form := range forms {
-		pairs = append(pairs, form, Hidden)
+		pairs = append(pairs, form, Mask)
 	}
-	return &Hider{forms, strings.NewReplacer(pairs...)}
+	return &Redactor{forms, strings.NewReplacer(pairs...)}
 }
 
-// formsOf gives a secret as it is and as it stands in JSON, also in JSON that
+// encodings gives a secret as it is and as it stands in JSON, also in JSON that
 // is a string of JSON, of encoders that escape for HTML and of those that do not.
-func formsOf(secret string) []string {
+func encodings(secret string) []string {
 	forms := []string{secret}
 	for range 2 {
 		for _, form := range slices.Clone(forms) {
@@ -72,38 +72,38 @@ func inJSON(text string, html bool) string {
 	return string(b.Bytes()[1 : b.Len()-len("\"\n")])
 }
 
-// Hide gives a text without the secrets.
-func (h *Hider) Hide(text string) string {
+// Redact gives a text without the secrets.
+func (h *Redactor) Redact(text string) string {
 	if h == nil {
 		return text
 	}
 	return h.all.Replace(text)
 }
 
-// In says whether a secret stands in a text.
-func (h *Hider) In(text []byte) bool {
+// Contains says whether a secret stands in a text.
+func (h *Redactor) Contains(text []byte) bool {
 	return h != nil && slices.ContainsFunc(h.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) })
 }
 
 // JSON gives a JSON document without the secrets, and still JSON: where hiding
 // them would break it, all of it is hidden.
-func (h *Hider) JSON(doc []byte) []byte {
+func (h *Redactor) JSON(doc []byte) []byte {
 	if h == nil {
 		return doc
 	}
 	doc = h.escaped(doc)
-	if !h.In(doc) {
+	if !h.Contains(doc) {
 		return doc
 	}
-	if hidden := []byte(h.Hide(string(doc))); json.Valid(hidden) {
+	if hidden := []byte(h.Redact(string(doc))); json.Valid(hidden) {
 		return hidden
 	}
-	return []byte(`"` + Hidden + `"`)
+	return []byte(`"` + Mask + `"`)
 }
 
 // escaped hides secrets in the strings of a document whose letters are written
 // as \u escapes, in one walk: of a repeated field both values are looked at.
-func (h *Hider) escaped(doc []byte) []byte {
+func (h *Redactor) escaped(doc []byte) []byte {
 	if !bytes.Contains(doc, []byte(`\u`)) {
 		return doc
 	}
@@ -113,7 +113,7 @@ func (h *Hider) escaped(doc []byte) []byte {
 		if doc[i] != '"' {
 			continue
 		}
-		end := closing(doc, i)
+		end := stringEnd(doc, i)
 		if text, found := h.unescaped(doc[i:end]); found {
 			out = append(append(out, doc[kept:i]...), text...)
 			kept = end
@@ -126,8 +126,8 @@ func (h *Hider) escaped(doc []byte) []byte {
 	return append(out, doc[kept:]...)
 }
 
-// closing gives the place behind the string that begins at i.
-func closing(doc []byte, i int) int {
+// stringEnd gives the place behind the string that begins at i.
+func stringEnd(doc []byte, i int) int {
 	for i++; i < len(doc); i++ {
 		switch doc[i] {
 		case '\\':
@@ -140,11 +140,11 @@ func closing(doc []byte, i int) int {
 }
 
 // unescaped gives a string without the secrets in it, if its text has any.
-func (h *Hider) unescaped(quoted []byte) (hidden []byte, found bool) {
+func (h *Redactor) unescaped(quoted []byte) (hidden []byte, found bool) {
 	var text string
-	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !h.In([]byte(text)) {
+	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !h.Contains([]byte(text)) {
 		return nil, false
 	}
-	hidden, _ = json.Marshal(h.Hide(text)) // a string always marshals
+	hidden, _ = json.Marshal(h.Redact(text)) // a string always marshals
 	return hidden, true
 }

@@ -29,10 +29,10 @@ func TestHide(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := secret.New("", c.secret)
-			if got := h.Hide(c.text); got != c.want {
+			if got := h.Redact(c.text); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			if got := h.In([]byte(c.text)); got != (c.text != c.want) {
+			if got := h.Contains([]byte(c.text)); got != (c.text != c.want) {
 				t.Errorf("found: %v", got)
 			}
 		})
@@ -40,7 +40,7 @@ func TestHide(t *testing.T) {
 }
 
 func TestLongestSecretFirst(t *testing.T) {
-	if got := secret.New("sk-01234", "sk-0123456789").Hide("sk-0123456789 sk-01234"); got != "*** ***" {
+	if got := secret.New("sk-01234", "sk-0123456789").Redact("sk-0123456789 sk-01234"); got != "*** ***" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Link is a model of a Chain.
-type Link struct {
+// Named is a model of a Chain.
+type Named struct {
 	Name  string // for messages
 	Model model.Model
 }
 
-// Chain is a model.Model that asks the first of its models, and the next when
+// Fallback is a model.Model that asks the first of its models, and the next when
 // one fails for good. It has the smallest window of them, so that what fits
 // one fits all.
-type Chain struct {
-	links []Link
+type Fallback struct {
+	links []Named
 	log   *slog.Logger
 }
 
 // NewChain makes a Chain; log may be nil.
-func NewChain(log *slog.Logger, first Link, others ...Link) *Chain {
+func NewChain(log *slog.Logger, first Named, others ...Named) *Fallback {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Chain{append([]Link{first}, others...), log}
+	return &Fallback{append([]Named{first}, others...), log}
 }
 
-// Window implements model.Language.
-func (c *Chain) Window() int {
+// Window implements model.LanguageModel.
+func (c *Fallback) Window() int {
 	least := 0
 	for _, l := range c.links {
 		if tokens, ok := model.Window(l.Model); ok && (least == 0 || tokens < least) {
@@ -45,7 +45,7 @@ func (c *Chain) Window() int {
 
 // Generate implements model.Model. A conversation that is too long for one
 // model is not tried with the next: it is to be compressed.
-func (c *Chain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (c *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for i, l := range c.links {
 			shown, failure := false, error(nil)
@@ -67,7 +67,7 @@ func (c *Chain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 			}
 			next := c.links[i+1].Name
 			c.log.Warn("the next model is asked", "agent", r.Self.ID, "next", next, "error", failure)
-			if !yield(model.Delta{Again: shown, Note: fmt.Sprintf("%s; model %q is asked", errcode.Message(failure), next)}, nil) {
+			if !yield(model.Delta{Restart: shown, Note: fmt.Sprintf("%s; model %q is asked", errcode.Message(failure), next)}, nil) {
 				return
 			}
 		}

@@ -24,40 +24,40 @@ import (
 
 // Config bounds a Model. Zero fields are the defaults.
 type Config struct {
-	Name        string
-	Concurrency int           // requests at once; 16
-	Tries       int           // of one request; 6
-	Pause       time.Duration // before the second try, doubled with each; 1 second
-	Longest     time.Duration // the longest pause, also one the provider asks for; 2 minutes
-	Try         time.Duration // the longest that one try may take; 30 minutes
-	Prices      model.Prices
-	Secret      string       // the provider's key, which no answer and no delta may hold
-	Log         *slog.Logger // nil discards
+	Name           string
+	Concurrency    int           // requests at once; 16
+	MaxAttempts    int           // of one request; 6
+	InitialBackoff time.Duration // before the second try, doubled with each; 1 second
+	MaxBackoff     time.Duration // the longest pause, also one the provider asks for; 2 minutes
+	AttemptTimeout time.Duration // the longest that one try may take; 30 minutes
+	Prices         model.Prices
+	Secret         string       // the provider's key, which no answer and no delta may hold
+	Log            *slog.Logger // nil discards
 }
 
 // Model is a model.Model around another. An agent that waits for its pause
 // holds no place. Safe for concurrent use.
 type Model struct {
-	model.Around
+	model.Wrapper
 	config Config
-	secret *secret.Hider
-	places *semaphore.Weighted // first come, first served
+	secret *secret.Redactor
+	sem    *semaphore.Weighted // first come, first served
 }
 
 // New makes a Model around inner.
 func New(inner model.Model, config Config) *Model {
-	def(&config.Concurrency, 16)
-	def(&config.Tries, 6)
-	def(&config.Pause, time.Second)
-	def(&config.Longest, 2*time.Minute)
-	def(&config.Try, 30*time.Minute)
+	setDefault(&config.Concurrency, 16)
+	setDefault(&config.MaxAttempts, 6)
+	setDefault(&config.InitialBackoff, time.Second)
+	setDefault(&config.MaxBackoff, 2*time.Minute)
+	setDefault(&config.AttemptTimeout, 30*time.Minute)
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{model.Around{Model: inner}, config, secret.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
+	return &Model{model.Wrapper{Model: inner}, config, secret.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
 }
 
-func def[T comparable](to *T, value T) {
+func setDefault[T comparable](to *T, value T) {
 	var zero T
 	if *to == zero {
 		*to = value
@@ -72,20 +72,20 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 	return func(yield func(model.Delta, error) bool) {
 		for try := 1; ; try++ {
 			a := attempt{yield: yield}
-			err := m.try(ctx, r, &a)
-			if a.over {
+			err := m.attempt(ctx, r, &a)
+			if a.done {
 				return
 			}
-			wait, again := m.again(ctx, try, err)
+			wait, again := m.retryDelay(ctx, try, err)
 			if !again {
 				yield(model.Delta{}, err)
 				return
 			}
 			m.config.Log.Warn("the model is asked again", "model", m.config.Name, "agent", r.Self.ID, "try", try, "after", wait, "error", err)
-			if !yield(model.Delta{Again: a.shown, Note: soon(err, wait)}, nil) {
+			if !yield(model.Delta{Restart: a.emitted, Note: retryNote(err, wait)}, nil) {
 				return
 			}
-			if err := pause(ctx, wait); err != nil {
+			if err := sleepCtx(ctx, wait); err != nil {
 				yield(model.Delta{}, err)
 				return
 			}
@@ -95,46 +95,46 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 
 // attempt passes on what one try yields.
 type attempt struct {
-	yield func(model.Delta, error) bool
-	shown bool // something was passed on
-	over  bool // the answer was, or nobody listens
+	yield   func(model.Delta, error) bool
+	emitted bool // something was passed on
+	done    bool // the answer was, or nobody listens
 }
 
-// try asks once, when there is a place.
-func (m *Model) try(ctx context.Context, r model.Request, a *attempt) error {
-	if err := m.places.Acquire(ctx, 1); err != nil {
+// attempt asks once, when there is a place.
+func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error {
+	if err := m.sem.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
-	defer m.places.Release(1)
-	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Try, model.Lasting(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.Try))
+	defer m.sem.Release(1)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.Permanent(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.AttemptTimeout))
 	defer cancel()
-	for delta, err := range m.Around.Generate(ctx, r) {
+	for delta, err := range m.Wrapper.Generate(ctx, r) {
 		if err != nil {
 			return err
 		}
 		if answer := delta.Answer; answer != nil {
-			if err := m.whole(answer); err != nil {
+			if err := m.checkNonEmpty(answer); err != nil {
 				return err
 			}
-			answer.Usage = m.counted(r, answer)
-			m.hide(answer)
-			a.over = true
+			answer.Usage = m.usage(r, answer)
+			m.redact(answer)
+			a.done = true
 		}
-		a.shown = a.shown || delta.Answer == nil
-		if !a.yield(m.piece(delta), nil) {
-			a.over = true
+		a.emitted = a.emitted || delta.Answer == nil
+		if !a.yield(m.redactDelta(delta), nil) {
+			a.done = true
 		}
-		if a.over {
+		if a.done {
 			return nil
 		}
 	}
-	return model.Passing(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
+	return model.Transient(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
 }
 
-// counted gives what an answer used and cost. What a provider does not count is
+// usage gives what an answer used and cost. What a provider does not count is
 // estimated: it costs all the same.
-func (m *Model) counted(r model.Request, a *model.Answer) model.Usage {
-	u := a.Usage.Sane()
+func (m *Model) usage(r model.Request, a *model.Answer) model.Usage {
+	u := a.Usage.Clamp()
 	if u.Input == 0 {
 		u = model.Usage{Input: chat.Length(r), Output: u.Output, Estimated: true}
 	}
@@ -145,45 +145,45 @@ func (m *Model) counted(r model.Request, a *model.Answer) model.Usage {
 	return u
 }
 
-// whole refuses an answer that says nothing: it would end the turn.
-func (m *Model) whole(a *model.Answer) error {
-	if a.Finish != model.End || a.Text != "" || a.Value != nil {
+// checkNonEmpty refuses an answer that says nothing: it would end the turn.
+func (m *Model) checkNonEmpty(a *model.Answer) error {
+	if a.Finish != model.FinishEnd || a.Text != "" || a.Value != nil {
 		return nil
 	}
 	if a.Stop == model.Length {
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q used up the length of its answer before it said anything; raise its maxTokens", m.config.Name)
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q used up the length of its answer before it said anything; raise its maxTokens", m.config.Name)
 	}
-	return model.Passing(errcode.LLMCallFailed, nil, "model %q gave an empty answer", m.config.Name)
+	return model.Transient(errcode.LLMCallFailed, nil, "model %q gave an empty answer", m.config.Name)
 }
 
-// again says whether to ask again after a failure, and when.
-func (m *Model) again(ctx context.Context, try int, err error) (time.Duration, bool) {
-	t, ok := errors.AsType[*model.Trouble](err)
-	if !ok || !t.Again || try >= m.config.Tries || ctx.Err() != nil || t.After > m.config.Longest {
+// retryDelay says whether to ask again after a failure, and when.
+func (m *Model) retryDelay(ctx context.Context, try int, err error) (time.Duration, bool) {
+	t, ok := errors.AsType[*model.Error](err)
+	if !ok || !t.Retryable || try >= m.config.MaxAttempts || ctx.Err() != nil || t.RetryAfter > m.config.MaxBackoff {
 		return 0, false
 	}
-	most := m.longest(try)
-	return t.After + most/2 + rand.N(most/2+1), true
+	most := m.maxBackoff(try)
+	return t.RetryAfter + most/2 + rand.N(most/2+1), true
 }
 
-// longest gives the longest pause after a try.
-func (m *Model) longest(try int) time.Duration {
-	pause := m.config.Pause
+// maxBackoff gives the longest pause after a try.
+func (m *Model) maxBackoff(try int) time.Duration {
+	pause := m.config.InitialBackoff
 	for range try - 1 {
-		if pause >= m.config.Longest { // before it overflows
+		if pause >= m.config.MaxBackoff { // before it overflows
 			break
 		}
 		pause *= 2
 	}
-	return min(pause, m.config.Longest)
+	return min(pause, m.config.MaxBackoff)
 }
 
-// soon words why and when a model is asked again.
-func soon(err error, wait time.Duration) string {
+// retryNote words why and when a model is asked again.
+func retryNote(err error, wait time.Duration) string {
 	return errcode.Message(err) + "; it is asked again in " + wait.Round(100*time.Millisecond).String()
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleepCtx(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -18,7 +18,7 @@ import (
 	"github.com/rolecall/rolecall/model/steady"
 )
 
-var _ model.Language = (*steady.Model)(nil)
+var _ model.LanguageModel = (*steady.Model)(nil)
 
 // fake is a model that plays one try after the other, the last for ever.
 type fake struct {
@@ -51,7 +51,7 @@ func (f *fake) Generate(context.Context, model.Request) iter.Seq2[model.Delta, e
 func (f *fake) Window() int { return f.window }
 
 func good(text string) try {
-	return try{deltas: []model.Delta{{Text: text}, {Answer: &model.Answer{Text: text, Finish: model.End, Usage: model.Usage{Input: 1000, Output: 10}}}}}
+	return try{deltas: []model.Delta{{Text: text}, {Answer: &model.Answer{Text: text, Finish: model.FinishEnd, Usage: model.Usage{Input: 1000, Output: 10}}}}}
 }
 
 func bad(err error, texts ...string) (t try) {
@@ -62,15 +62,15 @@ func bad(err error, texts ...string) (t try) {
 	return t
 }
 
-func passing() *model.Trouble { return model.Passing(errcode.LLMCallFailed, nil, "overloaded") }
+func passing() *model.Error { return model.Transient(errcode.LLMCallFailed, nil, "overloaded") }
 
-func after(d time.Duration) *model.Trouble {
-	t := model.Passing(errcode.RateLimited, nil, "too often")
-	t.After = d
+func after(d time.Duration) *model.Error {
+	t := model.Transient(errcode.RateLimited, nil, "too often")
+	t.RetryAfter = d
 	return t
 }
 
-var lasting = model.Lasting(errcode.LLMCallFailed, nil, "bad request")
+var lasting = model.Permanent(errcode.LLMCallFailed, nil, "bad request")
 
 // ask shows what a model yields, one word for each.
 func ask(ctx context.Context, m model.Model) (got []string, err error) {
@@ -80,7 +80,7 @@ func ask(ctx context.Context, m model.Model) (got []string, err error) {
 			err = e
 		case d.Answer != nil:
 			got = append(got, "answer "+d.Answer.Text)
-		case d.Again:
+		case d.Restart:
 			got = append(got, "again")
 		case d.Note != "":
 			got = append(got, "note")
@@ -92,7 +92,7 @@ func ask(ctx context.Context, m model.Model) (got []string, err error) {
 }
 
 func TestTries(t *testing.T) {
-	empty := try{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.End}}}}
+	empty := try{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd}}}}
 	for _, c := range []struct {
 		name   string
 		tries  []try
@@ -107,13 +107,13 @@ func TestTries(t *testing.T) {
 		{"what lasts is not tried again", []try{bad(lasting)}, steady.Config{}, 1, "", "bad request"},
 		{"nor is an error that is no trouble", []try{bad(errors.New("odd"))}, steady.Config{}, 1, "", "odd"},
 		{"a bound on tries", []try{bad(passing())}, steady.Config{}, 6, "note, note, note, note, note", "overloaded"},
-		{"another bound", []try{bad(passing())}, steady.Config{Tries: 2}, 2, "note", "overloaded"},
-		{"very many tries", []try{bad(passing())}, steady.Config{Tries: 200}, 200, strings.Repeat("note, ", 198) + "note", "overloaded"},
+		{"another bound", []try{bad(passing())}, steady.Config{MaxAttempts: 2}, 2, "note", "overloaded"},
+		{"very many tries", []try{bad(passing())}, steady.Config{MaxAttempts: 200}, 200, strings.Repeat("note, ", 198) + "note", "overloaded"},
 		{"a provider that asks for too long a pause", []try{bad(after(3 * time.Minute))}, steady.Config{}, 1, "", "too often"},
 		{"an empty answer", []try{empty, good("a")}, steady.Config{}, 2, "note, a, answer a", ""},
 		{"an end without an answer", []try{bad(nil, "a"), good("b")}, steady.Config{}, 2, "a, again, b, answer b", ""},
-		{"a length used up by thinking", []try{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.End, Stop: model.Length}}}}}, steady.Config{}, 1, "", "maxTokens"},
-		{"a wait is no empty answer", []try{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.Wait}}}}}, steady.Config{}, 1, "answer ", ""},
+		{"a length used up by thinking", []try{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd, Stop: model.Length}}}}}, steady.Config{}, 1, "", "maxTokens"},
+		{"a wait is no empty answer", []try{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishWait}}}}}, steady.Config{}, 1, "answer ", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestTries(t *testing.T) {
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		trouble *model.Trouble
+		trouble *model.Error
 		least   []time.Duration // and twice that at most, beside what is asked for
 		asked   time.Duration
 	}{
@@ -147,7 +147,7 @@ func TestPauses(t *testing.T) {
 			for range 20 {
 				synctest.Test(t, func(t *testing.T) {
 					f := &fake{tries: []try{bad(c.trouble)}}
-					ask(t.Context(), steady.New(f, steady.Config{Tries: len(c.least) + 1, Pause: time.Second, Longest: 10 * time.Second}))
+					ask(t.Context(), steady.New(f, steady.Config{MaxAttempts: len(c.least) + 1, InitialBackoff: time.Second, MaxBackoff: 10 * time.Second}))
 					for i, least := range c.least {
 						if got := f.asked[i+1].Sub(f.asked[i]) - c.asked; got < least || got > 2*least {
 							t.Errorf("pause %d: got %v, want %v to %v", i+1, got, least, 2*least)
@@ -169,7 +169,7 @@ func TestCancelEndsAPause(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
 		began := time.Now()
-		_, err := ask(ctx, steady.New(&fake{tries: []try{bad(passing())}}, steady.Config{Pause: time.Minute, Longest: time.Hour}))
+		_, err := ask(ctx, steady.New(&fake{tries: []try{bad(passing())}}, steady.Config{InitialBackoff: time.Minute, MaxBackoff: time.Hour}))
 		if took := time.Since(began); err != cause || took != 100*time.Millisecond {
 			t.Errorf("got %v after %v", err, took)
 		}
@@ -227,7 +227,7 @@ func (g *gated) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 		}()
 		select {
 		case <-g.release:
-			yield(model.Delta{Answer: &model.Answer{Text: "a", Finish: model.End}}, nil)
+			yield(model.Delta{Answer: &model.Answer{Text: "a", Finish: model.FinishEnd}}, nil)
 		case <-ctx.Done():
 			yield(model.Delta{}, context.Cause(ctx))
 		}
@@ -278,7 +278,7 @@ func TestPlaces(t *testing.T) {
 func TestPauseHoldsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{tries: []try{bad(passing()), good("b"), good("a")}}
-		m := steady.New(f, steady.Config{Concurrency: 1, Pause: time.Hour, Longest: time.Hour})
+		m := steady.New(f, steady.Config{Concurrency: 1, InitialBackoff: time.Hour, MaxBackoff: time.Hour})
 		var first sync.WaitGroup
 		first.Go(func() { ask(t.Context(), m) })
 		synctest.Wait()
@@ -295,7 +295,7 @@ func TestPauseHoldsNoPlace(t *testing.T) {
 func TestSecretIsHidden(t *testing.T) {
 	const sent = "sk-0123456789"
 	for _, secret := range []string{sent, sent + " ", "\t" + sent + "\n"} {
-		said := &model.Answer{Text: "your key is " + sent, Finish: model.Calls, Reasoning: []byte(`{"r":"` + sent + `"}`),
+		said := &model.Answer{Text: "your key is " + sent, Finish: model.FinishToolCalls, Reasoning: []byte(`{"r":"` + sent + `"}`),
 			Calls: []model.Call{{Provider: sent, Name: sent, Args: []byte(`{"a":"` + sent + `"}`)}}}
 		f := &fake{tries: []try{{deltas: []model.Delta{{Text: sent}, {Tool: sent, Args: sent}, {Answer: said}}}}}
 		for d, err := range steady.New(f, steady.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
@@ -312,7 +312,7 @@ func TestSecretIsHidden(t *testing.T) {
 
 // A key that is a word is no secret: answers would be full of holes.
 func TestShortSecretDestroysNothing(t *testing.T) {
-	said := &model.Answer{Finish: model.Calls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}
+	said := &model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}
 	f := &fake{tries: []try{{deltas: []model.Delta{{Answer: said}}}}}
 	for d, err := range steady.New(f, steady.Config{Secret: "o"}).Generate(t.Context(), model.Request{}) {
 		if err != nil || d.Answer.Calls[0].Name != "find_role" || string(d.Answer.Calls[0].Args) != `{"role":"boss"}` {
@@ -322,7 +322,7 @@ func TestShortSecretDestroysNothing(t *testing.T) {
 }
 
 func TestChain(t *testing.T) {
-	tooLong := model.Lasting(errcode.ContextExceeded, nil, "too long")
+	tooLong := model.Permanent(errcode.ContextExceeded, nil, "too long")
 	for _, c := range []struct {
 		name   string
 		models []try
@@ -338,11 +338,11 @@ func TestChain(t *testing.T) {
 		{"a chain of one", []try{bad(lasting)}, "", "1", lasting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var links []steady.Link
+			var links []steady.Named
 			var fakes []*fake
 			for i, one := range c.models {
 				fakes = append(fakes, &fake{tries: []try{one}, window: 100 - i})
-				links = append(links, steady.Link{Name: fmt.Sprint("m", i), Model: fakes[i]})
+				links = append(links, steady.Named{Name: fmt.Sprint("m", i), Model: fakes[i]})
 			}
 			chain := steady.NewChain(slog.New(slog.DiscardHandler), links[0], links[1:]...)
 			got, err := ask(t.Context(), chain)
@@ -364,14 +364,14 @@ func TestChainEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	second := &fake{tries: []try{good("b")}}
-	if _, err := ask(ctx, steady.NewChain(nil, steady.Link{Model: &fake{tries: []try{bad(ctx.Err())}}}, steady.Link{Model: second})); !errors.Is(err, context.Canceled) || len(second.asked) > 0 {
+	if _, err := ask(ctx, steady.NewChain(nil, steady.Named{Model: &fake{tries: []try{bad(ctx.Err())}}}, steady.Named{Model: second})); !errors.Is(err, context.Canceled) || len(second.asked) > 0 {
 		t.Errorf("got %v, and the next was asked %d times", err, len(second.asked))
 	}
 }
 
 // Who watches is told which model is asked next.
 func TestChainNamesTheNext(t *testing.T) {
-	chain := steady.NewChain(nil, steady.Link{Name: "big", Model: &fake{tries: []try{bad(lasting)}}}, steady.Link{Name: "small", Model: &fake{tries: []try{good("b")}}})
+	chain := steady.NewChain(nil, steady.Named{Name: "big", Model: &fake{tries: []try{bad(lasting)}}}, steady.Named{Name: "small", Model: &fake{tries: []try{good("b")}}})
 	for d := range chain.Generate(t.Context(), model.Request{}) {
 		if want := `bad request; model "small" is asked`; d.Note != "" && d.Note != want {
 			t.Errorf("got %q, want %q", d.Note, want)

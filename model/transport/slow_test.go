@@ -51,7 +51,7 @@ func TestHowLongAnAnswerMayTake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", Begin: begin, Idle: idle, Client: &http.Client{Transport: c.server}})
+				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
 				body, err := e.Post(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)
@@ -105,7 +105,7 @@ func TestOnlyKeptAlive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", Begin: begin, Idle: idle, Client: &http.Client{Transport: c.server}})
+				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
 				body, err := e.Post(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)

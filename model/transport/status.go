@@ -17,28 +17,28 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// maxComplaint is how much of a provider's error is read, maxQuote how much of
+// maxErrorBody is how much of a provider's error is read, maxQuote how much of
 // it is passed on.
 const (
-	maxComplaint = 64 << 10
+	maxErrorBody = 64 << 10
 	maxQuote     = 300
 )
 
-// refused words an answer that is none; nil for one that may be.
-func (e *Endpoint) refused(ctx context.Context, answer *http.Response, body io.Reader) error {
+// statusError words an answer that is none; nil for one that may be.
+func (e *Endpoint) statusError(ctx context.Context, answer *http.Response, body io.Reader) error {
 	if answer.StatusCode/100 == 2 {
-		return e.strange(answer.Header.Get("Content-Type"))
+		return e.unexpectedStatus(answer.Header.Get("Content-Type"))
 	}
-	text, err := io.ReadAll(io.LimitReader(body, maxComplaint))
+	text, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if ctx.Err() != nil {
-		return e.cut(ctx, err)
+		return e.truncated(ctx, err)
 	}
-	return e.Complaint(answer.StatusCode, wait(answer.Header, text), text)
+	return e.ErrorFrom(answer.StatusCode, retryAfter(answer.Header, text), text)
 }
 
-// strange refuses what a provider cannot have meant as an answer, such as the
+// unexpectedStatus refuses what a provider cannot have meant as an answer, such as the
 // page of another server. Some send answers without a type, or as plain text.
-func (e *Endpoint) strange(contentType string) error {
+func (e *Endpoint) unexpectedStatus(contentType string) error {
 	kind, _, _ := strings.Cut(contentType, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
@@ -48,38 +48,38 @@ func (e *Endpoint) strange(contentType string) error {
 	if strings.HasSuffix(kind, "json") {
 		return nil
 	}
-	return model.Lasting(errcode.LLMCallFailed, nil, "model %q answers %s at %s: is its baseURL right?", e.config.Name, e.short(kind), e.place)
+	return model.Permanent(errcode.LLMCallFailed, nil, "model %q answers %s at %s: is its baseURL right?", e.config.Name, e.short(kind), e.place)
 }
 
-// Complaint gives the trouble of a status and the JSON a provider sent with
+// ErrorFrom gives the trouble of a status and the JSON a provider sent with
 // it; also of an error that comes in the middle of a stream. after is how long
 // the provider asks to wait.
-func (e *Endpoint) Complaint(status int, after time.Duration, text []byte) *model.Trouble {
-	text = text[:min(len(text), maxComplaint)]
+func (e *Endpoint) ErrorFrom(status int, after time.Duration, text []byte) *model.Error {
+	text = text[:min(len(text), maxErrorBody)]
 	quoted := e.quote(text)
 	switch {
 	case status/100 == 3:
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q is not at its baseURL: the server points elsewhere (status %d)", e.config.Name, status)
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q is not at its baseURL: the server points elsewhere (status %d)", e.config.Name, status)
 	case tooLong(status, text):
-		return model.Lasting(errcode.ContextExceeded, nil, "model %q takes no conversation of this length: %s", e.config.Name, quoted)
+		return model.Permanent(errcode.ContextExceeded, nil, "model %q takes no conversation of this length: %s", e.config.Name, quoted)
 	case e.config.Key == "" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q wants a key and was sent none: apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q wants a key and was sent none: apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; look at apiKey of this model", e.config.Name, status, quoted)
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; look at apiKey of this model", e.config.Name, status, quoted)
 	case status == http.StatusNotFound:
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; look at model and baseURL of this model", e.config.Name, e.config.Model, e.place, status, quoted)
-	case exhausted(text):
-		return model.Lasting(errcode.LLMCallFailed, nil, "model %q: the account has nothing left to spend: %s", e.config.Name, quoted)
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; look at model and baseURL of this model", e.config.Name, e.config.Model, e.place, status, quoted)
+	case isQuotaExhausted(text):
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q: the account has nothing left to spend: %s", e.config.Name, quoted)
 	case status == http.StatusTooManyRequests:
-		t := model.Passing(errcode.RateLimited, nil, "model %q is asked too often: %s", e.config.Name, quoted)
-		t.After = after
+		t := model.Transient(errcode.RateLimited, nil, "model %q is asked too often: %s", e.config.Name, quoted)
+		t.RetryAfter = after
 		return t
 	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict:
-		t := e.passing("is in trouble (status %d): %s", status, quoted)
-		t.After = after
+		t := e.transient("is in trouble (status %d): %s", status, quoted)
+		t.RetryAfter = after
 		return t
 	}
-	return model.Lasting(errcode.LLMCallFailed, nil, "model %q refused the request (status %d): %s", e.config.Name, status, quoted)
+	return model.Permanent(errcode.LLMCallFailed, nil, "model %q refused the request (status %d): %s", e.config.Name, status, quoted)
 }
 
 // quote gives the sentence of a provider's error, short and without the key.
@@ -98,7 +98,7 @@ func (e *Endpoint) quote(text []byte) string {
 
 // short gives a text from outside as a few words without the key.
 func (e *Endpoint) short(text string) string {
-	text = e.secret.Hide(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
+	text = e.secret.Redact(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
 	if len(text) > maxQuote {
 		text = strings.ToValidUTF8(text[:maxQuote], "") + " …"
 	}
@@ -126,14 +126,14 @@ func contains(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// exhausted says whether an account is empty, which waiting does not mend.
-func exhausted(text []byte) bool {
+// isQuotaExhausted says whether an account is empty, which waiting does not mend.
+func isQuotaExhausted(text []byte) bool {
 	return contains(string(text), "insufficient_quota", "credit balance is too low")
 }
 
-// wait reads how long a provider asks to wait: the headers Retry-After-Ms and
+// retryAfter reads how long a provider asks to wait: the headers Retry-After-Ms and
 // Retry-After, in seconds or as a date, or Gemini's retryDelay in the body.
-func wait(h http.Header, text []byte) time.Duration {
+func retryAfter(h http.Header, text []byte) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
 		return atMost(ms / 1000)
 	}

@@ -15,7 +15,7 @@ type Event struct {
 	Name string // "" when it has none
 	Data []byte // valid until the next event
 
-	spare []byte // for Data, so that events share one buffer
+	buf []byte // for Data, so that events share one buffer
 }
 
 // The most that one event, one stream and one document may have, in bytes.
@@ -26,7 +26,7 @@ const (
 )
 
 // Events reads server-sent events to the end of a body. Comments are left out.
-// The sequence ends with an error of r, or with a *model.Trouble when an event
+// The sequence ends with an error of r, or with a *model.Error when an event
 // has more than maxEvent bytes or all of them more than maxStream.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
@@ -44,18 +44,18 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 			case !yield(e, nil):
 				return
 			default:
-				e = Event{spare: e.Data[:0]}
+				e = Event{buf: e.Data[:0]}
 			}
 			if len(e.Data) > maxEvent {
-				yield(Event{}, asTrouble(bufio.ErrTooLong))
+				yield(Event{}, toModelError(bufio.ErrTooLong))
 				return
 			}
 		}
 		switch err := lines.Err(); {
 		case err != nil:
-			yield(Event{}, asTrouble(err))
+			yield(Event{}, toModelError(err))
 		case rest.N <= 0:
-			yield(Event{}, model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream))
+			yield(Event{}, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream))
 		case e.Data != nil: // the last one, whose empty line is missing
 			yield(e, nil)
 		}
@@ -72,16 +72,16 @@ func (e *Event) field(line []byte) {
 	case "data":
 		if e.Data != nil {
 			e.Data = append(e.Data, '\n')
-		} else if e.Data = e.spare; e.Data == nil {
+		} else if e.Data = e.buf; e.Data == nil {
 			e.Data = []byte{}
 		}
 		e.Data = append(e.Data, value...)
 	}
 }
 
-func asTrouble(err error) error {
+func toModelError(err error) error {
 	if err == bufio.ErrTooLong {
-		return model.Passing(errcode.LLMCallFailed, nil, "the model sent an event of more than %d bytes", maxEvent)
+		return model.Transient(errcode.LLMCallFailed, nil, "the model sent an event of more than %d bytes", maxEvent)
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func All(r io.Reader) ([]byte, error) {
 	b.Grow(1 << 10)
 	_, err := b.ReadFrom(io.LimitReader(r, maxAnswer+1))
 	if err == nil && b.Len() > maxAnswer {
-		err = model.Lasting(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxAnswer)
+		err = model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxAnswer)
 	}
 	return b.Bytes(), err
 }

@@ -24,14 +24,14 @@ import (
 // Config says where a provider is and how long it may take. Zero times are
 // the defaults.
 type Config struct {
-	Name   string            // of the model, for messages
-	Model  string            // the provider's name for it, for messages
-	URL    string            // that is posted to
-	Header map[string]string // sent with every request
-	Key    string            // the secret in Header, which no message may hold
-	Begin  time.Duration     // until the answer begins; 5 minutes
-	Idle   time.Duration     // between two pieces of an answer; 1 minute
-	Client *http.Client      // nil is one of its own; neither follows a redirect
+	Name             string            // of the model, for messages
+	Model            string            // the provider's name for it, for messages
+	URL              string            // that is posted to
+	Header           map[string]string // sent with every request
+	Key              string            // the secret in Header, which no message may hold
+	FirstByteTimeout time.Duration     // until the answer begins; 5 minutes
+	IdleTimeout      time.Duration     // between two pieces of an answer; 1 minute
+	Client           *http.Client      // nil is one of its own; neither follows a redirect
 }
 
 // Endpoint sends requests to a provider. Safe for concurrent use.
@@ -39,16 +39,16 @@ type Endpoint struct {
 	config Config
 	header http.Header
 	place  string // host and path of the URL, for messages
-	secret *secret.Hider
+	secret *secret.Redactor
 }
 
 // New makes an Endpoint.
 func New(config Config) *Endpoint {
-	if config.Begin == 0 {
-		config.Begin = 5 * time.Minute
+	if config.FirstByteTimeout == 0 {
+		config.FirstByteTimeout = 5 * time.Minute
 	}
-	if config.Idle == 0 {
-		config.Idle = time.Minute
+	if config.IdleTimeout == 0 {
+		config.IdleTimeout = time.Minute
 	}
 	config.Client = client(config.Client)
 	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: secret.New(config.Key)}
@@ -82,16 +82,16 @@ func newTransport() *http.Transport {
 
 // What ends an attempt before its answer.
 var (
-	errBegin = errors.New("the answer did not begin in time")
-	errIdle  = errors.New("the answer stopped coming")
-	errDone  = errors.New("read to its end")
+	errFirstByteTimeout = errors.New("the answer did not begin in time")
+	errIdleTimeout      = errors.New("the answer stopped coming")
+	errDone             = errors.New("read to its end")
 )
 
 // Post sends the parts of one JSON document and gives the body of a good
 // answer, which the caller closes. It ends when ctx does, when the answer does
 // not begin or stops coming.
 //
-// Errors: ctx's, or a *model.Trouble.
+// Errors: ctx's, or a *model.Error.
 func (e *Endpoint) Post(ctx context.Context, parts ...[]byte) (io.ReadCloser, error) {
 	return e.Send(ctx, &Document{Parts: parts})
 }
@@ -101,12 +101,12 @@ func (e *Endpoint) Post(ctx context.Context, parts ...[]byte) (io.ReadCloser, er
 func (e *Endpoint) Send(ctx context.Context, d *Document) (io.ReadCloser, error) {
 	defer d.open()()
 	ctx, cancel := context.WithCancelCause(ctx)
-	b := &body{endpoint: e, ctx: ctx, left: e.config.Begin}
-	b.watch = time.AfterFunc(e.config.Begin, func() {
+	b := &body{endpoint: e, ctx: ctx, left: e.config.FirstByteTimeout}
+	b.watch = time.AfterFunc(e.config.FirstByteTimeout, func() {
 		if b.begun.Load() {
-			cancel(errIdle)
+			cancel(errIdleTimeout)
 		}
-		cancel(errBegin)
+		cancel(errFirstByteTimeout)
 	})
 	b.stop = func() {
 		b.watch.Stop()
@@ -118,7 +118,7 @@ func (e *Endpoint) Send(ctx context.Context, d *Document) (io.ReadCloser, error)
 		return nil, err
 	}
 	b.from = answer.Body
-	if err = e.refused(ctx, answer, b); err != nil {
+	if err = e.statusError(ctx, answer, b); err != nil {
 		b.Close()
 		return nil, err
 	}
@@ -136,18 +136,18 @@ func (e *Endpoint) do(ctx context.Context, d *Document) (*http.Response, error) 
 	case err == nil:
 		return answer, nil
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, e.broken(ctx, "closed the connection before it answered")
+		return nil, e.connError(ctx, "closed the connection before it answered")
 	}
-	return nil, e.broken(ctx, "cannot be reached at "+e.short(r.URL.Host)+": "+e.secret.Hide(reason(err)))
+	return nil, e.connError(ctx, "cannot be reached at "+e.short(r.URL.Host)+": "+e.secret.Redact(reason(err)))
 }
 
 func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL, nil)
 	if err != nil {
-		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its baseURL is no address", e.config.Name)
+		return nil, model.Permanent(errcode.InvalidConfig, nil, "model %q: its baseURL is no address", e.config.Name)
 	}
-	if strings.ContainsFunc(e.config.Key, unsent) {
-		return nil, model.Lasting(errcode.InvalidConfig, nil, "model %q: its apiKey holds a line break or another character that no key has", e.config.Name)
+	if strings.ContainsFunc(e.config.Key, invalidHeaderByte) {
+		return nil, model.Permanent(errcode.InvalidConfig, nil, "model %q: its apiKey holds a line break or another character that no key has", e.config.Name)
 	}
 	r.Header = e.header.Clone()
 	r.ContentLength = d.size()
@@ -156,32 +156,32 @@ func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, err
 	return r, nil
 }
 
-// unsent says whether a character may not stand in a header.
-func unsent(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+// invalidHeaderByte says whether a character may not stand in a header.
+func invalidHeaderByte(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
-// broken words an attempt that got no answer, or not all of it: what says
+// connError words an attempt that got no answer, or not all of it: what says
 // which, for a cause that is not known here.
-func (e *Endpoint) broken(ctx context.Context, what string) error {
+func (e *Endpoint) connError(ctx context.Context, what string) error {
 	cause := context.Cause(ctx)
 	switch {
-	case cause == errBegin:
-		return e.passing("did not begin to answer within %v", e.config.Begin)
-	case cause == errIdle:
-		return e.passing("stopped in the middle of an answer: nothing came for %v", e.config.Idle)
+	case cause == errFirstByteTimeout:
+		return e.transient("did not begin to answer within %v", e.config.FirstByteTimeout)
+	case cause == errIdleTimeout:
+		return e.transient("stopped in the middle of an answer: nothing came for %v", e.config.IdleTimeout)
 	case cause != nil && cause != errDone:
 		return cause
 	}
-	return e.passing("%s", what)
+	return e.transient("%s", what)
 }
 
-// cut is broken for an answer that had begun.
-func (e *Endpoint) cut(ctx context.Context, err error) error {
-	return e.broken(ctx, "broke off in the middle of an answer: "+e.secret.Hide(reason(err)))
+// truncated is broken for an answer that had begun.
+func (e *Endpoint) truncated(ctx context.Context, err error) error {
+	return e.connError(ctx, "broke off in the middle of an answer: "+e.secret.Redact(reason(err)))
 }
 
-// passing is a trouble that may pass.
-func (e *Endpoint) passing(format string, args ...any) *model.Trouble {
-	return model.Passing(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{e.config.Name}, args...)...)
+// transient is a trouble that may pass.
+func (e *Endpoint) transient(format string, args ...any) *model.Error {
+	return model.Transient(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{e.config.Name}, args...)...)
 }
 
 // reason gives the last cause of a network error: it names no URL.
@@ -215,7 +215,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.watch.Stop() // who reads may take its time
 	if b.lines.say(p[:n]) {
 		b.begun.Store(true)
-		b.left = b.endpoint.config.Idle
+		b.left = b.endpoint.config.IdleTimeout
 	} else {
 		b.left -= time.Since(began)
 	}
@@ -223,7 +223,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.ended = true
 	}
 	if err != nil && err != io.EOF {
-		err = b.endpoint.cut(b.ctx, err)
+		err = b.endpoint.truncated(b.ctx, err)
 	}
 	return n, err
 }

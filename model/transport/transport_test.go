@@ -46,9 +46,9 @@ func post(ctx context.Context, c transport.Config, parts ...[]byte) (string, err
 }
 
 // trouble checks that an error is a trouble that names no key.
-func trouble(t *testing.T, err error) *model.Trouble {
+func trouble(t *testing.T, err error) *model.Error {
 	t.Helper()
-	found, ok := errors.AsType[*model.Trouble](err)
+	found, ok := errors.AsType[*model.Error](err)
 	if !ok {
 		t.Fatalf("got %v (%T), want a trouble", err, err)
 	}
@@ -111,8 +111,8 @@ func TestStatus(t *testing.T) {
 				io.WriteString(w, c.body)
 			}))
 			got := trouble(t, err)
-			if errcode.Of(err) != c.code || got.Again != c.again || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
-				t.Errorf("got %s, again %v: %v", errcode.Of(err), got.Again, err)
+			if errcode.Of(err) != c.code || got.Retryable != c.again || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
+				t.Errorf("got %s, again %v: %v", errcode.Of(err), got.Retryable, err)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestWaits(t *testing.T) {
 				w.WriteHeader(429)
 				io.WriteString(w, c.body)
 			}))
-			if got := trouble(t, err).After; got < c.least || got > c.most {
+			if got := trouble(t, err).RetryAfter; got < c.least || got > c.most {
 				t.Errorf("got %v, want %v to %v", got, c.least, c.most)
 			}
 		})
@@ -174,7 +174,7 @@ func TestWrongPlace(t *testing.T) {
 			config.Key = c.key
 			_, err := post(t.Context(), config)
 			want := strings.ReplaceAll(c.want, "HOST", strings.TrimSuffix(strings.TrimPrefix(config.URL, "http://"), "/x"))
-			if trouble(t, err).Again || !strings.Contains(err.Error(), want) || c.lacks != "" && strings.Contains(err.Error(), c.lacks) {
+			if trouble(t, err).Retryable || !strings.Contains(err.Error(), want) || c.lacks != "" && strings.Contains(err.Error(), c.lacks) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 		})
@@ -202,7 +202,7 @@ func TestKeyThatCannotBeSent(t *testing.T) {
 	c.Key = key + "\nx"
 	c.Header["Authorization"] = "Bearer " + c.Key
 	_, err := post(t.Context(), c)
-	if trouble(t, err).Again || errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "apiKey") {
+	if trouble(t, err).Retryable || errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "apiKey") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -215,7 +215,7 @@ func TestConnectionClosedBeforeTheAnswer(t *testing.T) {
 		conn.Close()
 	})
 	_, err := post(t.Context(), c, []byte("{}"))
-	if want := `model "m" closed the connection before it answered`; !trouble(t, err).Again || !strings.HasSuffix(err.Error(), want) {
+	if want := `model "m" closed the connection before it answered`; !trouble(t, err).Retryable || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
@@ -231,7 +231,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			for _, client := range []*http.Client{nil, c.Client} {
 				c.Client = client
 				_, err := post(t.Context(), c, []byte("{}"))
-				if got := trouble(t, err); got.Again || !strings.Contains(err.Error(), "baseURL") {
+				if got := trouble(t, err); got.Retryable || !strings.Contains(err.Error(), "baseURL") {
 					t.Errorf("got %v", err)
 				}
 			}
@@ -260,7 +260,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := post(t.Context(), transport.Config{Name: "m", URL: c.url, Key: key})
-			if got := trouble(t, err); got.Again != c.again || strings.Contains(err.Error(), "http://") || !strings.HasSuffix(err.Error(), c.says) {
+			if got := trouble(t, err); got.Retryable != c.again || strings.Contains(err.Error(), "http://") || !strings.HasSuffix(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -288,10 +288,10 @@ const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 func TestAnswerThatNeverBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, server := stalled(t, "", transport.Config{Begin: 30 * time.Second})
+		e, server := stalled(t, "", transport.Config{FirstByteTimeout: 30 * time.Second})
 		began := time.Now()
 		_, err := e.Post(t.Context(), []byte("{}"))
-		if took := time.Since(began); !trouble(t, err).Again || !strings.Contains(err.Error(), "did not begin") || took != 30*time.Second {
+		if took := time.Since(began); !trouble(t, err).Retryable || !strings.Contains(err.Error(), "did not begin") || took != 30*time.Second {
 			t.Errorf("after %v got %v", took, err)
 		}
 		server.Wait()
@@ -300,7 +300,7 @@ func TestAnswerThatNeverBegins(t *testing.T) {
 
 func TestAnswerThatStopsComing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, server := stalled(t, head+"data: 1\n\n", transport.Config{Idle: 10 * time.Second})
+		e, server := stalled(t, head+"data: 1\n\n", transport.Config{IdleTimeout: 10 * time.Second})
 		body, err := e.Post(t.Context(), []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
@@ -313,7 +313,7 @@ func TestAnswerThatStopsComing(t *testing.T) {
 				began = time.Now()
 				continue
 			}
-			if !trouble(t, err).Again || !strings.Contains(err.Error(), "nothing came for 10s") || time.Since(began) != 10*time.Second {
+			if !trouble(t, err).Retryable || !strings.Contains(err.Error(), "nothing came for 10s") || time.Since(began) != 10*time.Second {
 				t.Errorf("after %v got %v, %q", time.Since(began), err, event.Data)
 			}
 		}
@@ -341,7 +341,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 	var got []string
 	for e, err := range transport.Events(body) {
 		if err != nil {
-			if !trouble(t, err).Again || !strings.Contains(err.Error(), "broke off in the middle") {
+			if !trouble(t, err).Retryable || !strings.Contains(err.Error(), "broke off in the middle") {
 				t.Error(err)
 			}
 			got = append(got, "error")
@@ -499,7 +499,7 @@ func TestEndlessAnswers(t *testing.T) {
 		})
 	}
 	t.Run("a document", func(t *testing.T) {
-		if _, err := transport.All(endless{"["}); err == nil || trouble(t, err).Again {
+		if _, err := transport.All(endless{"["}); err == nil || trouble(t, err).Retryable {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -68,7 +68,7 @@ func (l *listener) Generate(_ context.Context, r model.Request) iter.Seq2[model.
 		}
 	}
 	return func(yield func(model.Delta, error) bool) {
-		yield(model.Delta{Answer: &model.Answer{Finish: model.End, Text: "done", Read: read}}, nil)
+		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishEnd, Text: "done", MessagesRead: read}}, nil)
 	}
 }
 
