@@ -33,7 +33,7 @@ func sandboxComparison() (comparison, error) {
 			made(launcher.Run(ctx, sandbox.Job{Argv: []string{program}}))
 		}},
 		{"rolecall, without walls", 1, func(int) {
-			made(launcher.Run(ctx, sandbox.Job{Argv: []string{program}, Open: true}))
+			made(launcher.Run(ctx, sandbox.Job{Argv: []string{program}, Unsandboxed: true}))
 		}},
 	}}, nil
 }

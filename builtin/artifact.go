@@ -11,9 +11,9 @@ import (
 
 // artifactTools makes put_artifact and get_artifact over a; w is where
 // put_artifact may take content from.
-func artifactTools(a Artifacts, w Workspaces, b Bounds) ([]tool.Tool, error) {
+func artifactTools(a Artifacts, w Workspaces, b Limits) ([]tool.Tool, error) {
 	h := artifacts{a, files{w, a, b}, b}
-	var s set
+	var s toolBuilder
 	s.add(tool.New("put_artifact", putArtifactText, guarded(h.put), options(tool.Idempotent, putArtifactInput)))
 	s.add(tool.New("get_artifact", getArtifactText, guarded(h.get), options(tool.ReadOnly, getArtifactInput)))
 	return s.tools, s.err
@@ -23,7 +23,7 @@ func artifactTools(a Artifacts, w Workspaces, b Bounds) ([]tool.Tool, error) {
 type artifacts struct {
 	store  Artifacts
 	files  files
-	bounds Bounds
+	bounds Limits
 }
 
 const putArtifactText = `Store a piece of work (a report, a table, an image) so that other agents and people can fetch it by reference. ` +
@@ -117,7 +117,7 @@ func decodeJSON(value json.RawMessage) ([]byte, error) {
 // file reads a file of the caller's workspace: text as a JSON string, anything
 // else as bytes.
 func (h artifacts) file(ctx context.Context, name string) (json.RawMessage, []byte, error) {
-	if err := also(h.bounds, caller(ctx).By, "put_artifact with path", "read_file"); err != nil {
+	if err := requireTool(h.bounds, caller(ctx).By, "put_artifact with path", "read_file"); err != nil {
 		return nil, nil, err
 	}
 	data, err := within(ctx, h.files, name, func(ws *Workspace, name string) ([]byte, error) {

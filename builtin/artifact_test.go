@@ -48,7 +48,7 @@ type rights struct {
 
 var everything = rights{limit: maxContent}
 
-func (b rights) May(by identity.Principal, tool string) bool {
+func (b rights) CanCall(by identity.Principal, tool string) bool {
 	return by == identity.ByAgent(ann) && (b.only == nil || slices.Contains(b.only, tool))
 }
 

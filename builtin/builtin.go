@@ -20,11 +20,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Bounds is what a tool asks that reaches into what is another tool's, or
+// Limits is what a tool asks that reaches into what is another tool's, or
 // reads what is to be kept.
-type Bounds interface {
-	// May says whether the gate would now let the principal call a tool.
-	May(by identity.Principal, tool string) bool
+type Limits interface {
+	// CanCall says whether the gate would now let the principal call a tool.
+	CanCall(by identity.Principal, tool string) bool
 	// ArtifactLimit is how many bytes the content of an artifact may have.
 	ArtifactLimit() int64
 }
@@ -58,7 +58,7 @@ type Workspaces interface {
 type Workspace struct {
 	Root     *os.Root
 	ReadOnly bool
-	Space    *Space // how much may be written; nil is nothing
+	Space    *WorkspaceQuota // how much may be written; nil is nothing
 }
 
 // Contexts knows how full an agent's conversation is.
@@ -81,10 +81,10 @@ type Console interface {
 	Print(ctx context.Context, by identity.Principal, text string) error
 }
 
-// asAgent gives the agent that calls. What only agents have, a conversation
+// callingAgent gives the agent that calls. What only agents have, a conversation
 // or a place in the organization, is unavailable to everybody else; instead
 // says what else to do.
-func asAgent(ctx context.Context, instead string) (identity.AgentID, error) {
+func callingAgent(ctx context.Context, instead string) (identity.AgentID, error) {
 	call := caller(ctx)
 	if call.By.Kind != identity.Agent || call.By.Agent == "" {
 		return "", errcode.New(errcode.ToolUnavailable, "%s is for agents of the organization, and you are none; %s", call.Name, instead)

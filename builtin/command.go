@@ -15,10 +15,10 @@ import (
 // Commands is what the operator says of run_command and run_javascript. The
 // zero Commands run inside walls, with default limits.
 type Commands struct {
-	Open     bool     // no walls: programs have the rights of this process
-	Readable []string // further directories that programs can read
-	Env      []string // further variables of programs, as NAME=value
-	Limits   sandbox.Limits
+	Unsandboxed bool     // no walls: programs have the rights of this process
+	Readable    []string // further directories that programs can read
+	Env         []string // further variables of programs, as NAME=value
+	Limits      sandbox.Limits
 }
 
 // Programs is what a binary must be able to become for run_javascript: main
@@ -31,18 +31,18 @@ func Programs() map[string]sandbox.Program {
 type commands struct {
 	workspaces Workspaces
 	launcher   *sandbox.Launcher
-	said       func() Commands
+	config     func() Commands
 	scripts    *worker.Pool
 }
 
 // commandTools makes run_command and run_javascript.
 func commandTools(w Workspaces, o Options) ([]tool.Tool, error) {
-	h := commands{workspaces: w, launcher: o.Launcher, said: o.Commands}
-	if h.said == nil {
-		h.said = func() Commands { return Commands{} }
+	h := commands{workspaces: w, launcher: o.Launcher, config: o.Commands}
+	if h.config == nil {
+		h.config = func() Commands { return Commands{} }
 	}
 	h.scripts = worker.New(h.startWorker)
-	var s set
+	var s toolBuilder
 	s.add(tool.New("run_command", runCommandText, guarded(h.run), options(tool.Mutating, runCommandInput)))
 	s.add(tool.New("run_javascript", runJavaScriptText, guarded(h.evaluate), options(tool.ReadOnly, runJavaScriptInput)))
 	return s.tools, s.err
@@ -109,10 +109,10 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	defer ws.Root.Close()
 	j := h.job(in.TimeoutMs)
 	j.Argv, j.Workspace, j.ReadOnly = argv, ws.Root.Name(), ws.ReadOnly
-	if j.Same, err = ws.Root.Stat("."); err != nil {
+	if j.WorkspaceInfo, err = ws.Root.Stat("."); err != nil {
 		return commandOutput{}, fmt.Errorf("look at the workspace: %w", err)
 	}
-	roomy, done := inRoom(ctx, ws, &j.Limits)
+	roomy, done := withQuota(ctx, ws, &j.Limits)
 	defer done()
 	out, err := h.launcher.Run(roomy, j)
 	switch {
@@ -135,7 +135,7 @@ func (in runCommand) argv() ([]string, error) {
 	if in.Command != "" {
 		argv = []string{"sh", "-c", in.Command}
 	}
-	if err := harmless(argv); err != nil {
+	if err := checkBlocked(argv); err != nil {
 		return nil, err
 	}
 	return argv, nil
@@ -143,8 +143,8 @@ func (in runCommand) argv() ([]string, error) {
 
 // job is a job as the operator wants them, with the time a call asks for.
 func (h commands) job(timeoutMs int) sandbox.Job {
-	said := h.said()
-	j := sandbox.Job{Open: said.Open, Readable: said.Readable, Env: said.Env, Limits: said.Limits}
+	said := h.config()
+	j := sandbox.Job{Unsandboxed: said.Unsandboxed, Readable: said.Readable, Env: said.Env, Limits: said.Limits}
 	if timeoutMs > 0 {
 		asked := time.Duration(timeoutMs) * time.Millisecond
 		if j.Limits.Time == 0 || asked < j.Limits.Time {
@@ -178,5 +178,5 @@ func unavailable(err error) error {
 		return err
 	}
 	return errcode.Wrap(errcode.ToolUnavailable, err,
-		"programs cannot be isolated on this system: missing is %s. Tell whoever gave you the task: the operator can mend that, or configure kind: command with sandbox: none. read_file, write_file and list_files work without", missing.Lack())
+		"programs cannot be isolated on this system: missing is %s. Tell whoever gave you the task: the operator can mend that, or configure kind: command with sandbox: none. read_file, write_file and list_files work without", missing.Detail())
 }

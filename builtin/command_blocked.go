@@ -7,9 +7,9 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// harmless refuses what never is meant well, before it is tried. This is a
+// checkBlocked refuses what never is meant well, before it is tried. This is a
 // courtesy to whoever made a mistake, not a wall: the walls are the sandbox's.
-func harmless(argv []string) error {
+func checkBlocked(argv []string) error {
 	line := strings.Join(argv, " ")
 	if len(argv) == 3 && argv[0] == "sh" && argv[1] == "-c" {
 		line = argv[2]

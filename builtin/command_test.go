@@ -130,7 +130,7 @@ func TestRunCommandKeepsToTheQuota(t *testing.T) {
 func TestRunCommandWithoutWallsIsTheOperatorsWord(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")
-	k := commandKit(t, dir, Commands{Open: true})
+	k := commandKit(t, dir, Commands{Unsandboxed: true})
 	if got := k.ask(t, "run_command", obj{"command": "pwd; echo x > " + outside}); got != fmt.Sprintf(`{"stdout":%q,"stderr":"","exitCode":0}`, dir+"\n") {
 		t.Errorf("got %s", got)
 	}
@@ -153,7 +153,7 @@ func TestHarmfulCommandsAreNotTried(t *testing.T) {
 		"grep -rn reboot .": false, "echo sudo": false, "git init": false, "git init 0": false, "cat suspect": false, "echo 'a > b' > /dev/null": false, "go test ./...": false, "ddrescue x": false, "add if=1": false,
 	} {
 		t.Run(line, func(t *testing.T) {
-			if got := errcode.Of(harmless([]string{"sh", "-c", line})) == errcode.CommandBlocked; got != blocked {
+			if got := errcode.Of(checkBlocked([]string{"sh", "-c", line})) == errcode.CommandBlocked; got != blocked {
 				t.Errorf("got %v, want %v", got, blocked)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 
 // consoleTools makes console_print over c.
 func consoleTools(c Console) ([]tool.Tool, error) {
-	var s set
+	var s toolBuilder
 	s.add(tool.New("console_print", consolePrintText, guarded(printer{c}.print), options(tool.Mutating, consolePrintInput)))
 	return s.tools, s.err
 }

@@ -12,7 +12,7 @@ import (
 // contextTools makes compress_context and get_context_status over c.
 func contextTools(c Contexts) ([]tool.Tool, error) {
 	h := conversations{c}
-	var s set
+	var s toolBuilder
 	s.add(tool.New("compress_context", compressContextText, guarded(h.compress), options(tool.Idempotent, compressContextInput)))
 	s.add(tool.New("get_context_status", contextStatusText, guarded(h.status), options(tool.ReadOnly, contextStatusInput)))
 	return s.tools, s.err
@@ -69,7 +69,7 @@ func (h conversations) compress(ctx context.Context, in compressContext) (compre
 		return compression{}, errcode.New(errcode.InvalidSummary,
 			"compress the context: summary is blank and nothing was replaced; write what you need to remember of the messages it replaces").With("ok", false)
 	}
-	if _, err := asAgent(ctx, withoutContext); err != nil {
+	if _, err := callingAgent(ctx, withoutContext); err != nil {
 		return compression{}, err
 	}
 	keep := defaultKeep
@@ -109,7 +109,7 @@ type thresholds struct {
 }
 
 func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, error) {
-	agent, err := asAgent(ctx, withoutContext)
+	agent, err := callingAgent(ctx, withoutContext)
 	if err != nil {
 		return contextStatus{}, err
 	}

@@ -4,9 +4,9 @@ package builtin
 
 import "syscall"
 
-// diskRoom is how many bytes are free where a directory is; ok is false when
+// freeDisk is how many bytes are free where a directory is; ok is false when
 // nobody knows.
-func diskRoom(dir string) (free uint64, ok bool) {
+func freeDisk(dir string) (free uint64, ok bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0, false

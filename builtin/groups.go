@@ -8,14 +8,14 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Needs is what the built-in tools work with; the runtime is all of it.
-type Needs interface {
+// Deps is what the built-in tools work with; the runtime is all of it.
+type Deps interface {
 	Roles
 	Agents
 	Messages
 	Artifacts
 	Workspaces
-	Bounds
+	Limits
 	Contexts
 	Hosts
 	Console
@@ -32,7 +32,7 @@ type Options struct {
 }
 
 // Groups makes the seven built-in groups over what they need.
-func Groups(n Needs, o Options) ([]toolgroups.Group, error) {
+func Groups(n Deps, o Options) ([]toolgroups.Group, error) {
 	var b groupSet
 	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))
 	b.add(toolgroups.Artifact, "Keep and fetch pieces of work by reference")(artifactTools(n, n, n))
@@ -45,7 +45,7 @@ func Groups(n Needs, o Options) ([]toolgroups.Group, error) {
 }
 
 // Register makes the built-in groups and registers them.
-func Register(m *toolgroups.Manager, n Needs, o Options) error {
+func Register(m *toolgroups.Manager, n Deps, o Options) error {
 	groups, err := Groups(n, o)
 	if err != nil {
 		return err

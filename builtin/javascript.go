@@ -59,7 +59,7 @@ func (h commands) evaluate(ctx context.Context, in script) (tool.Result, error) 
 }
 
 func (h commands) startWorker() (worker.Conn, error) {
-	conn, err := h.launcher.Start(sandbox.Job{Program: worker.Program, Open: h.said().Open, Limits: scriptLimits})
+	conn, err := h.launcher.Start(sandbox.Job{Program: worker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
 	if err != nil {
 		return nil, err // not conn: it would be an interface that holds nil
 	}

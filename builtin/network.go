@@ -48,7 +48,7 @@ func networkTools(h Hosts, a Artifacts, policy func() NetworkPolicy) ([]tool.Too
 }
 
 func (r *requests) tools() ([]tool.Tool, error) {
-	var s set
+	var s toolBuilder
 	s.add(tool.New("http_request", httpRequestText, guarded(r.send), options(tool.Mutating, httpRequestInput)))
 	return s.tools, s.err
 }
@@ -158,7 +158,7 @@ func (r *requests) exchange(ctx context.Context, in httpRequest) (httpResponse, 
 	if err != nil {
 		return httpResponse{}, explain(ctx, timed, limit, last, err)
 	}
-	out := httpResponse{Status: answer.StatusCode, StatusText: http.StatusText(answer.StatusCode), Headers: flat(answer.Header)}
+	out := httpResponse{Status: answer.StatusCode, StatusText: http.StatusText(answer.StatusCode), Headers: joinHeaders(answer.Header)}
 	if last.url != first.url {
 		out.URL = last.url.String()
 	}

@@ -65,8 +65,8 @@ func tooLarge(most int64) error {
 		With("limit", most)
 }
 
-// flat gives headers as a model reads them.
-func flat(h http.Header) map[string]string {
+// joinHeaders gives headers as a model reads them.
+func joinHeaders(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	for name, values := range h {
 		out[strings.ToLower(name)] = strings.Join(values, ", ")
@@ -74,8 +74,8 @@ func flat(h http.Header) map[string]string {
 	return out
 }
 
-// keptBody stands for a body that was kept as an artifact.
-type keptBody struct {
+// storedBody stands for a body that was kept as an artifact.
+type storedBody struct {
 	Ref       string `json:"artifactRef"`
 	Size      int    `json:"size"`
 	MediaType string `json:"mediaType"`
@@ -83,7 +83,7 @@ type keptBody struct {
 
 // content gives a body as the model reads it: a JSON value, text, or where it
 // is kept. Who has no task to keep it in gets all of it.
-func (r *requests) content(ctx context.Context, header http.Header, data []byte, h hop) (body json.RawMessage, coding string, err error) {
+func (r *requests) content(ctx context.Context, header http.Header, data []byte, h httpHop) (body json.RawMessage, coding string, err error) {
 	mediaType, charset := mediaOf(header, data)
 	text, isText := textOf(data, mediaType, charset)
 	agent := caller(ctx).By.Kind == identity.Agent
@@ -102,7 +102,7 @@ func (r *requests) content(ctx context.Context, header http.Header, data []byte,
 }
 
 // keep puts a body into an artifact of the caller's task.
-func (r *requests) keep(ctx context.Context, mediaType string, data []byte, h hop) (json.RawMessage, error) {
+func (r *requests) keep(ctx context.Context, mediaType string, data []byte, h httpHop) (json.RawMessage, error) {
 	meta, err := json.Marshal(map[string]string{"url": h.url.String()})
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (r *requests) keep(ctx context.Context, mediaType string, data []byte, h ho
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(keptBody{ref, len(data), mediaType})
+	return json.Marshal(storedBody{ref, len(data), mediaType})
 }
 
 // mediaOf gives the media type and charset that an answer declares, or the

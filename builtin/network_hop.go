@@ -21,9 +21,9 @@ import (
 	"github.com/rolecall/rolecall/hosts/guard"
 )
 
-// hop is one request of a call: the first, or one that a redirect led to. It
+// httpHop is one request of a call: the first, or one that a redirect led to. It
 // is never changed.
-type hop struct {
+type httpHop struct {
 	method  string
 	url     *url.URL // with its host as hosts spells it
 	host    hosts.Host
@@ -33,16 +33,16 @@ type hop struct {
 }
 
 // newHop makes the first request of what a model asks for.
-func newHop(in httpRequest, p NetworkPolicy) (hop, error) {
+func newHop(in httpRequest, p NetworkPolicy) (httpHop, error) {
 	u, err := url.Parse(escaped(in.URL))
 	if err != nil {
-		return hop{}, errcode.Wrap(errcode.InvalidURL, err, "http_request: the url cannot be read; write https://host/path?query, with special characters %%-encoded")
+		return httpHop{}, errcode.Wrap(errcode.InvalidURL, err, "http_request: the url cannot be read; write https://host/path?query, with special characters %%-encoded")
 	}
-	h := hop{method: cmp.Or(in.Method, http.MethodGet)}
+	h := httpHop{method: cmp.Or(in.Method, http.MethodGet)}
 	if h.headers, err = headersOf(in.Headers); err != nil {
-		return hop{}, err
+		return httpHop{}, err
 	}
-	return h.carrying(in.Body).to(u, p)
+	return h.withBody(in.Body).to(u, p)
 }
 
 // escaped gives a URL with the characters %-encoded that no URL holds but
@@ -63,7 +63,7 @@ func escaped(text string) string {
 const maxTarget = 8192
 
 // to gives the hop with another target, if it may go there as far as the URL says.
-func (h hop) to(u *url.URL, p NetworkPolicy) (hop, error) {
+func (h httpHop) to(u *url.URL, p NetworkPolicy) (httpHop, error) {
 	switch {
 	case u.Scheme != "https" && !(u.Scheme == "http" && p.AllowHTTP):
 		return h, errcode.New(errcode.OnlyHTTPS, "http_request: only https is allowed, not %.20q; the operator can allow http with allowHTTP in kind: network", u.Scheme)
@@ -121,8 +121,8 @@ var ownHeaders = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// carrying gives the hop with a body, if its method has one.
-func (h hop) carrying(body json.RawMessage) hop {
+// withBody gives the hop with a body, if its method has one.
+func (h httpHop) withBody(body json.RawMessage) httpHop {
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, h.method) || len(body) == 0 || string(body) == "null" {
 		return h
 	}
@@ -138,7 +138,7 @@ func (h hop) carrying(body json.RawMessage) hop {
 
 // next gives the hop that an answer redirects to, made as browsers make it;
 // false when the answer is no redirect.
-func (h hop) next(answer *http.Response, p NetworkPolicy) (hop, bool, error) {
+func (h httpHop) next(answer *http.Response, p NetworkPolicy) (httpHop, bool, error) {
 	location := answer.Header.Get("Location")
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, answer.StatusCode) || location == "" {
 		return h, false, nil
@@ -152,7 +152,7 @@ func (h hop) next(answer *http.Response, p NetworkPolicy) (hop, bool, error) {
 		e.Message += "; " + h.host.String() + " redirects there"
 		return h, true, e
 	}
-	if turnsToGet(answer.StatusCode, h.method) {
+	if becomesGET(answer.StatusCode, h.method) {
 		next.method, next.body, next.kind = http.MethodGet, nil, ""
 	}
 	if next.host != h.host || next.url.Scheme != h.url.Scheme {
@@ -161,7 +161,7 @@ func (h hop) next(answer *http.Response, p NetworkPolicy) (hop, bool, error) {
 	return next, true, nil
 }
 
-func turnsToGet(status int, method string) bool {
+func becomesGET(status int, method string) bool {
 	if status == http.StatusSeeOther {
 		return method != http.MethodHead
 	}
@@ -169,7 +169,7 @@ func turnsToGet(status int, method string) bool {
 }
 
 // header gives all that is sent.
-func (h hop) header() http.Header {
+func (h httpHop) header() http.Header {
 	out := h.headers.Clone()
 	out.Set("Accept-Encoding", "gzip")
 	if out.Get("Range") != "" { // a part of what is packed cannot be unpacked
@@ -184,7 +184,7 @@ func (h hop) header() http.Header {
 	return out
 }
 
-func (h hop) reader() io.Reader {
+func (h httpHop) reader() io.Reader {
 	if h.body == nil {
 		return nil
 	}

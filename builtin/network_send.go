@@ -22,7 +22,7 @@ var errHeadTooLong = errors.New("the answer's head is too long")
 
 // fetch sends a hop, follows redirects and reads the last answer to its end.
 // With an error it gives the hop that failed.
-func (r *requests) fetch(ctx context.Context, h hop, p NetworkPolicy) (*http.Response, []byte, hop, error) {
+func (r *requests) fetch(ctx context.Context, h httpHop, p NetworkPolicy) (*http.Response, []byte, httpHop, error) {
 	answer, last, err := r.follow(ctx, h, p)
 	if err != nil {
 		return nil, nil, last, err
@@ -34,12 +34,12 @@ func (r *requests) fetch(ctx context.Context, h hop, p NetworkPolicy) (*http.Res
 
 // follow sends a hop and those that redirects lead to, each only where the
 // caller may go now. With an error it gives the hop that failed.
-func (r *requests) follow(ctx context.Context, h hop, p NetworkPolicy) (*http.Response, hop, error) {
+func (r *requests) follow(ctx context.Context, h httpHop, p NetworkPolicy) (*http.Response, httpHop, error) {
 	for n := 0; ; n++ {
 		if err := r.hosts.MayReach(ctx, caller(ctx).By, h.host); err != nil {
 			return nil, h, err
 		}
-		answer, err := r.ask(ctx, h, p)
+		answer, err := r.roundTrip(ctx, h, p)
 		if err != nil {
 			return nil, h, err
 		}
@@ -58,8 +58,8 @@ func (r *requests) follow(ctx context.Context, h hop, p NetworkPolicy) (*http.Re
 	}
 }
 
-// ask sends one hop on a connection of its own, which ends with the body.
-func (r *requests) ask(ctx context.Context, h hop, p NetworkPolicy) (*http.Response, error) {
+// roundTrip sends one hop on a connection of its own, which ends with the body.
+func (r *requests) roundTrip(ctx context.Context, h httpHop, p NetworkPolicy) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, h.method, h.url.String(), h.reader())
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidURL, err, "http_request: no request can be made of the url")
@@ -88,7 +88,7 @@ func (r *requests) transport(ctx context.Context, p NetworkPolicy, head *atomic.
 				return nil, err
 			}
 			context.AfterFunc(ctx, func() { conn.Close() }) // nothing outlives the call
-			return metered{conn, head}, nil
+			return limitedReader{conn, head}, nil
 		},
 		TLSClientConfig:    &tls.Config{RootCAs: r.roots, MinVersion: tls.VersionTLS12},
 		Protocols:          &protocols,
@@ -97,14 +97,14 @@ func (r *requests) transport(ctx context.Context, p NetworkPolicy, head *atomic.
 	}
 }
 
-// metered is a connection that reads only so many bytes.
-type metered struct {
+// limitedReader is a connection that reads only so many bytes.
+type limitedReader struct {
 	net.Conn
 	left *atomic.Int64 // below 0 when more was asked for
 }
 
 // Read implements io.Reader.
-func (c metered) Read(p []byte) (int, error) {
+func (c limitedReader) Read(p []byte) (int, error) {
 	left := c.left.Load()
 	if left <= 0 {
 		c.left.Store(-1)
@@ -117,7 +117,7 @@ func (c metered) Read(p []byte) (int, error) {
 
 // explain gives an error of the machinery the code and words a model can act
 // on, without what resolver and sockets tell of the inside.
-func explain(caller, timed context.Context, limit time.Duration, h hop, err error) error {
+func explain(caller, timed context.Context, limit time.Duration, h httpHop, err error) error {
 	if _, coded := errors.AsType[*errcode.Error](err); coded {
 		return err
 	}

@@ -237,7 +237,7 @@ type seen struct {
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(seen{r.Method, r.URL.RequestURI(), r.Host, string(body), flat(r.Header)})
+	_ = json.NewEncoder(w).Encode(seen{r.Method, r.URL.RequestURI(), r.Host, string(body), joinHeaders(r.Header)})
 }
 
 func (a answer) seen(t testing.TB) seen {

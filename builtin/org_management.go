@@ -16,13 +16,13 @@ import (
 // organizationTools makes the six tools of org_management.
 func organizationTools(r Roles, a Agents, m Messages) ([]tool.Tool, error) {
 	h := organization{r, a, m}
-	var s set
-	s.add(tool.New("find_role_by_name", findRoleText, guarded(inside(h.findRole)), options(tool.ReadOnly, findRoleInput)))
-	s.add(tool.New("create_role", createRoleText, guarded(inside(h.createRole)), options(tool.Idempotent, createRoleInput)))
-	s.add(tool.New("spawn_agent", spawnText, guarded(inside(h.spawn)), options(tool.Idempotent, spawnInput)))
-	s.add(tool.New("spawn_agent_with_task", spawnTaskText, guarded(inside(h.spawnWithTask)), options(tool.Idempotent, spawnTaskInput)))
-	s.add(tool.New("terminate_agent", terminateText, guarded(inside(h.terminate)), options(tool.Idempotent, terminateInput)))
-	s.add(tool.New("send_message", sendText, guarded(inside(h.send)), options(tool.Idempotent, sendInput)))
+	var s toolBuilder
+	s.add(tool.New("find_role_by_name", findRoleText, guarded(requireAgent(h.findRole)), options(tool.ReadOnly, findRoleInput)))
+	s.add(tool.New("create_role", createRoleText, guarded(requireAgent(h.createRole)), options(tool.Idempotent, createRoleInput)))
+	s.add(tool.New("spawn_agent", spawnText, guarded(requireAgent(h.spawn)), options(tool.Idempotent, spawnInput)))
+	s.add(tool.New("spawn_agent_with_task", spawnTaskText, guarded(requireAgent(h.spawnWithTask)), options(tool.Idempotent, spawnTaskInput)))
+	s.add(tool.New("terminate_agent", terminateText, guarded(requireAgent(h.terminate)), options(tool.Idempotent, terminateInput)))
+	s.add(tool.New("send_message", sendText, guarded(requireAgent(h.send)), options(tool.Idempotent, sendInput)))
 	return s.tools, s.err
 }
 
@@ -33,10 +33,10 @@ type organization struct {
 	messages Messages
 }
 
-// inside refuses those who are not part of the organization.
-func inside[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// requireAgent refuses those who are not part of the organization.
+func requireAgent[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
-		if _, err = asAgent(ctx, "give the organization a task instead"); err != nil {
+		if _, err = callingAgent(ctx, "give the organization a task instead"); err != nil {
 			return out, err
 		}
 		return fn(ctx, in)
@@ -58,7 +58,7 @@ type findRole struct {
 	Name string `json:"name"`
 }
 
-func (h organization) findRole(ctx context.Context, in findRole) (*shownRole, error) {
+func (h organization) findRole(ctx context.Context, in findRole) (*roleView, error) {
 	role, err := h.roles.FindRole(ctx, caller(ctx), in.Name)
 	if role == nil || err != nil {
 		return nil, err
@@ -66,14 +66,14 @@ func (h organization) findRole(ctx context.Context, in findRole) (*shownRole, er
 	return shown(*role), nil
 }
 
-// shownRole is a role as a model reads it.
-type shownRole struct {
+// roleView is a role as a model reads it.
+type roleView struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // groups nobody had registered when the role was written: they give nothing
 }
 
-func shown(r org.Role) *shownRole {
-	s := &shownRole{Role: r}
+func shown(r org.Role) *roleView {
+	s := &roleView{Role: r}
 	for _, id := range append(r.Use.IDs(), r.Grant.IDs()...) {
 		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {
 			s.Dangling = append(s.Dangling, id)
@@ -109,7 +109,7 @@ type createRole struct {
 	Grant  *toolgroups.Set `json:"grant"`
 }
 
-func (h organization) createRole(ctx context.Context, in createRole) (*shownRole, error) {
+func (h organization) createRole(ctx context.Context, in createRole) (*roleView, error) {
 	role, err := h.roles.CreateRole(ctx, caller(ctx), org.RoleSpec{Name: in.Name, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
 	return shown(role), err
 }
@@ -165,14 +165,14 @@ const spawnInput = `{
 	"additionalProperties": false
 }`
 
-type spawnAgent struct {
+type spawnArgs struct {
 	Role    identity.RoleID  `json:"roleId"`
 	Brief   org.TaskBrief    `json:"taskBrief"`
 	Parent  identity.AgentID `json:"parentAgentId"`
 	Message json.RawMessage  `json:"initialMessage"`
 }
 
-func (h organization) spawn(ctx context.Context, in spawnAgent) (Spawned, error) {
+func (h organization) spawn(ctx context.Context, in spawnArgs) (Spawned, error) {
 	return h.make(ctx, in, nil)
 }
 
@@ -204,7 +204,7 @@ const spawnTaskInput = `{
 	"additionalProperties": false
 }`
 
-func (h organization) spawnWithTask(ctx context.Context, in spawnAgent) (Spawned, error) {
+func (h organization) spawnWithTask(ctx context.Context, in spawnArgs) (Spawned, error) {
 	first, err := firstMessage(in.Message)
 	if err != nil {
 		return Spawned{}, err
@@ -212,7 +212,7 @@ func (h organization) spawnWithTask(ctx context.Context, in spawnAgent) (Spawned
 	return h.make(ctx, in, first)
 }
 
-func (h organization) make(ctx context.Context, in spawnAgent, first json.RawMessage) (Spawned, error) {
+func (h organization) make(ctx context.Context, in spawnArgs, first json.RawMessage) (Spawned, error) {
 	c := caller(ctx)
 	if in.Parent != "" && in.Parent != c.By.Agent {
 		return Spawned{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its maker; leave parentAgentId out").

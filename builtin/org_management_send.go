@@ -64,8 +64,8 @@ func (r *recipients) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &r.names)
 }
 
-// sentAll is the answer for a list.
-type sentAll struct {
+// multiSendResult is the answer for a list.
+type multiSendResult struct {
 	Messages []sentTo   `json:"messages"`
 	Due      *time.Time `json:"scheduledDeliveryTime,omitempty"`
 }
@@ -90,8 +90,8 @@ func (h organization) send(ctx context.Context, in sendMessage) (any, error) {
 	return sent[0], nil
 }
 
-func (r recipients) answer(sent []Sent) sentAll {
-	all := sentAll{Messages: []sentTo{}}
+func (r recipients) answer(sent []Sent) multiSendResult {
+	all := multiSendResult{Messages: []sentTo{}}
 	for i, s := range sent {
 		all.Messages = append(all.Messages, sentTo{r.names[i], s.MessageID})
 		all.Due = s.Due

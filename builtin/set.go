@@ -10,13 +10,13 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// set collects the tools of one group and what went wrong making them.
-type set struct {
+// toolBuilder collects the tools of one group and what went wrong making them.
+type toolBuilder struct {
 	tools []tool.Tool
 	err   error
 }
 
-func (s *set) add(t tool.Tool, err error) {
+func (s *toolBuilder) add(t tool.Tool, err error) {
 	s.tools, s.err = append(s.tools, t), errors.Join(s.err, err)
 }
 
@@ -36,10 +36,10 @@ func guarded[In, Out any](fn func(context.Context, In) (Out, error)) func(contex
 	}
 }
 
-// also refuses a call that does what another tool does, unless that is the
+// requireTool refuses a call that does what another tool does, unless that is the
 // caller's too: what a role may do does not grow by how it is asked for.
-func also(b Bounds, by identity.Principal, what, tool string) error {
-	if b.May(by, tool) {
+func requireTool(b Limits, by identity.Principal, what, tool string) error {
+	if b.CanCall(by, tool) {
 		return nil
 	}
 	return errcode.New(errcode.ToolNotAvailable, "%s needs %s, which is not available to you; do it without", what, tool).With("ok", false)

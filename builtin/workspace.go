@@ -15,9 +15,9 @@ import (
 
 // workspaceTools makes the four file tools over w; a is where write_file may
 // take content from.
-func workspaceTools(w Workspaces, a Artifacts, b Bounds) ([]tool.Tool, error) {
+func workspaceTools(w Workspaces, a Artifacts, b Limits) ([]tool.Tool, error) {
 	f := files{w, a, b}
-	var s set
+	var s toolBuilder
 	s.add(tool.New("read_file", readFileText, guarded(f.read), options(tool.ReadOnly, readFileInput)))
 	s.add(tool.New("write_file", writeFileText, guarded(f.write), options(tool.Idempotent, writeFileInput)))
 	s.add(tool.New("list_files", listFilesText, guarded(f.list), options(tool.ReadOnly, listFilesInput)))
@@ -33,14 +33,14 @@ func workspaceTools(w Workspaces, a Artifacts, b Bounds) ([]tool.Tool, error) {
 type files struct {
 	workspaces Workspaces
 	artifacts  Artifacts
-	bounds     Bounds
+	bounds     Limits
 }
 
 // within opens the caller's workspace for do and gives it the cleaned name.
 // Whatever do or the opening runs into comes back with a code.
 func within[Out any](ctx context.Context, f files, name string, do func(*Workspace, string) (Out, error)) (Out, error) {
 	var none Out
-	name, err := local(name)
+	name, err := cleanPath(name)
 	if err != nil {
 		return none, err
 	}
@@ -65,20 +65,20 @@ func open(ctx context.Context, w Workspaces) (*Workspace, error) {
 	return w.Workspace(ctx, by)
 }
 
-// local gives name cleaned, relative and with slashes, or refuses it.
-func local(name string) (string, error) {
+// cleanPath gives name cleaned, relative and with slashes, or refuses it.
+func cleanPath(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
 		return "", refused(errcode.InvalidArguments, "path has a NUL byte; no file name does")
 	}
-	if leaves(name) {
-		return "", leadsOut(name)
+	if escapesLexically(name) {
+		return "", errEscapes(name)
 	}
 	return path.Clean(name), nil
 }
 
-// leaves says whether the text of name leads out of a folder. It reads name
+// escapesLexically says whether the text of name leads out of a folder. It reads name
 // both as Unix and as Windows would, since a workspace may travel.
-func leaves(name string) bool {
+func escapesLexically(name string) bool {
 	windows := strings.ReplaceAll(name, `\`, "/")
 	return !fs.ValidPath(path.Clean(name)) || !fs.ValidPath(path.Clean(windows)) || hasDrive(name)
 }
@@ -97,7 +97,7 @@ func fileError(root *os.Root, name string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, escape(root)):
-		return leadsOut(name)
+		return errEscapes(name)
 	case errors.Is(err, fs.ErrNotExist):
 		return refused(errcode.FileNotFound, "nothing is at %q in the workspace; list_files shows what there is", name)
 	case errors.Is(err, fs.ErrPermission):
@@ -129,7 +129,7 @@ func escape(root *os.Root) error {
 	return err
 }
 
-func leadsOut(name string) error {
+func errEscapes(name string) error {
 	return refused(errcode.PathTraversal,
 		"%q leads out of the workspace; name a relative path inside it, such as notes/plan.md", name)
 }

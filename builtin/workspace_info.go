@@ -23,11 +23,11 @@ type workspaceInfo struct {
 	TotalSize   int64     `json:"totalSize"`
 	ModifiedAt  time.Time `json:"modifiedAt"`
 	ReadOnly    bool      `json:"readOnly"`
-	Quota       room      `json:"quota"`
+	Quota       remaining `json:"quota"`
 	Truncated   bool      `json:"truncated,omitempty"`
 }
 
-type room struct {
+type remaining struct {
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
 }
@@ -41,7 +41,7 @@ func (f files) info(ctx context.Context, _ struct{}) (workspaceInfo, error) {
 		if err != nil {
 			return workspaceInfo{}, err
 		}
-		i := workspaceInfo{ReadOnly: ws.ReadOnly, ModifiedAt: modified(top), Quota: room(ws.Quota())}
+		i := workspaceInfo{ReadOnly: ws.ReadOnly, ModifiedAt: modified(top), Quota: remaining(ws.Quota())}
 		w := walker{ctx: ctx, root: ws.Root, left: maxCounted, visit: func(name string, info fs.FileInfo) error {
 			if !isDraft(name, info) {
 				i.count(info)

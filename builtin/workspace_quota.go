@@ -39,52 +39,52 @@ func (u Usage) plus(more Usage) Usage {
 	return sum
 }
 
-// Spaces lets the writes of one workspace happen one after the other, so that
+// QuotaManager lets the writes of one workspace happen one after the other, so that
 // agents do not exceed its quota together, and remembers how much it held, so
 // that not every write has to look at all of it. A process has one for all
 // workspaces. The zero Spaces is ready; it is safe for concurrent use.
-type Spaces struct {
+type QuotaManager struct {
 	mu    sync.Mutex // guards known, and each book's holders
-	known map[string]*book
+	known map[string]*usageCache
 }
 
-// Space is the room of one workspace. A nil Space is no room.
-type Space struct {
-	spaces *Spaces
+// WorkspaceQuota is the room of one workspace. A nil Space is no room.
+type WorkspaceQuota struct {
+	spaces *QuotaManager
 	dir    string
 	quota  Quota
 }
 
 // Of gives the space of a directory. One directory must always come by the
 // same name.
-func (s *Spaces) Of(dir string, q Quota) *Space { return &Space{s, dir, q} }
+func (s *QuotaManager) Of(dir string, q Quota) *WorkspaceQuota { return &WorkspaceQuota{s, dir, q} }
 
-// book is what is known of one directory.
-type book struct {
+// usageCache is what is known of one directory.
+type usageCache struct {
 	holders  int           // who uses the book or waits for it
 	turn     chan struct{} // holds one token while somebody has the turn, which guards what follows
 	usage    Usage
 	measured time.Time     // zero: usage is not known
-	took     time.Duration // to measure it
+	scanTime time.Duration // to measure it
 }
 
-// maxBooks is how many directories are remembered that nobody writes to.
-const maxBooks = 1000
+// maxUsageEntries is how many directories are remembered that nobody writes to.
+const maxUsageEntries = 1000
 
 // A measured usage stands for this long, and while measuring takes no more
 // than a small part of the time. Only programs change files behind our back.
 const (
-	freshFor  = time.Second
+	usageTTL  = time.Second
 	freshPart = 20
 )
 
-func (b *book) fresh() bool {
-	return !b.measured.IsZero() && time.Since(b.measured) < max(freshFor, freshPart*b.took)
+func (b *usageCache) current() bool {
+	return !b.measured.IsZero() && time.Since(b.measured) < max(usageTTL, freshPart*b.scanTime)
 }
 
-// enter waits for the directory's turn. leave has to be called.
-func (s *Space) enter(ctx context.Context) (b *book, leave func(), err error) {
-	b = s.spaces.hold(s.dir)
+// lock waits for the directory's turn. leave has to be called.
+func (s *WorkspaceQuota) lock(ctx context.Context) (b *usageCache, leave func(), err error) {
+	b = s.spaces.acquire(s.dir)
 	select {
 	case b.turn <- struct{}{}:
 		return b, func() { <-b.turn; s.spaces.release(s.dir, b) }, nil
@@ -94,14 +94,14 @@ func (s *Space) enter(ctx context.Context) (b *book, leave func(), err error) {
 	}
 }
 
-func (s *Spaces) hold(dir string) *book {
+func (s *QuotaManager) acquire(dir string) *usageCache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.known[dir]
 	if !ok {
-		b = &book{turn: make(chan struct{}, 1)}
+		b = &usageCache{turn: make(chan struct{}, 1)}
 		if s.known == nil {
-			s.known = map[string]*book{}
+			s.known = map[string]*usageCache{}
 		}
 		s.known[dir] = b
 	}
@@ -111,10 +111,10 @@ func (s *Spaces) hold(dir string) *book {
 
 // release forgets a book nobody holds when there are many: it is only measured
 // again.
-func (s *Spaces) release(dir string, b *book) {
+func (s *QuotaManager) release(dir string, b *usageCache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.holders--; b.holders == 0 && len(s.known) > maxBooks {
+	if b.holders--; b.holders == 0 && len(s.known) > maxUsageEntries {
 		delete(s.known, dir)
 	}
 }
@@ -126,7 +126,7 @@ func (w *Workspace) Usage(ctx context.Context) (Usage, error) {
 	if w.Space == nil {
 		return Usage{Partial: true}, nil
 	}
-	b, leave, err := w.Space.enter(ctx)
+	b, leave, err := w.Space.lock(ctx)
 	if err != nil {
 		return Usage{Partial: true}, err
 	}
@@ -142,29 +142,29 @@ func (w *Workspace) Quota() Quota {
 	return w.Space.quota
 }
 
-// CheckRoom is Usage; the error is quota_exceeded when it is over the quota.
-func (w *Workspace) CheckRoom(ctx context.Context) (Usage, error) {
+// CheckQuota is Usage; the error is quota_exceeded when it is over the quota.
+func (w *Workspace) CheckQuota(ctx context.Context) (Usage, error) {
 	u, err := w.Usage(ctx)
 	if err == nil && !u.within(w.Quota()) {
-		err = full(u, Usage{}, w.Quota())
+		err = quotaError(u, Usage{}, w.Quota())
 	}
 	return u, err
 }
 
-// grow has act change the workspace when there is room for what plan says it
+// writeWithinQuota has act change the workspace when there is room for what plan says it
 // adds. Nobody else writes meanwhile.
-func (w *Workspace) grow(ctx context.Context, plan func() (Usage, error), act func() error) error {
+func (w *Workspace) writeWithinQuota(ctx context.Context, plan func() (Usage, error), act func() error) error {
 	if w.Space == nil {
-		return full(Usage{}, Usage{Files: 1}, Quota{})
+		return quotaError(Usage{}, Usage{Files: 1}, Quota{})
 	}
-	b, leave, err := w.Space.enter(ctx)
+	b, leave, err := w.Space.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	more, err := plan()
 	if err == nil {
-		err = w.admit(ctx, b, more)
+		err = w.hasQuota(ctx, b, more)
 	}
 	if err != nil {
 		return err
@@ -176,29 +176,29 @@ func (w *Workspace) grow(ctx context.Context, plan func() (Usage, error), act fu
 	return err
 }
 
-// admit says whether there is room for more. What is remembered may be too
+// hasQuota says whether there is room for more. What is remembered may be too
 // much by now: it refuses nothing.
-func (w *Workspace) admit(ctx context.Context, b *book, more Usage) error {
+func (w *Workspace) hasQuota(ctx context.Context, b *usageCache, more Usage) error {
 	if more.Bytes <= 0 && more.Files <= 0 { // makes room, also where there is none
 		return nil
 	}
-	if b.fresh() && b.usage.plus(more).within(w.Quota()) {
+	if b.current() && b.usage.plus(more).within(w.Quota()) {
 		return nil
 	}
 	u, err := w.measure(ctx, b)
 	if err == nil && !u.plus(more).within(w.Quota()) {
-		err = full(u, more, w.Quota())
+		err = quotaError(u, more, w.Quota())
 	}
 	return err
 }
 
 // measure counts what the workspace holds, and takes away what a process that
 // was killed left of its writes.
-func (w *Workspace) measure(ctx context.Context, b *book) (Usage, error) {
+func (w *Workspace) measure(ctx context.Context, b *usageCache) (Usage, error) {
 	began, quota := time.Now(), w.Quota()
 	var u Usage
-	walk := walker{ctx: ctx, root: w.Root, left: quota.Files + 1, exact: true, visit: func(name string, info fs.FileInfo) error {
-		if w.abandoned(name, info) && w.Root.Remove(name) == nil {
+	walk := walker{ctx: ctx, root: w.Root, left: quota.Files + 1, strict: true, visit: func(name string, info fs.FileInfo) error {
+		if w.isStaleDraft(name, info) && w.Root.Remove(name) == nil {
 			return nil
 		}
 		u = u.plus(Usage{Bytes: size(info), Files: 1})
@@ -210,7 +210,7 @@ func (w *Workspace) measure(ctx context.Context, b *book) (Usage, error) {
 	}}
 	err := walk.walk(".")
 	u.Partial = u.Partial || walk.cut || err != nil
-	b.usage, b.measured, b.took = u, time.Now(), time.Since(began)
+	b.usage, b.measured, b.scanTime = u, time.Now(), time.Since(began)
 	if u.Partial {
 		b.measured = time.Time{}
 	}
@@ -220,8 +220,8 @@ func (w *Workspace) measure(ctx context.Context, b *book) (Usage, error) {
 	return u, err
 }
 
-// full refuses what there is no room for.
-func full(used, more Usage, q Quota) error {
+// quotaError refuses what there is no room for.
+func quotaError(used, more Usage, q Quota) error {
 	atLeast, needed := "", ""
 	if used.Partial {
 		atLeast = "at least "
@@ -240,7 +240,7 @@ func full(used, more Usage, q Quota) error {
 // draftAge is after how long a draft is nobody's any more.
 const draftAge = 10 * time.Minute
 
-// abandoned says whether a file is a draft of a write that never ended.
-func (w *Workspace) abandoned(name string, info fs.FileInfo) bool {
+// isStaleDraft says whether a file is a draft of a write that never ended.
+func (w *Workspace) isStaleDraft(name string, info fs.FileInfo) bool {
 	return !w.ReadOnly && isDraft(name, info) && time.Since(info.ModTime()) > draftAge
 }

@@ -96,7 +96,7 @@ func TestWithoutASpaceNothingIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	var none Spaces
+	var none QuotaManager
 	for name, w := range map[string]*Workspace{"no space": {Root: root}, "no quota": {Root: root, Space: none.Of(dir, Quota{})}} {
 		if err := w.write(t.Context(), "f", nil); errcode.Of(err) != errcode.QuotaExceeded {
 			t.Errorf("%s: error %v, want quota_exceeded", name, err)
@@ -175,7 +175,7 @@ func TestWhatProgramsChangeIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
-			time.Sleep(freshFor)
+			time.Sleep(usageTTL)
 			if err := w.write(t.Context(), "b", make([]byte, 10)); errcode.Of(err) != errcode.QuotaExceeded {
 				t.Errorf("error %v, want quota_exceeded", err)
 			}
@@ -214,7 +214,7 @@ func TestUsageIsWhatIsThere(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := workspace(t, dir, c.q)
-			got, err := w.CheckRoom(t.Context())
+			got, err := w.CheckQuota(t.Context())
 			if c.want.Partial { // how far it came is not promised
 				got = Usage{Partial: got.Partial}
 			}
@@ -224,7 +224,7 @@ func TestUsageIsWhatIsThere(t *testing.T) {
 		})
 	}
 	t.Run("without a space all is too much", func(t *testing.T) {
-		if u, err := new(Workspace).CheckRoom(t.Context()); !u.Partial || errcode.Of(err) != errcode.QuotaExceeded {
+		if u, err := new(Workspace).CheckQuota(t.Context()); !u.Partial || errcode.Of(err) != errcode.QuotaExceeded {
 			t.Errorf("got %+v, %v", u, err)
 		}
 	})
@@ -262,7 +262,7 @@ func TestAWorkspaceTooDeepToCountIsFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := workspace(t, dir, Quota{1 << 20, 1000})
-		if _, err := w.CheckRoom(t.Context()); errcode.Of(err) != c.want {
+		if _, err := w.CheckQuota(t.Context()); errcode.Of(err) != c.want {
 			t.Errorf("%d deep: error %v, want %q", c.deep, err, c.want)
 		}
 	}
@@ -271,7 +271,7 @@ func TestAWorkspaceTooDeepToCountIsFull(t *testing.T) {
 func TestWhoWaitsForARoomMayStopWaiting(t *testing.T) {
 	dir := t.TempDir()
 	w := workspace(t, dir, Quota{100, 100})
-	_, leave, err := w.Space.enter(t.Context())
+	_, leave, err := w.Space.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,21 +292,21 @@ func TestWhoWaitsForARoomMayStopWaiting(t *testing.T) {
 // Directories nobody writes to are forgotten when there are many; one that
 // somebody holds is not.
 func TestSpacesAreBounded(t *testing.T) {
-	var s Spaces
+	var s QuotaManager
 	held := s.Of("held", Quota{})
-	first, leave, err := held.enter(t.Context())
+	first, leave, err := held.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * maxBooks {
-		_, leave, err := s.Of(fmt.Sprint(i), Quota{}).enter(t.Context())
+	for i := range 3 * maxUsageEntries {
+		_, leave, err := s.Of(fmt.Sprint(i), Quota{}).lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		leave()
 	}
-	if n := len(s.known); n > maxBooks+1 {
-		t.Errorf("%d directories are remembered, want at most %d", n, maxBooks+1)
+	if n := len(s.known); n > maxUsageEntries+1 {
+		t.Errorf("%d directories are remembered, want at most %d", n, maxUsageEntries+1)
 	}
 	if s.known["held"] != first {
 		t.Error("the one that is held was forgotten")

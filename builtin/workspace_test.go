@@ -32,7 +32,7 @@ type folder struct {
 }
 
 // spaces is of all folders.
-var spaces Spaces
+var spaces QuotaManager
 
 func (f folder) Workspace(_ context.Context, by identity.Principal) (*Workspace, error) {
 	if by != identity.ByAgent(ann) {

@@ -19,12 +19,12 @@ const maxDepth = 100
 // walker looks at what is in a folder and in the folders inside it, sorted,
 // following no symlinks but the folder it begins with.
 type walker struct {
-	ctx   context.Context
-	root  *os.Root
-	left  int64 // names it may still look at
-	exact bool  // what cannot be looked at is an error, not left out
-	cut   bool  // there is more: it was too much, or too deep
-	visit func(name string, info fs.FileInfo) error
+	ctx    context.Context
+	root   *os.Root
+	left   int64 // names it may still look at
+	strict bool  // what cannot be looked at is an error, not left out
+	cut    bool  // there is more: it was too much, or too deep
+	visit  func(name string, info fs.FileInfo) error
 }
 
 // walk visits everything below dir by its name in the workspace. What vanishes
@@ -59,7 +59,7 @@ func (w *walker) look(name string, depth int) error {
 	}
 	info, err := w.root.Lstat(name)
 	if err != nil {
-		return w.unlessHidden(err)
+		return w.ignoreVanished(err)
 	}
 	err = w.visit(name, info)
 	switch {
@@ -71,10 +71,10 @@ func (w *walker) look(name string, depth int) error {
 		w.cut = true
 		return nil
 	}
-	if err = w.folder(name, depth+1); err != nil && w.exact && errors.Is(err, fs.ErrPermission) && !owned(info) {
+	if err = w.folder(name, depth+1); err != nil && w.strict && errors.Is(err, fs.ErrPermission) && !ownedByUs(info) {
 		return nil // nobody here made it, or can
 	}
-	return w.unlessHidden(err)
+	return w.ignoreVanished(err)
 }
 
 // names lists a folder, sorted. A folder of more names than may be looked at
@@ -106,13 +106,13 @@ func (w *walker) names(dir string) ([]string, error) {
 	}
 }
 
-// unlessHidden passes by what a walk leaves out: what has vanished or become
+// ignoreVanished passes by what a walk leaves out: what has vanished or become
 // something else meanwhile, and, unless it has to be exact, what is closed.
-func (w *walker) unlessHidden(err error) error {
+func (w *walker) ignoreVanished(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, escape(w.root)):
 		return nil
-	case errors.Is(err, fs.ErrPermission) && !w.exact:
+	case errors.Is(err, fs.ErrPermission) && !w.strict:
 		return nil
 	}
 	return err

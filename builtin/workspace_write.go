@@ -86,7 +86,7 @@ func (f files) content(ctx context.Context, in writeFile) ([]byte, error) {
 		return nil, refused(errcode.InvalidArguments, "encoding says how content is written; leave it out beside artifactRef")
 	}
 	call := caller(ctx)
-	if err := also(f.bounds, call.By, "write_file with artifactRef", "get_artifact"); err != nil {
+	if err := requireTool(f.bounds, call.By, "write_file with artifactRef", "get_artifact"); err != nil {
 		return nil, err
 	}
 	a, err := f.artifacts.GetArtifact(ctx, call, in.Artifact)
@@ -107,9 +107,9 @@ func (w *Workspace) write(ctx context.Context, name string, data []byte) error {
 		if old, err = w.writable(name); err != nil {
 			return more, err
 		}
-		return growth(w.Root, name, old, len(data))
+		return addedUsage(w.Root, name, old, len(data))
 	}
-	return w.grow(ctx, plan, func() error { return replace(w.Root, name, data, old) })
+	return w.writeWithinQuota(ctx, plan, func() error { return replace(w.Root, name, data, old) })
 }
 
 // writable gives what stands at name, nil for nothing, or says why it is not
@@ -137,9 +137,9 @@ func (w *Workspace) writable(name string) (fs.FileInfo, error) {
 	return info, regular(name, info)
 }
 
-// growth says what a file of so many bytes in place of old adds: bytes, and
+// addedUsage says what a file of so many bytes in place of old adds: bytes, and
 // names of itself and of folders to be made.
-func growth(root *os.Root, name string, old fs.FileInfo, length int) (Usage, error) {
+func addedUsage(root *os.Root, name string, old fs.FileInfo, length int) (Usage, error) {
 	if old != nil {
 		return Usage{Bytes: int64(length) - old.Size()}, nil
 	}

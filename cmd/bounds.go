@@ -23,7 +23,7 @@ func (b *bounds) commands() builtin.Commands {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return builtin.Commands{
-		Open: b.command.Open, Readable: b.command.Readable, Env: b.command.Env,
+		Unsandboxed: b.command.Open, Readable: b.command.Readable, Env: b.command.Env,
 		Limits: sandbox.Limits(b.command.Limits),
 	}
 }

@@ -42,14 +42,14 @@ const (
 // real built-in tools: what a fault in org would be. It keeps its books as org
 // does, and nothing else.
 type lax struct {
-	builtin.Needs // nil: what is not here breaks down
-	off           rules
-	gate          *gate.Gate
-	groups        *toolgroups.Manager
-	diary         *diary
-	roles         map[identity.RoleID]*org.Role
-	agents        map[identity.AgentID]*org.Agent
-	tasks         map[identity.TaskID]*org.Task
+	builtin.Deps // nil: what is not here breaks down
+	off          rules
+	gate         *gate.Gate
+	groups       *toolgroups.Manager
+	diary        *diary
+	roles        map[identity.RoleID]*org.Role
+	agents       map[identity.AgentID]*org.Agent
+	tasks        map[identity.TaskID]*org.Task
 }
 
 // newLaxScene opens an organization that leaves rules out.

@@ -68,7 +68,7 @@ const refPrefix = "artifact:"
 // looks at its record gets all of them.
 const maxMeta = 64 << 10
 
-// ArtifactLimit implements builtin.Bounds.
+// ArtifactLimit implements builtin.Limits.
 func (rt *Runtime) ArtifactLimit() int64 { return rt.rules.Load().Storage.ArtifactBytes }
 
 // PutArtifact implements builtin.Artifacts.

@@ -71,7 +71,7 @@ type Runtime struct {
 	org    *org.Org
 	gate   *gate.Gate
 	log    *slog.Logger
-	quotas builtin.Spaces
+	quotas builtin.QuotaManager
 	blobs  blobs
 	deltas deltaHub
 

@@ -128,8 +128,8 @@ func (rt *Runtime) quota() builtin.Quota {
 	return builtin.Quota{Bytes: rt.rules.Load().Storage.WorkspaceBytes, Files: rt.rules.Load().Storage.WorkspaceFiles}
 }
 
-// May implements builtin.Bounds.
-func (rt *Runtime) May(by identity.Principal, tool string) bool {
+// CanCall implements builtin.Limits.
+func (rt *Runtime) CanCall(by identity.Principal, tool string) bool {
 	return rt.gate.Subject(by).Authorize(tool).Allowed()
 }
 

@@ -89,19 +89,19 @@ func TestAConfigurationSetsTheQuota(t *testing.T) {
 func TestMayIsTheGatesAnswer(t *testing.T) {
 	a := plan{}.archive(t)
 	for tool, want := range map[string]bool{"put_artifact": true, "read_file": false, "no_such_tool": false} {
-		if got := a.May(identity.ByAgent(a.worker), tool); got != want {
+		if got := a.CanCall(identity.ByAgent(a.worker), tool); got != want {
 			t.Errorf("%s: %v, want %v", tool, got, want)
 		}
 	}
 	for _, by := range []identity.Principal{{}, identity.ByAgent("nobody"), identity.ByAgent("")} {
-		if a.May(by, "put_artifact") {
+		if a.CanCall(by, "put_artifact") {
 			t.Errorf("%s may", by)
 		}
 	}
 	if err := a.Terminate(t.Context(), called(operator), a.worker, ""); err != nil {
 		t.Fatal(err)
 	}
-	if a.May(identity.ByAgent(a.worker), "put_artifact") {
+	if a.CanCall(identity.ByAgent(a.worker), "put_artifact") {
 		t.Error("the dead may")
 	}
 }

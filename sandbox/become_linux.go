@@ -14,35 +14,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wall is one step on the way inside, and what the system lacks if it fails.
-type wall struct {
-	build   func(*spec) error
+// isolationStep is one step on the way inside, and what the system lacks if it fails.
+type isolationStep struct {
+	apply   func(*spec) error
 	missing string
 }
 
-// walls lists the steps in their order: each needs rights that later ones
+// isolationSteps lists the steps in their order: each needs rights that later ones
 // take away.
-func walls() []wall {
-	return []wall{
-		{letGo, "close_range (Linux 5.11 or later)"},
-		{loopback, "a network namespace with a loopback"},
+func isolationSteps() []isolationStep {
+	return []isolationStep{
+		{closeInheritedFDs, "close_range (Linux 5.11 or later)"},
+		{bringUpLoopback, "a network namespace with a loopback"},
 		{newRoot, "a root of its own in a mount namespace (Linux 5.12 or later)"},
-		{boundProcesses, "a bound on the number of processes"},
-		{restrict, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
-		{disempower, "a process without capabilities"},
-		{filter, "seccomp filters"},
-		{limit, "resource limits"}, // last: the others want memory
+		{limitProcesses, "a bound on the number of processes"},
+		{applyLandlock, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
+		{dropCapabilities, "a process without capabilities"},
+		{applySeccomp, "seccomp filters"},
+		{applyRlimits, "resource limits"}, // last: the others want memory
 	}
 }
 
-// openWalls is what holds for a job that runs open.
-func openWalls() []wall {
-	return []wall{{enterOpen, "the workspace"}, {limit, "resource limits"}}
+// unsandboxedSteps is what holds for a job that runs open.
+func unsandboxedSteps() []isolationStep {
+	return []isolationStep{{enterOpen, "the workspace"}, {applyRlimits, "resource limits"}}
 }
 
-// become makes this process the job it was started for. What stands in the
+// runAsJob makes this process the job it was started for. What stands in the
 // way goes to the starter; the error is that even this failed.
-func become() error {
+func runAsJob() error {
 	runtime.LockOSThread() // the walls are this thread's, and those of what it becomes
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(reportFD)
@@ -63,12 +63,12 @@ func enter(from, to *os.File) report {
 	if err := json.NewDecoder(from).Decode(&s); err != nil {
 		return report{Cause: "read the job: " + err.Error()}
 	}
-	list := walls()
-	if s.Open {
-		list = openWalls()
+	list := isolationSteps()
+	if s.Unsandboxed {
+		list = unsandboxedSteps()
 	}
 	for _, w := range list {
-		if err := w.build(&s); err != nil {
+		if err := w.apply(&s); err != nil {
 			return report{Missing: w.missing, Cause: err.Error()}
 		}
 	}
@@ -77,8 +77,8 @@ func enter(from, to *os.File) report {
 
 // exec runs the program: an open job becomes it, a walled one looks after it.
 func (s *spec) exec(to *os.File) report {
-	path, argv := insideBinary, []string{asProgram, s.Program}
-	if s.Open {
+	path, argv := insideBinary, []string{argProgram, s.Program}
+	if s.Unsandboxed {
 		path = s.Binary
 	}
 	if s.Program == "" {
@@ -92,19 +92,19 @@ func (s *spec) exec(to *os.File) report {
 		return report{Cause: err.Error()}
 	}
 	var err error
-	if s.Open {
+	if s.Unsandboxed {
 		err = unix.Exec(path, argv, s.Env)
 	} else {
-		err = s.lookAfter(path, argv, to)
+		err = s.supervise(path, argv, to)
 	}
 	return report{Cause: argv[0] + ": " + err.Error(), Exit: exitNotFound(err)}
 }
 
-// lookAfter starts the program below this process, which stays the first of
+// supervise starts the program below this process, which stays the first of
 // its namespace: when the starter ends, the kernel ends this process, and with
 // it all others. The program itself could not be trusted to keep that so. It
 // returns only if the program does not start.
-func (s *spec) lookAfter(path string, argv []string, to *os.File) error {
+func (s *spec) supervise(path string, argv []string, to *os.File) error {
 	program, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		return err

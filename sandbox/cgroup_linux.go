@@ -23,7 +23,7 @@ type group struct {
 // newGroup makes control groups as far as this process may: below its own, or
 // beside it where their parent was delegated.
 func (l *Launcher) newGroup(limits Limits) *group {
-	g, found := new(group), homes()
+	g, found := new(group), cgroupHierarchies()
 	l.swept.Do(func() { sweep(found) })
 	name := fmt.Sprintf(groupName+"%d-%d", os.Getpid(), l.jobs.Add(1))
 	for _, home := range found {
@@ -41,7 +41,7 @@ const groupName = "rolecall-"
 
 // sweep removes the groups of processes that were killed and could not, among
 // them who had our own number before us.
-func sweep(found []home) {
+func sweep(found []cgroupHierarchy) {
 	for _, home := range found {
 		for _, parent := range home.parents {
 			left, _ := filepath.Glob(filepath.Join(parent, groupName+"*-*")) // the pattern is well-formed
@@ -113,13 +113,13 @@ func (g *group) close() (outOfMemory bool) {
 	return outOfMemory
 }
 
-// home is where a hierarchy of control groups has this process.
-type home struct {
+// cgroupHierarchy is where a hierarchy of control groups has this process.
+type cgroupHierarchy struct {
 	parents    []string // where groups may be made, best first
 	controller string   // of the first version; "" is the second, which has all
 }
 
-func (h home) settings(l Limits) map[string]string {
+func (h cgroupHierarchy) settings(l Limits) map[string]string {
 	pids, memory := strconv.Itoa(l.Processes), strconv.FormatInt(l.Memory, 10)
 	switch h.controller {
 	case "pids":
@@ -130,15 +130,15 @@ func (h home) settings(l Limits) map[string]string {
 	return map[string]string{"pids.max": pids, "memory.max": memory, "memory.swap.max": "0", "memory.oom.group": "1"}
 }
 
-// homes reads where this process is. A system without control groups has none.
-func homes() []home {
+// cgroupHierarchies reads where this process is. A system without control groups has none.
+func cgroupHierarchies() []cgroupHierarchy {
 	mounts := cgroupMounts()
 	file, err := os.Open("/proc/self/cgroup")
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
-	var list []home
+	var list []cgroupHierarchy
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		part := strings.SplitN(lines.Text(), ":", 3)
 		if len(part) != 3 {
@@ -146,16 +146,16 @@ func homes() []home {
 		}
 		if mount, ok := mounts[part[1]]; ok {
 			own := filepath.Join(mount, part[2])
-			list = append(list, home{parents: places(own), controller: part[1]})
+			list = append(list, cgroupHierarchy{parents: cgroupParents(own), controller: part[1]})
 		}
 	}
 	return list
 }
 
-// places lists where groups may be made: below our own and, since a group of
+// cgroupParents lists where groups may be made: below our own and, since a group of
 // the second version that has processes cannot also have groups with limits,
 // beside it, where whoever runs this system delegated the parent.
-func places(own string) []string {
+func cgroupParents(own string) []string {
 	value := make([]byte, 1)
 	if n, err := unix.Getxattr(filepath.Dir(own), "user.delegate", value); err == nil && string(value[:n]) == "1" {
 		return []string{own, filepath.Dir(own)}

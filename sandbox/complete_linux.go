@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// complete checks a job and fills in what its process has to know.
-func complete(j Job) (*spec, error) {
+// resolveSpec checks a job and fills in what its process has to know.
+func resolveSpec(j Job) (*spec, error) {
 	if (len(j.Argv) == 0) == (j.Program == "") {
-		return nil, errTwoOrNone
+		return nil, errArgvOrProgram
 	}
 	if err := readable(j); err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func complete(j Job) (*spec, error) {
 	return s, err
 }
 
-// ownPlaces are what a sandbox makes for itself.
-var ownPlaces = []string{"/", "/proc", "/dev", "/etc", "/run", Scratch, Workspace}
+// privateMounts are what a sandbox makes for itself.
+var privateMounts = []string{"/", "/proc", "/dev", "/etc", "/run", Scratch, Workspace}
 
 // readable checks what a job may read beside the system.
 func readable(j Job) error {
@@ -38,10 +38,10 @@ func readable(j Job) error {
 		if !filepath.IsAbs(dir) {
 			return fmt.Errorf("start a job: the readable directory %q is not absolute", dir)
 		}
-		if j.Open {
+		if j.Unsandboxed {
 			continue
 		}
-		if slices.Contains(ownPlaces, filepath.Clean(dir)) {
+		if slices.Contains(privateMounts, filepath.Clean(dir)) {
 			return &Unavailable{Missing: fmt.Sprintf("a place for the readable directory %q: a sandbox has its own; list what is below it", dir)}
 		}
 		if _, err := os.Stat(dir); err != nil {
@@ -53,7 +53,7 @@ func readable(j Job) error {
 
 // numberOf says which directory the workspace has to be.
 func numberOf(j Job) (fileID, error) {
-	info := j.Same
+	info := j.WorkspaceInfo
 	if info == nil {
 		var err error
 		if info, err = os.Stat(j.Workspace); err != nil {
@@ -70,10 +70,10 @@ func numberOf(j Job) (fileID, error) {
 // environment is what a job knows beside what it is given: nothing of this
 // process's own, but where programs are.
 func environment(j Job) []string {
-	if j.Program != "" && !j.Open {
+	if j.Program != "" && !j.Unsandboxed {
 		return ownEnvironment
 	}
-	if j.Open {
+	if j.Unsandboxed {
 		return openEnvironment()
 	}
 	return []string{"PATH=" + visiblePath(j.Readable), "HOME=" + Scratch, "TMPDIR=" + Scratch, "LANG=C.UTF-8", "TERM=dumb"}
@@ -117,8 +117,8 @@ func within(dir string, trees []string) bool {
 	return false
 }
 
-// forbidding names the settings of this system that forbid namespaces.
-func forbidding() string {
+// sysctlHints names the settings of this system that forbid namespaces.
+func sysctlHints() string {
 	var found []string
 	for _, setting := range []struct{ name, bad string }{
 		{"kernel/unprivileged_userns_clone", "0"},

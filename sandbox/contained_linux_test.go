@@ -114,7 +114,7 @@ func TestThereIsNoNetworkButItsOwn(t *testing.T) {
 	if out := run(t, sandbox.Job{Program: "loopback"}); out.Stdout.String() != "reached itself, and could not write: true\n" {
 		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
 	}
-	control := talk(t, sandbox.Job{Program: "dial", Open: true}, targets[:3])
+	control := talk(t, sandbox.Job{Program: "dial", Unsandboxed: true}, targets[:3])
 	if strings.Count(control, "reached") != 3 {
 		t.Errorf("without walls not all were reached, so this proves nothing:\n%s", control)
 	}

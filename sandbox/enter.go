@@ -8,8 +8,8 @@ import (
 
 // The names, as argv[0], under which this binary is started again.
 const (
-	asWalls   = "rolecall: sandbox" // builds the walls, then becomes the job
-	asProgram = "rolecall: program" // is a Program, inside
+	argIsolate = "rolecall: sandbox" // builds the walls, then becomes the job
+	argProgram = "rolecall: program" // is a Program, inside
 )
 
 // Enter is the first line of main. In a process that a Launcher started it
@@ -17,16 +17,16 @@ const (
 // the programs by their names.
 func Enter(programs map[string]Program) *Launcher {
 	switch os.Args[0] {
-	case asWalls:
-		fatal(become())
-	case asProgram:
-		fatal(perform(programs))
+	case argIsolate:
+		fatal(runAsJob())
+	case argProgram:
+		fatal(runProgram(programs))
 	}
 	return &Launcher{entered: true, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
 }
 
-// perform runs the program named by the first argument.
-func perform(programs map[string]Program) error {
+// runProgram runs the program named by the first argument.
+func runProgram(programs map[string]Program) error {
 	if len(os.Args) != 2 || programs[os.Args[1]] == nil {
 		return fmt.Errorf("this binary has no program %q", os.Args[1:])
 	}

@@ -1,4 +1,4 @@
 package sandbox
 
 // Raced says whether the race detector looks on.
-const Raced = raced
+const Raced = raceEnabled

@@ -2,6 +2,6 @@
 
 package sandbox
 
-const raced = false
+const raceEnabled = false
 
 var ownEnvironment = []string{}

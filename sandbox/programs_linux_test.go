@@ -17,7 +17,7 @@ import (
 )
 
 // programs is what this binary can be inside.
-var programs = map[string]sandbox.Program{"echo": echo, "syscalls": tryCalls, "dial": dial, "loopback": loopback, "unleashed": unleashed}
+var programs = map[string]sandbox.Program{"echo": echo, "syscalls": tryCalls, "dial": dial, "loopback": bringUpLoopback, "unleashed": unleashed}
 
 // echo gives back each line it gets.
 func echo(in io.Reader, out io.Writer) error {
@@ -115,8 +115,8 @@ func dial(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// loopback talks to itself.
-func loopback(_ io.Reader, out io.Writer) error {
+// bringUpLoopback talks to itself.
+func bringUpLoopback(_ io.Reader, out io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func newRoot(s *spec) error {
 			return err
 		}
 	}
-	if err := furnish(s); err != nil {
+	if err := mountPrivate(s); err != nil {
 		return err
 	}
 	return pivot(s)
@@ -59,8 +59,8 @@ func newRoot(s *spec) error {
 // nothing is taken from the host any more.
 const staging = "/tmp"
 
-// tree is a copy of a part of the host, or a link.
-type tree struct {
+// mountTree is a copy of a part of the host, or a link.
+type mountTree struct {
 	place string // inside
 	link  string // where it leads, when it is a link
 	fd    int
@@ -68,20 +68,20 @@ type tree struct {
 }
 
 // trees takes copies of all that the job sees of the host.
-func (s *spec) trees() ([]tree, error) {
+func (s *spec) trees() ([]mountTree, error) {
 	list, err := systemParts()
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range s.Readable {
-		t, err := take(path, filepath.Clean(path), readOnly)
+		t, err := cloneTree(path, filepath.Clean(path), readOnly)
 		if err != nil {
 			return nil, fmt.Errorf("a readable directory: %w", err)
 		}
 		list = append(list, t)
 	}
 	if s.Program != "" {
-		t, err := take(s.Binary, insideBinary, readOnly)
+		t, err := cloneTree(s.Binary, insideBinary, readOnly)
 		if err != nil {
 			return nil, err
 		}
@@ -95,11 +95,11 @@ func (s *spec) trees() ([]tree, error) {
 }
 
 // systemParts takes what there is of the system.
-func systemParts() ([]tree, error) {
-	var list []tree
+func systemParts() ([]mountTree, error) {
+	var list []mountTree
 	for _, path := range systemTrees {
 		if link, err := os.Readlink(path); err == nil {
-			list = append(list, tree{place: path, link: link})
+			list = append(list, mountTree{place: path, link: link})
 			continue
 		}
 		if err := add(&list, path); err != nil {
@@ -115,8 +115,8 @@ func systemParts() ([]tree, error) {
 }
 
 // add takes a tree to its own place; what is not there is left out.
-func add(list *[]tree, path string) error {
-	t, err := take(path, path, readOnly)
+func add(list *[]mountTree, path string) error {
+	t, err := cloneTree(path, path, readOnly)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -129,12 +129,12 @@ func add(list *[]tree, path string) error {
 
 // workspace takes the workspace, and refuses one that somebody put in the
 // place of the one the starter looked at.
-func (s *spec) workspace() (tree, error) {
+func (s *spec) workspace() (mountTree, error) {
 	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if s.ReadOnly {
 		attributes |= readOnly
 	}
-	t, err := take(s.Workspace, Workspace, attributes)
+	t, err := cloneTree(s.Workspace, Workspace, attributes)
 	if err != nil {
 		return t, err
 	}
@@ -152,24 +152,24 @@ func (s *spec) workspace() (tree, error) {
 // of their own.
 const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
 
-// take copies one tree, all of it with the attributes given.
-func take(from, place string, attributes uint64) (tree, error) {
+// cloneTree copies one tree, all of it with the attributes given.
+func cloneTree(from, place string, attributes uint64) (mountTree, error) {
 	info, err := os.Stat(from)
 	if err != nil {
-		return tree{}, err
+		return mountTree{}, err
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return tree{}, fmt.Errorf("copy the mount of %s: %w", from, err)
+		return mountTree{}, fmt.Errorf("copy the mount of %s: %w", from, err)
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes}); err != nil {
-		return tree{}, fmt.Errorf("protect the mount of %s: %w", from, err)
+		return mountTree{}, fmt.Errorf("protect the mount of %s: %w", from, err)
 	}
-	return tree{place: place, fd: fd, dir: info.IsDir()}, nil
+	return mountTree{place: place, fd: fd, dir: info.IsDir()}, nil
 }
 
 // attach puts a tree in its place below root.
-func (t tree) attach(root string) error {
+func (t mountTree) attach(root string) error {
 	place := root + t.place
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (t tree) attach(root string) error {
 		return os.Symlink(t.link, place)
 	}
 	defer unix.Close(t.fd)
-	err := touch(place, t.dir)
+	err := createMountPoint(place, t.dir)
 	if err == nil {
 		err = unix.MoveMount(t.fd, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
@@ -188,16 +188,16 @@ func (t tree) attach(root string) error {
 	return nil
 }
 
-// touch makes what a mount needs below it.
-func touch(place string, dir bool) error {
+// createMountPoint makes what a mount needs below it.
+func createMountPoint(place string, dir bool) error {
 	if dir {
 		return os.MkdirAll(place, 0o755)
 	}
 	return os.WriteFile(place, nil, 0o644)
 }
 
-// furnish adds what the job does not share with the host.
-func furnish(s *spec) error {
+// mountPrivate adds what the job does not share with the host.
+func mountPrivate(s *spec) error {
 	for _, dir := range []string{"/proc", "/dev", "/etc", "/run"} {
 		if err := os.MkdirAll(staging+dir, 0o755); err != nil {
 			return err

@@ -63,18 +63,18 @@ type Job struct {
 	Argv    []string // the program, found in the PATH, and its arguments
 	Program string   // a program given to Enter
 
-	Workspace string      // the host's directory that is /workspace; "" is none
-	Same      fs.FileInfo `json:"-"` // which directory that is; nil is the one that is there at the start
-	ReadOnly  bool        // the workspace cannot be written
-	Readable  []string    // further absolute directories of the host, read-only at their place
-	Env       []string    // further variables, as NAME=value
+	Workspace     string      // the host's directory that is /workspace; "" is none
+	WorkspaceInfo fs.FileInfo `json:"-"` // which directory that is; nil is the one that is there at the start
+	ReadOnly      bool        // the workspace cannot be written
+	Readable      []string    // further absolute directories of the host, read-only at their place
+	Env           []string    // further variables, as NAME=value
 
 	Limits Limits
 
-	// Open runs the job without walls, with all the rights of this process;
+	// Unsandboxed runs the job without walls, with all the rights of this process;
 	// only the limits of one process, the deadline and the caps of the output
 	// hold. It is the operator's word alone.
-	Open bool
+	Unsandboxed bool
 }
 
 // Limits bound a job. The zero Limits are the defaults.
@@ -131,10 +131,10 @@ type Unavailable struct {
 }
 
 // Error says what is missing and, if known, what the system said.
-func (e *Unavailable) Error() string { return "no sandbox: " + e.Lack() }
+func (e *Unavailable) Error() string { return "no sandbox: " + e.Detail() }
 
-// Lack is Error without its first words.
-func (e *Unavailable) Lack() string {
+// Detail is Error without its first words.
+func (e *Unavailable) Detail() string {
 	if e.cause == nil {
 		return e.Missing
 	}
@@ -148,7 +148,7 @@ func errNotEntered() error {
 	return &Unavailable{Missing: "this program does not begin with sandbox.Enter, and so cannot become a job"}
 }
 
-var errTwoOrNone = errors.New("start a job: it takes exactly one of Argv and Program")
+var errArgvOrProgram = errors.New("start a job: it takes exactly one of Argv and Program")
 
 // openEnvironment is what an open job knows of ours: where programs are.
 func openEnvironment() []string {

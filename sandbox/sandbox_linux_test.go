@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 
 func Example() {
 	// launcher := sandbox.Enter(nil) is the first line of main.
-	out, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"sh", "-c", "echo hello; exit 3"}, Open: true})
+	out, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"sh", "-c", "echo hello; exit 3"}, Unsandboxed: true})
 	fmt.Printf("%q %d %v", out.Stdout.String(), out.ExitCode, err)
 	// Output: "hello\n" 3 <nil>
 }
@@ -133,7 +133,7 @@ func TestAJobThatMakesNoSense(t *testing.T) {
 func TestOnlyEnterMakesALauncher(t *testing.T) {
 	for name, l := range map[string]*sandbox.Launcher{"nil": nil, "zero": {}} {
 		t.Run(name, func(t *testing.T) {
-			_, err := l.Run(t.Context(), sandbox.Job{Argv: []string{"true"}, Open: true})
+			_, err := l.Run(t.Context(), sandbox.Job{Argv: []string{"true"}, Unsandboxed: true})
 			if _, ok := errors.AsType[*sandbox.Unavailable](err); !ok {
 				t.Errorf("got %v", err)
 			}
@@ -174,7 +174,7 @@ func TestAVariableIsThereOnce(t *testing.T) {
 			if !open {
 				walled(t)
 			}
-			out := run(t, sandbox.Job{Open: open, Argv: []string{"cat", "/proc/self/environ"}, Env: []string{"HOME=/nowhere", "OWN=1", "OWN=2"}})
+			out := run(t, sandbox.Job{Unsandboxed: open, Argv: []string{"cat", "/proc/self/environ"}, Env: []string{"HOME=/nowhere", "OWN=1", "OWN=2"}})
 			got := strings.Split(out.Stdout.String(), "\x00")
 			for _, want := range []string{"HOME=/nowhere", "OWN=2"} {
 				variable, _, _ := strings.Cut(want, "=")
@@ -195,7 +195,7 @@ func TestAWorkspaceThatIsAnotherIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := shell(dir, "pwd")
-	if j.Same = same; run(t, j).Stdout.String() != "/workspace\n" {
+	if j.WorkspaceInfo = same; run(t, j).Stdout.String() != "/workspace\n" {
 		t.Error("its own workspace is refused")
 	}
 	j.Workspace = other
@@ -223,7 +223,7 @@ func TestAnOpenJobHasNoWallsButLimits(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	t.Setenv("ROLECALL_CANARY", "secret")
 	j := shell(dir, "pwd; echo x > "+outside+"; env; head -c 2000000 /dev/zero > big; sleep 1000 & echo started")
-	j.Open, j.Limits.FileSize = true, 1<<20
+	j.Unsandboxed, j.Limits.FileSize = true, 1<<20
 	out := run(t, j)
 	if !strings.HasPrefix(out.Stdout.String(), dir+"\n") || !strings.HasSuffix(out.Stdout.String(), "started\n") || strings.Contains(out.Stdout.String(), "secret") {
 		t.Errorf("got %q, %q", out.Stdout, out.Stderr)

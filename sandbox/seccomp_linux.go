@@ -77,8 +77,8 @@ var terminalTricks = []uint32{unix.TIOCSTI, tioclinux}
 
 const tioclinux = 0x541c
 
-// filter forbids system calls, for this thread and all it becomes.
-func filter(*spec) error {
+// applySeccomp forbids system calls, for this thread and all it becomes.
+func applySeccomp(*spec) error {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("there is no list of calls for %s", runtime.GOARCH)
@@ -106,22 +106,22 @@ func rules(arch uint32) []bpf.Instruction {
 		load(atNumber), bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1}, bpf.RetConstant{Val: kill},
 	}
 	for _, number := range forbidden {
-		list = append(list, on(number, bpf.RetConstant{Val: refuse(unix.EPERM)})...)
+		list = append(list, onSyscall(number, bpf.RetConstant{Val: refuse(unix.EPERM)})...)
 	}
-	list = append(list, on(unix.SYS_CLONE3, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // its flags are out of sight; callers fall back to clone
-	list = append(list, on(unix.SYS_CLONE,
+	list = append(list, onSyscall(unix.SYS_CLONE3, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // its flags are out of sight; callers fall back to clone
+	list = append(list, onSyscall(unix.SYS_CLONE,
 		load(atArg0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespace, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow})...)
-	list = append(list, on(unix.SYS_OPENAT2, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // likewise its mode
-	list = append(list, onModes(arch)...)
-	list = append(list, on(unix.SYS_FALLOCATE, // takes room faster than anybody can look; callers fall back to writing
+	list = append(list, onSyscall(unix.SYS_OPENAT2, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // likewise its mode
+	list = append(list, denySpecialModes(arch)...)
+	list = append(list, onSyscall(unix.SYS_FALLOCATE, // takes room faster than anybody can look; callers fall back to writing
 		load(atArg1), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.FALLOC_FL_PUNCH_HOLE, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EOPNOTSUPP)}, bpf.RetConstant{Val: allow})...)
-	list = append(list, on(unix.SYS_SOCKET, oneOf(atArg0, families, allow, refuse(unix.EAFNOSUPPORT))...)...)
-	list = append(list, on(unix.SYS_IOCTL, oneOf(atArg1, terminalTricks, refuse(unix.EPERM), allow)...)...)
+	list = append(list, onSyscall(unix.SYS_SOCKET, oneOf(atArg0, families, allow, refuse(unix.EAFNOSUPPORT))...)...)
+	list = append(list, onSyscall(unix.SYS_IOCTL, oneOf(atArg1, terminalTricks, refuse(unix.EPERM), allow)...)...)
 	return append(list, bpf.RetConstant{Val: allow})
 }
 
-// onModes refuses special modes to all calls that give a file one.
-func onModes(arch uint32) (list []bpf.Instruction) {
+// denySpecialModes refuses special modes to all calls that give a file one.
+func denySpecialModes(arch uint32) (list []bpf.Instruction) {
 	of := maps.Clone(modes)
 	opens := map[uint32]uint32{unix.SYS_OPENAT: atArg2}
 	if arch == unix.AUDIT_ARCH_X86_64 {
@@ -129,11 +129,11 @@ func onModes(arch uint32) (list []bpf.Instruction) {
 		opens[oldOpen] = atArg1
 	}
 	for number, mode := range of {
-		list = append(list, on(number, plain(mode)...)...)
+		list = append(list, onSyscall(number, allowPlainMode(mode)...)...)
 	}
 	for number, flags := range opens {
-		list = append(list, on(number, append([]bpf.Instruction{
-			load(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creating, SkipTrue: 1}, bpf.RetConstant{Val: allow}}, plain(flags+argument)...)...)...)
+		list = append(list, onSyscall(number, append([]bpf.Instruction{
+			load(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creating, SkipTrue: 1}, bpf.RetConstant{Val: allow}}, allowPlainMode(flags+argument)...)...)...)
 	}
 	return list
 }
@@ -141,8 +141,8 @@ func onModes(arch uint32) (list []bpf.Instruction) {
 // argument is how far arguments are apart.
 const argument = atArg1 - atArg0
 
-// plain allows modes that are not special.
-func plain(mode uint32) []bpf.Instruction {
+// allowPlainMode allows modes that are not special.
+func allowPlainMode(mode uint32) []bpf.Instruction {
 	return []bpf.Instruction{load(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: special, SkipFalse: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow}}
 }
 
@@ -151,8 +151,8 @@ const x32 = 0x40000000
 
 func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: 4} }
 
-// on runs then for one call; then ends in an answer.
-func on(number uint32, then ...bpf.Instruction) []bpf.Instruction {
+// onSyscall runs then for one call; then ends in an answer.
+func onSyscall(number uint32, then ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipFalse: uint8(len(then))}}, then...)
 }
 

@@ -36,7 +36,7 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	if l == nil || !l.entered {
 		return nil, errNotEntered()
 	}
-	s, err := complete(j)
+	s, err := resolveSpec(j)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +48,10 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 		}
 	}
 	p := &process{memory: j.Limits.Memory, done: make(chan struct{})}
-	p.cmd, p.wait = command(ctx, j.Open)
+	p.cmd, p.wait = command(ctx, j.Unsandboxed)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
 	p.cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
-	if !j.Open {
+	if !j.Unsandboxed {
 		p.group = l.newGroup(s.Limits)
 	}
 	if err := p.run(); err != nil {
@@ -61,13 +61,13 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	closeAll(pipes[0], pipes[3]) // the job has its own
 	s.Pids = p.group.add(p.cmd.Process.Pid)
 	if err := brief(s, pipes[1], pipes[2]); err != nil {
-		return nil, p.giveUp(err)
+		return nil, p.abort(err)
 	}
 	return p, nil
 }
 
-// giveUp ends a process that did not become its job.
-func (p *process) giveUp(why error) error {
+// abort ends a process that did not become its job.
+func (p *process) abort(why error) error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 	if p.outOfMemory {
@@ -127,7 +127,7 @@ func (p *process) ended() error {
 // its process group.
 func command(ctx context.Context, open bool) (cmd *exec.Cmd, wait func() error) {
 	cmd = exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = []string{asWalls}
+	cmd.Args = []string{argIsolate}
 	cmd.Env = ownEnvironment
 	cmd.WaitDelay = 200 * time.Millisecond // for who holds the pipes of an open job
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
@@ -164,5 +164,5 @@ func cannotClone(err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("start a job: %w", err)
 	}
-	return &Unavailable{Missing: "user, mount, pid, network, ipc and uts namespaces" + forbidding(), cause: err}
+	return &Unavailable{Missing: "user, mount, pid, network, ipc and uts namespaces" + sysctlHints(), cause: err}
 }

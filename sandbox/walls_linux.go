@@ -12,13 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// letGo sees to it that the job inherits no descriptor but the usual three:
+// closeInheritedFDs sees to it that the job inherits no descriptor but the usual three:
 // those that whoever started us left open are nobody's inside.
-func letGo(*spec) error { return unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
+func closeInheritedFDs(*spec) error {
+	return unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+}
 
-// loopback brings up the only network interface there is, so that a job's
+// bringUpLoopback brings up the only network interface there is, so that a job's
 // tests can talk to its own servers.
-func loopback(*spec) error {
+func bringUpLoopback(*spec) error {
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
 		return fmt.Errorf("name the host: %w", err)
 	}
@@ -57,37 +59,37 @@ func mountProc(s *spec) error {
 // minPids is the least that a pid namespace of its own can be bound to.
 const minPids = 301
 
-// boundProcesses sees to it that something bounds the number of processes:
+// limitProcesses sees to it that something bounds the number of processes:
 // the kernel does not hold the system's root to the limit of a user.
-func boundProcesses(s *spec) error {
+func limitProcesses(s *spec) error {
 	if !s.Pids && os.Getuid() == 0 {
 		return errors.New("for root it takes the pids control group, writable by this process, or Linux 6.14; or start as an ordinary user")
 	}
 	return nil
 }
 
-// limit sets what the kernel holds each process to.
-func limit(s *spec) error {
+// applyRlimits sets what the kernel holds each process to.
+func applyRlimits(s *spec) error {
 	limits := map[int]uint64{
 		unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 1024, unix.RLIMIT_FSIZE: uint64(s.Limits.FileSize),
 		unix.RLIMIT_NPROC: uint64(s.Limits.Processes), unix.RLIMIT_MEMLOCK: 1 << 20, unix.RLIMIT_MSGQUEUE: 0,
 	}
-	if s.Open {
+	if s.Unsandboxed {
 		delete(limits, unix.RLIMIT_NPROC) // it would count all the user's processes
 	}
-	if !raced {
+	if !raceEnabled {
 		limits[unix.RLIMIT_DATA] = uint64(s.Limits.Memory)
 	}
 	for resource, value := range limits {
-		if err := lower(resource, value); err != nil {
+		if err := setRlimit(resource, value); err != nil {
 			return fmt.Errorf("limit resource %d to %d: %w", resource, value, err)
 		}
 	}
 	return nil
 }
 
-// lower sets a limit, or keeps a stricter one that is there.
-func lower(resource int, value uint64) error {
+// setRlimit sets a limit, or keeps a stricter one that is there.
+func setRlimit(resource int, value uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
 		return err
@@ -96,8 +98,8 @@ func lower(resource int, value uint64) error {
 	return unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value})
 }
 
-// restrict is the second wall around files, should the first have a hole.
-func restrict(s *spec) error {
+// applyLandlock is the second wall around files, should the first have a hole.
+func applyLandlock(s *spec) error {
 	if abi, err := llsys.LandlockGetABIVersion(); err != nil || abi < 1 {
 		return errors.Join(errors.New("the kernel does not have it switched on"), err)
 	}
@@ -114,9 +116,9 @@ func restrict(s *spec) error {
 	return landlock.V7.BestEffort().RestrictScoped()
 }
 
-// disempower gives up every capability, for good, and closes this process to
+// dropCapabilities gives up every capability, for good, and closes this process to
 // the eyes of the program, which is the same user.
-func disempower(*spec) error {
+func dropCapabilities(*spec) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close the first process to others: %w", err)
 	}

@@ -32,7 +32,7 @@ func pool(t *testing.T) *worker.Pool {
 	job := sandbox.Job{Program: worker.Program}
 	if _, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}}); err != nil {
 		t.Log("without walls: ", err)
-		job.Open = true
+		job.Unsandboxed = true
 	}
 	p := worker.New(func() (worker.Conn, error) { return launcher.Start(job) })
 	t.Cleanup(p.Close)
