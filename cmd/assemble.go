@@ -127,7 +127,7 @@ func (h *house) api(c *common) (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: h.rt, Authenticate: h.tokens.Authenticate, Log: h.log, Version: version(),
 		Metrics: metrics.Handler(h.figures, h.log), Refused: h.counted.Refused, MCP: h.mcp,
-		Pins: h.pins, Settled: h.loader.Settled,
+		Pins: h.pins, Settled: h.loader.WaitIdle,
 	})
 }
 
@@ -176,7 +176,7 @@ func (h *house) model(name string) (model.Model, error) { return h.models.Load()
 func (h *house) host(name string) modules.Host {
 	return modules.Host{
 		Log:     h.log.With("module", name),
-		Shelf:   h.rt,
+		Store:   h.rt,
 		Changed: func() { h.loader.Changed(name) },
 	}
 }

@@ -35,7 +35,7 @@ func TestADatabaseThatIsAwayIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		w.pools.Look(t.Context())
+		w.pools.Ping(t.Context())
 		for _, name := range []string{"ask_wrong", "ask_away"} {
 			if code, text := w.invoke(t.Context(), name, `{}`); code != string(errcode.ToolUnavailable) {
 				t.Errorf("%s: %s %s", name, code, text)

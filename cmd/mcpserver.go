@@ -66,8 +66,8 @@ func (h *house) makeServer(cfg *config.Config, m config.Module) (modules.Module,
 	made, err := mcp.New(mcp.Config{
 		Name: s.Name, Description: s.Description, Command: program,
 		URL: s.URL, Headers: plain(s.Headers),
-		Prefix: s.Prefix, Unpinned: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
-		Offline: h.looks, Host: h.host(s.Name), Pins: h.pins, Taken: h.takenFrom(s.Name),
+		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
+		NoConnect: h.looks, Host: h.host(s.Name), Pins: h.pins, NameTaken: h.takenFrom(s.Name),
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")

@@ -205,7 +205,7 @@ func (h *house) load(c *common) (*config.Config, error) {
 // need, so that what a server changed meanwhile is noticed, and told, before a
 // call; and has databases that are new looked for, so that a wrong password is.
 func (f *follower) wake(ctx context.Context) {
-	f.waking.Go(func() { f.house.pools.Look(ctx) })
+	f.waking.Go(func() { f.house.pools.Ping(ctx) })
 	for _, m := range f.house.loader.Modules() {
 		f.waking.Go(func() {
 			if err := f.house.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {

@@ -39,7 +39,7 @@ func (h *house) retire(ctx context.Context, ch *change, gone []string) (errs []e
 	defer cancel()
 	for _, m := range ch.staged {
 		if m.done {
-			errs = append(errs, h.inTime(m.ready.Retire(ctx)))
+			errs = append(errs, h.inTime(m.ready.DrainOld(ctx)))
 		}
 	}
 	return errs

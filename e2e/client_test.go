@@ -87,7 +87,7 @@ func newGuest(ctx context.Context, url string) (*guest, error) {
 	g.loader = modules.NewLoader(g.rt)
 	log, prefix := slog.New(slog.NewTextHandler(os.Stderr, nil)), ""
 	server, err := mcp.New(mcp.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPins(g.rt),
-		Host: modules.Host{Log: log, Shelf: g.rt, Changed: func() { g.loader.Changed("suite") }}})
+		Host: modules.Host{Log: log, Store: g.rt, Changed: func() { g.loader.Changed("suite") }}})
 	if err != nil {
 		return g, err
 	}

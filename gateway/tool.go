@@ -34,7 +34,7 @@ type AcceptRequest struct {
 	Digest string `json:"digest"`
 }
 
-func suspectOf(w modules.Waiting) Suspect {
+func suspectOf(w modules.PendingTool) Suspect {
 	return Suspect{w.Name, w.Owner, Quarantined{true, w.Digest, w.Offered, w.Accepted}}
 }
 
@@ -43,18 +43,18 @@ func (a *api) listQuarantine(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName := func(w modules.Waiting) string { return w.Name + "\n" + string(w.Owner) }
+	byName := func(w modules.PendingTool) string { return w.Name + "\n" + string(w.Owner) }
 	return paginate(r, list, byName, suspectOf)
 }
 
 // quarantine lists what waits under a name; under any for "".
-func (a *api) quarantine(ctx context.Context, name string) ([]modules.Waiting, error) {
+func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingTool, error) {
 	if a.pins == nil {
 		return nil, nil
 	}
 	list, err := a.pins.Quarantine(ctx)
 	if name != "" {
-		list = slices.DeleteFunc(list, func(w modules.Waiting) bool { return w.Name != name })
+		list = slices.DeleteFunc(list, func(w modules.PendingTool) bool { return w.Name != name })
 	}
 	return list, err
 }
@@ -93,7 +93,7 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 		return nil, errcode.New(errcode.UnknownTool, "accept %s: no tool of this name is in quarantine", name)
 	}
 	w := list[0]
-	if at := slices.IndexFunc(list, func(w modules.Waiting) bool { return w.Digest == q.Digest }); at >= 0 {
+	if at := slices.IndexFunc(list, func(w modules.PendingTool) bool { return w.Digest == q.Digest }); at >= 0 {
 		w = list[at] // of two owners, the one that was meant
 	}
 	w, err = a.pins.Accept(r.Context(), w.Owner, name, q.Digest)

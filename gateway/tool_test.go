@@ -28,7 +28,7 @@ func suspicious(t *testing.T) (*house, *modules.Pins, func(gateway.Authenticate)
 		{pin("read", "reads"), pin("write", "writes")},
 		{pin("read", "reads"), pin("write", "writes elsewhere"), pin("erase", "erases")},
 	} {
-		if _, err := pins.Offer(t.Context(), modules.Owner("fs"), "fs__", offer); err != nil {
+		if _, err := pins.Update(t.Context(), modules.Owner("fs"), "fs__", offer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,8 +73,8 @@ func TestTheOperatorSeesAndAccepts(t *testing.T) {
 	if err != nil || accepted.Name != "fs__write" || accepted.Quarantined.Quarantined {
 		t.Errorf("got %+v, %v", accepted, err)
 	}
-	p, err := pins.Look(ctx, modules.Owner("fs"))
-	if err != nil || len(p.InForce) != 2 || len(p.Waiting) != 1 || p.Waiting[0].Name != "fs__erase" {
+	p, err := pins.Get(ctx, modules.Owner("fs"))
+	if err != nil || len(p.Active) != 2 || len(p.Pending) != 1 || p.Pending[0].Name != "fs__erase" {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if _, err := client.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module brings it here

@@ -16,15 +16,15 @@ import (
 
 // instance is one module on its way from Provision to Close.
 type instance struct {
-	name    string
-	module  Module
-	loader  *Loader
-	groups  []toolgroups.Group // as registered; their tools enter the instance. Written by who holds the claim, under the Loader's mu
-	idle    chan struct{}      // closed when it has ended and the last call left
-	turn    chan struct{}      // holds one token while a method of the module runs
-	sleep   *sleep             // nil when it was provisioned before it was registered
-	stuck   atomic.Int32       // calls that were given up and have not returned
-	workers workers            // run its calls
+	name      string
+	module    Module
+	loader    *Loader
+	groups    []toolgroups.Group // as registered; their tools enter the instance. Written by who holds the claim, under the Loader's mu
+	idle      chan struct{}      // closed when it has ended and the last call left
+	turn      chan struct{}      // holds one token while a method of the module runs
+	sleep     *lazyState         // nil when it was provisioned before it was registered
+	abandoned atomic.Int32       // calls that were given up and have not returned
+	workers   workers            // run its calls
 
 	mu    sync.Mutex // guards what follows
 	calls int        // that entered and have not left
@@ -47,7 +47,7 @@ func (i *instance) prepare(ctx context.Context) error {
 	if err := i.begin(ctx); err != nil {
 		return err
 	}
-	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.collect(i.module.Groups()) })
+	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
 	if err != nil {
 		return i.failed(StepGroups, err)
 	}
@@ -70,15 +70,15 @@ func (i *instance) begin(ctx context.Context) error {
 	return nil
 }
 
-// grace is what code that was told to stop gets to do so.
-const grace = time.Second
+// stopGrace is what code that was told to stop gets to do so.
+const stopGrace = time.Second
 
 // ask runs code of the module, one at a time, and waits for it until ctx has
 // ended. What does not return then keeps the module from being asked anything,
 // and from being closed, until it does.
 func ask[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, error) {
 	var none T
-	if err := i.takeTurn(ctx); err != nil {
+	if err := i.lock(ctx); err != nil {
 		return none, err
 	}
 	type answer struct {
@@ -90,7 +90,7 @@ func ask[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, erro
 		var a answer
 		a.err = guard(func() (err error) { a.value, err = fn(); return err })
 		<-i.turn
-		i.leave()
+		i.release()
 		done <- a
 	}()
 	select {
@@ -101,13 +101,13 @@ func ask[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, erro
 	select {
 	case a := <-done:
 		return a.value, a.err
-	case <-time.After(grace):
+	case <-time.After(stopGrace):
 		return none, fmt.Errorf("it did not return in time: %w", context.Cause(ctx))
 	}
 }
 
-// takeTurn waits until no method of the module runs, and holds the instance.
-func (i *instance) takeTurn(ctx context.Context) error {
+// lock waits until no method of the module runs, and holds the instance.
+func (i *instance) lock(ctx context.Context) error {
 	select {
 	case i.turn <- struct{}{}:
 	default:
@@ -124,9 +124,9 @@ func (i *instance) takeTurn(ctx context.Context) error {
 	return errcode.New(errcode.ToolUnavailable, "module %q was unloaded", i.name)
 }
 
-// collect wraps the tools of groups. An id that comes twice would replace the
+// wrapGroups wraps the tools of groups. An id that comes twice would replace the
 // module's own group without a word.
-func (i *instance) collect(given []toolgroups.Group) ([]toolgroups.Group, error) {
+func (i *instance) wrapGroups(given []toolgroups.Group) ([]toolgroups.Group, error) {
 	if len(given) > maxGroups {
 		return nil, errcode.New(errcode.InvalidGroupDef, "the module has %d groups; at most %d are taken", len(given), maxGroups)
 	}
@@ -164,13 +164,13 @@ func (i *instance) wrap(tools []tool.Tool) []tool.Tool {
 		}
 		d := t.Definition()
 		d.Input, d.States = slices.Clone(d.Input), slices.Clone(d.States)
-		wrapped[n] = &entering{tool: t, definition: d, instance: i}
+		wrapped[n] = &leasedTool{tool: t, definition: d, instance: i}
 	}
 	return wrapped
 }
 
-// enter lets a call in; each that entered leaves.
-func (i *instance) enter() bool {
+// acquire lets a call in; each that entered leaves.
+func (i *instance) acquire() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
@@ -192,7 +192,7 @@ func (i *instance) hold() bool {
 	return true
 }
 
-func (i *instance) leave() {
+func (i *instance) release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.calls--
@@ -252,8 +252,8 @@ func (i *instance) close() error {
 	return nil
 }
 
-// closedWell says whether there is nothing left to tell of a late instance.
-func (i *instance) closedWell() bool {
+// closedOK says whether there is nothing left to tell of a late instance.
+func (i *instance) closedOK() bool {
 	select {
 	case <-i.closed:
 		return i.err == nil

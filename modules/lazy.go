@@ -11,20 +11,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// sleep is of an instance whose groups were registered before it was
+// lazyState is of an instance whose groups were registered before it was
 // provisioned.
-type sleep struct {
-	over atomic.Bool // it is provisioned
+type lazyState struct {
+	provisioned atomic.Bool // it is provisioned
 
-	mu    sync.Mutex // guards what follows
-	try   *try       // the one under way; nil when there is none
-	last  error      // of the try before
-	until time.Time  // no try before that
+	mu    sync.Mutex        // guards what follows
+	try   *provisionAttempt // the one under way; nil when there is none
+	last  error             // of the try before
+	until time.Time         // no try before that
 	pause backoff.Pause
 }
 
-// try is one Provision, which many may wait for.
-type try struct {
+// provisionAttempt is one Provision, which many may wait for.
+type provisionAttempt struct {
 	done chan struct{} // closed after err is set
 	err  error
 }
@@ -37,10 +37,10 @@ func (i *instance) known(ctx context.Context) ([]toolgroups.Group, bool, error) 
 	}
 	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) {
 		var groups []toolgroups.Group
-		if groups, ok = lazy.Known(); !ok {
+		if groups, ok = lazy.CachedGroups(); !ok {
 			return nil, nil
 		}
-		return i.collect(groups)
+		return i.wrapGroups(groups)
 	})
 	if err != nil {
 		return nil, false, i.failed(StepGroups, err)
@@ -48,17 +48,17 @@ func (i *instance) known(ctx context.Context) ([]toolgroups.Group, bool, error) 
 	return groups, ok, nil
 }
 
-// asleep says whether the module is not provisioned yet.
-func (i *instance) asleep() bool { return i.sleep != nil && !i.sleep.over.Load() }
+// isLazy says whether the module is not provisioned yet.
+func (i *instance) isLazy() bool { return i.sleep != nil && !i.sleep.provisioned.Load() }
 
-// awake returns when the module is provisioned. The caller is in the instance;
+// ensureProvisioned returns when the module is provisioned. The caller is in the instance;
 // toolName is what it is about, "" when it is no call. ctx bounds the wait, not
 // the work. The error has the code tool_unavailable.
-func (i *instance) awake(ctx context.Context, toolName string) error {
-	if !i.asleep() {
+func (i *instance) ensureProvisioned(ctx context.Context, toolName string) error {
+	if !i.isLazy() {
 		return nil
 	}
-	t, wait, err := i.rouse()
+	t, wait, err := i.startProvision()
 	if t != nil {
 		select {
 		case <-t.done:
@@ -85,36 +85,36 @@ func (i *instance) unavailable(toolName string, wait time.Duration, err error) e
 	return errcode.Wrap(errcode.ToolUnavailable, err, "%smodule %q could not be provisioned: %s; %s", what, i.name, errcode.Message(err), when)
 }
 
-// rouse gives the try under way, or begins one; within the pause after a
+// startProvision gives the try under way, or begins one; within the pause after a
 // failure it gives that, and how much of the pause is left.
-func (i *instance) rouse() (*try, time.Duration, error) {
+func (i *instance) startProvision() (*provisionAttempt, time.Duration, error) {
 	s := i.sleep
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.try != nil {
 		return s.try, 0, nil
 	}
-	if s.over.Load() {
+	if s.provisioned.Load() {
 		return nil, 0, nil
 	}
 	if left := time.Until(s.until); left > 0 {
 		return nil, left, s.last
 	}
-	s.try = &try{done: make(chan struct{})}
+	s.try = &provisionAttempt{done: make(chan struct{})}
 	i.hold() // the caller is in it
-	i.loader.working(1)
-	go i.wake(s.try)
+	i.loader.addBackground(1)
+	go i.provision(s.try)
 	return s.try, 0, nil
 }
 
-// wake provisions and validates, and has the groups asked for.
-func (i *instance) wake(t *try) {
-	defer i.loader.working(-1)
-	defer i.leave()
+// provision provisions and validates, and has the groups asked for.
+func (i *instance) provision(t *provisionAttempt) {
+	defer i.loader.addBackground(-1)
+	defer i.release()
 	ctx, cancel := context.WithTimeout(context.Background(), i.loader.patience())
 	defer cancel()
 	err := i.begin(ctx)
-	i.sleep.tried(t, err)
+	i.sleep.finish(t, err)
 	if err != nil {
 		i.loader.log().Error("module could not be provisioned", "module", i.name, "error", err)
 		return
@@ -122,13 +122,13 @@ func (i *instance) wake(t *try) {
 	i.loader.Changed(i.name)
 }
 
-// tried ends a try.
-func (s *sleep) tried(t *try, err error) {
+// finish ends a try.
+func (s *lazyState) finish(t *provisionAttempt, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.err, s.last, s.try = err, err, nil
 	if err == nil {
-		s.over.Store(true)
+		s.provisioned.Store(true)
 	} else {
 		s.until = time.Now().Add(s.pause.Next())
 	}
@@ -143,9 +143,9 @@ func (l *Loader) Provision(ctx context.Context, name string) error {
 	l.mu.Lock()
 	i := l.find(name)
 	l.mu.Unlock()
-	if i == nil || !i.enter() {
+	if i == nil || !i.acquire() {
 		return &StepError{Module: name, Step: StepCheck, Err: errcode.New(errcode.Conflict, "module %.128q is not loaded", name)}
 	}
-	defer i.leave()
-	return i.awake(ctx, "")
+	defer i.release()
+	return i.ensureProvisioned(ctx, "")
 }

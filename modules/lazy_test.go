@@ -21,8 +21,8 @@ type drowsy struct {
 	known []toolgroups.Group
 }
 
-// Known implements modules.Lazy.
-func (d drowsy) Known() ([]toolgroups.Group, bool) { return d.known, d.known != nil }
+// CachedGroups implements modules.Lazy.
+func (d drowsy) CachedGroups() ([]toolgroups.Group, bool) { return d.known, d.known != nil }
 
 func TestALazyModuleIsProvisionedByItsFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

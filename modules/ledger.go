@@ -9,16 +9,16 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// ledger changes the groups of one owner and knows how to take that back.
-type ledger struct {
+// registration changes the groups of one owner and knows how to take that back.
+type registration struct {
 	registry Groups
 	owner    toolgroups.Owner
 	held     map[toolgroups.GroupID]toolgroups.Group
 	undo     []func() error
 }
 
-func newLedger(registry Groups, owner toolgroups.Owner, held []toolgroups.Group) *ledger {
-	l := &ledger{registry: registry, owner: owner, held: make(map[toolgroups.GroupID]toolgroups.Group, len(held))}
+func newLedger(registry Groups, owner toolgroups.Owner, held []toolgroups.Group) *registration {
+	l := &registration{registry: registry, owner: owner, held: make(map[toolgroups.GroupID]toolgroups.Group, len(held))}
 	for _, g := range held {
 		l.held[g.ID] = g
 	}
@@ -28,8 +28,8 @@ func newLedger(registry Groups, owner toolgroups.Owner, held []toolgroups.Group)
 // replace puts next in the place of old. A tool that moves from one group to
 // another leaves the first before it comes to the second, for a name has one
 // group at a time; every other tool of both is there throughout.
-func (l *ledger) replace(old, next []toolgroups.Group) error {
-	for _, g := range slices.Concat(makeRoom(old, next), next) {
+func (l *registration) replace(old, next []toolgroups.Group) error {
+	for _, g := range slices.Concat(shrinkOldGroups(old, next), next) {
 		if err := l.put(g); err != nil {
 			return err
 		}
@@ -44,9 +44,9 @@ func (l *ledger) replace(old, next []toolgroups.Group) error {
 	return nil
 }
 
-// makeRoom gives those old groups that lose a tool to another of the next
+// shrinkOldGroups gives those old groups that lose a tool to another of the next
 // ones, without it.
-func makeRoom(old, next []toolgroups.Group) []toolgroups.Group {
+func shrinkOldGroups(old, next []toolgroups.Group) []toolgroups.Group {
 	goes := make(map[string]toolgroups.GroupID)
 	for _, g := range next {
 		for _, t := range g.Tools {
@@ -71,9 +71,9 @@ func makeRoom(old, next []toolgroups.Group) []toolgroups.Group {
 
 // put registers a group. The way back is noted first: a registry that reports
 // an error, of its journal say, may have the group nevertheless.
-func (l *ledger) put(g toolgroups.Group) error {
+func (l *registration) put(g toolgroups.Group) error {
 	before, had := l.held[g.ID]
-	if had && sameGroup(before, g) && (len(g.Refs) == 0 || len(l.undo) == 0) { // a change may give references a meaning
+	if had && equalGroup(before, g) && (len(g.Refs) == 0 || len(l.undo) == 0) { // a change may give references a meaning
 		return nil
 	}
 	l.undo = append(l.undo, func() error {
@@ -90,7 +90,7 @@ func (l *ledger) put(g toolgroups.Group) error {
 }
 
 // drop unregisters a group the owner has.
-func (l *ledger) drop(id toolgroups.GroupID) error {
+func (l *registration) drop(id toolgroups.GroupID) error {
 	before := l.held[id]
 	l.undo = append(l.undo, func() error { return l.register(before) })
 	delete(l.held, id)
@@ -98,7 +98,7 @@ func (l *ledger) drop(id toolgroups.GroupID) error {
 }
 
 // rollback takes all changes back, the last one first, as far as it can.
-func (l *ledger) rollback() error {
+func (l *registration) rollback() error {
 	var errs []error
 	for _, undo := range slices.Backward(l.undo) {
 		errs = append(errs, undo())
@@ -107,13 +107,13 @@ func (l *ledger) rollback() error {
 	return errors.Join(errs...)
 }
 
-func (l *ledger) register(g toolgroups.Group) error {
+func (l *registration) register(g toolgroups.Group) error {
 	_, err := l.registry.Register(l.owner, g)
 	return err
 }
 
 // unregister is content when the owner has no such group.
-func (l *ledger) unregister(id toolgroups.GroupID) error {
+func (l *registration) unregister(id toolgroups.GroupID) error {
 	err := l.registry.Unregister(l.owner, id)
 	switch errcode.Of(err) {
 	case errcode.GroupNotFound, errcode.CannotUnregisterReserved:

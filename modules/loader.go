@@ -32,25 +32,25 @@ type Loader struct {
 	// Log hears what goes wrong with nobody waiting for it; nil discards. Set
 	// it before the first Load, as Patience.
 	Log *slog.Logger
-	// Patience is how long Provision, Validate, Groups and Close may take; 0 is
+	// StepTimeout is how long Provision, Validate, Groups and Close may take; 0 is
 	// 30 seconds.
-	Patience time.Duration
+	StepTimeout time.Duration
 
 	groups Groups
 	ending chan struct{} // closed by Close
 
 	mu         sync.Mutex // guards what follows; not held while a module or the registry is called
 	loaded     []*instance
-	late       []*instance // ended; each closes on a goroutine of its own when its calls have left
-	busy       map[string]*claim
+	draining   []*instance // ended; each closes on a goroutine of its own when its calls have left
+	locks      map[string]*changeLock
 	refreshers map[string]*refresher
-	jobs       int           // goroutines that refresh and wake
+	background int           // goroutines that refresh and wake
 	quiet      chan struct{} // closed when jobs comes to 0
-	shut       bool
+	closed     bool
 }
 
-// claim is the right to change a module.
-type claim struct {
+// changeLock is the right to change a module.
+type changeLock struct {
 	done    chan struct{} // closed when it is given back
 	refresh bool          // of a refresh, which is short: others wait for it
 }
@@ -63,7 +63,7 @@ type Info struct {
 
 // NewLoader makes a Loader that has loaded nothing. Close it.
 func NewLoader(groups Groups) *Loader {
-	return &Loader{groups: groups, ending: make(chan struct{}), busy: map[string]*claim{}, refreshers: map[string]*refresher{}}
+	return &Loader{groups: groups, ending: make(chan struct{}), locks: map[string]*changeLock{}, refreshers: map[string]*refresher{}}
 }
 
 func (l *Loader) log() *slog.Logger {
@@ -73,7 +73,7 @@ func (l *Loader) log() *slog.Logger {
 	return l.Log
 }
 
-func (l *Loader) patience() time.Duration { return cmp.Or(l.Patience, 30*time.Second) }
+func (l *Loader) patience() time.Duration { return cmp.Or(l.StepTimeout, 30*time.Second) }
 
 // Load brings a module into service: steps 2 to 4 of its life (Module), in the
 // order Provision, Validate, Groups, Register. Its name is checked first:
@@ -116,14 +116,14 @@ func (l *Loader) Reload(ctx context.Context, m Module) error {
 // for that. A tool that unloads its own module thus waits for itself, until
 // ctx ends.
 func (l *Loader) Unload(ctx context.Context, name string) error {
-	i, err := l.claim(ctx, name, nil, true)
+	i, err := l.lockModule(ctx, name, nil, true)
 	if err != nil {
 		return err
 	}
 	err = l.withdraw(i)
 	i.end()
 	l.forget(i)
-	return errors.Join(err, l.retire(ctx, i))
+	return errors.Join(err, l.drain(ctx, i))
 }
 
 // Close unloads all modules, the last loaded first, waits for those whose
@@ -138,7 +138,7 @@ func (l *Loader) Close(ctx context.Context) error {
 	for _, i := range late {
 		errs = append(errs, l.finish(ctx, i))
 	}
-	return errors.Join(append(errs, l.Settled(ctx))...)
+	return errors.Join(append(errs, l.WaitIdle(ctx))...)
 }
 
 // Modules lists the loaded modules, sorted by name.
@@ -175,10 +175,10 @@ func nameOf(m Module) (name string, err error) {
 	return name, err
 }
 
-// claim reserves the name for one change, until release, and gives the
+// lockModule reserves the name for one change, until release, and gives the
 // instance that is loaded under it: one if there has to be one, else none. A
 // refresh under way is waited for.
-func (l *Loader) claim(ctx context.Context, name string, m Module, loaded bool) (*instance, error) {
+func (l *Loader) lockModule(ctx context.Context, name string, m Module, loaded bool) (*instance, error) {
 	for {
 		held, i, refusal := l.reserve(name, m, loaded)
 		if held == nil {
@@ -198,26 +198,26 @@ func (l *Loader) claim(ctx context.Context, name string, m Module, loaded bool) 
 
 // reserve makes the claim, or gives the one in the way and says why it cannot
 // be made.
-func (l *Loader) reserve(name string, m Module, loaded bool) (held *claim, i *instance, refusal string) {
+func (l *Loader) reserve(name string, m Module, loaded bool) (held *changeLock, i *instance, refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i = l.find(name)
-	if held = l.busy[name]; held != nil && held.refresh {
+	if held = l.locks[name]; held != nil && held.refresh {
 		return held, nil, ""
 	}
 	if refusal = l.refuse(name, i, m, loaded); refusal != "" {
-		return &claim{}, nil, refusal
+		return &changeLock{}, nil, refusal
 	}
-	l.busy[name] = &claim{done: make(chan struct{})}
+	l.locks[name] = &changeLock{done: make(chan struct{})}
 	return nil, i, ""
 }
 
 // refuse says why a change cannot be made now, "" when it can.
 func (l *Loader) refuse(name string, i *instance, m Module, loaded bool) string {
 	switch {
-	case l.busy[name] != nil:
+	case l.locks[name] != nil:
 		return "is being changed by somebody else; try again later"
-	case l.shut && m != nil:
+	case l.closed && m != nil:
 		return "comes too late: the loader is closed"
 	case loaded && i == nil:
 		return "is not loaded"
@@ -245,8 +245,8 @@ func (l *Loader) release(name string) {
 
 // free wants mu held.
 func (l *Loader) free(name string) {
-	if c := l.busy[name]; c != nil {
-		delete(l.busy, name)
+	if c := l.locks[name]; c != nil {
+		delete(l.locks, name)
 		close(c.done)
 	}
 }
@@ -278,10 +278,10 @@ func (l *Loader) shutDown() (names []string, late []*instance) {
 	for _, i := range l.loaded {
 		names = append(names, i.name)
 	}
-	if !l.shut {
+	if !l.closed {
 		close(l.ending)
 	}
-	late, l.late, l.shut = l.late, nil, true
+	late, l.draining, l.closed = l.draining, nil, true
 	return names, late
 }
 

@@ -59,7 +59,7 @@ type Module interface {
 
 // Provisioner is a Module that acquires what it needs (connections, programs,
 // files) before it brings tools. ctx bounds Provision only; it ends after
-// Loader.Patience at the latest.
+// Loader.StepTimeout at the latest.
 type Provisioner interface {
 	Provision(ctx context.Context) error
 }
@@ -83,7 +83,7 @@ type Validator interface {
 // then the tool is called, then Groups are asked for. A Provision that failed
 // is called again by a later call: it leaves nothing behind when it fails.
 type Lazy interface {
-	Known() ([]toolgroups.Group, bool)
+	CachedGroups() ([]toolgroups.Group, bool)
 }
 
 // Owner is who owns the groups of the module of this name: the server that a

@@ -82,7 +82,7 @@ func (r pinRecord) offer(prefix string, offered []Pin) pinRecord {
 		}
 		next.Offered = append(next.Offered, e)
 	}
-	return next.slim()
+	return next.dropAccepted()
 }
 
 // accept gives the record with p accepted.
@@ -90,11 +90,11 @@ func (r pinRecord) accept(p Pin) pinRecord {
 	r.Version, r.damaged = pinVersion, false
 	r.Accepted = slices.DeleteFunc(slices.Clone(r.Accepted), func(e pinEntry) bool { return e.Tool == p.Tool })
 	r.Accepted = append(r.Accepted, entryOf(p))
-	return r.slim()
+	return r.dropAccepted()
 }
 
-// slim leaves out definitions that stand among the accepted ones.
-func (r pinRecord) slim() pinRecord {
+// dropAccepted leaves out definitions that stand among the accepted ones.
+func (r pinRecord) dropAccepted() pinRecord {
 	accepted := r.acceptedByTool()
 	r.Offered = slices.Clone(r.Offered)
 	for i, e := range r.Offered {
@@ -128,13 +128,13 @@ func (r pinRecord) pinned(owner toolgroups.Owner) Pinned {
 		a, known := accepted[e.Tool]
 		switch {
 		case known && a.Digest == e.Digest:
-			out.InForce = append(out.InForce, *a.Pin)
+			out.Active = append(out.Active, *a.Pin)
 		case known:
-			out.Waiting = append(out.Waiting, Waiting{owner, r.Prefix + e.Tool, e.Digest, *e.Pin, a.Pin})
+			out.Pending = append(out.Pending, PendingTool{owner, r.Prefix + e.Tool, e.Digest, *e.Pin, a.Pin})
 		default:
-			out.Waiting = append(out.Waiting, Waiting{owner, r.Prefix + e.Tool, e.Digest, *e.Pin, nil})
+			out.Pending = append(out.Pending, PendingTool{owner, r.Prefix + e.Tool, e.Digest, *e.Pin, nil})
 		}
 	}
-	slices.SortFunc(out.Waiting, func(a, b Waiting) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Pending, func(a, b PendingTool) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }

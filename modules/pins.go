@@ -24,7 +24,7 @@ import (
 // All methods are safe for concurrent use. One Pins has to serve all who share
 // a Shelf.
 type Pins struct {
-	shelf Shelf
+	shelf Store
 
 	mu       sync.Mutex // one change of records at a time; guards what follows
 	watchers map[toolgroups.Owner][]*func()
@@ -39,15 +39,15 @@ type Owners interface {
 // Pinned is what the record of an owner says.
 type Pinned struct {
 	Owner   toolgroups.Owner
-	Prefix  string    // the owner's tools are named prefix + Pin.Tool
-	Seen    bool      // it has offered something, if only nothing
-	Damaged bool      // the record could not be read: nothing is accepted
-	InForce []Pin     // offered as accepted; in the order of the offer
-	Waiting []Waiting // sorted by Name
+	Prefix  string        // the owner's tools are named prefix + Pin.Tool
+	Seen    bool          // it has offered something, if only nothing
+	Damaged bool          // the record could not be read: nothing is accepted
+	Active  []Pin         // offered as accepted; in the order of the offer
+	Pending []PendingTool // sorted by Name
 }
 
-// Waiting is a definition in quarantine.
-type Waiting struct {
+// PendingTool is a definition in quarantine.
+type PendingTool struct {
 	Owner    toolgroups.Owner
 	Name     string // as it would be called
 	Digest   string // of Offered
@@ -56,7 +56,7 @@ type Waiting struct {
 }
 
 // NewPins makes Pins that keep their records on a shelf.
-func NewPins(shelf Shelf) *Pins {
+func NewPins(shelf Store) *Pins {
 	return &Pins{shelf: shelf, watchers: make(map[toolgroups.Owner][]*func())}
 }
 
@@ -88,8 +88,8 @@ func (p *Pins) WatchQuarantine(fn func()) (stop func()) {
 	}
 }
 
-// Look gives what the record of owner says.
-func (p *Pins) Look(ctx context.Context, owner toolgroups.Owner) (Pinned, error) {
+// Get gives what the record of owner says.
+func (p *Pins) Get(ctx context.Context, owner toolgroups.Owner) (Pinned, error) {
 	r, err := p.read(ctx, owner)
 	if err != nil {
 		return Pinned{Owner: owner}, err
@@ -97,9 +97,9 @@ func (p *Pins) Look(ctx context.Context, owner toolgroups.Owner) (Pinned, error)
 	return r.pinned(owner), nil
 }
 
-// Offer records what owner offers now, each tool once, and gives what is in
+// Update records what owner offers now, each tool once, and gives what is in
 // force from now on. It returns when the record is on disk.
-func (p *Pins) Offer(ctx context.Context, owner toolgroups.Owner, prefix string, offered []Pin) (Pinned, error) {
+func (p *Pins) Update(ctx context.Context, owner toolgroups.Owner, prefix string, offered []Pin) (Pinned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before, err := p.read(ctx, owner)
@@ -120,23 +120,23 @@ func (p *Pins) Offer(ctx context.Context, owner toolgroups.Owner, prefix string,
 //
 // Errors: UnknownTool when nothing of this name waits; Conflict when the
 // definition that waits is another by now.
-func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest string) (Waiting, error) {
+func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest string) (PendingTool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, err := p.read(ctx, owner)
 	if err != nil {
-		return Waiting{}, err
+		return PendingTool{}, err
 	}
-	list := r.pinned(owner).Waiting
-	at := slices.IndexFunc(list, func(w Waiting) bool { return w.Name == name })
+	list := r.pinned(owner).Pending
+	at := slices.IndexFunc(list, func(w PendingTool) bool { return w.Name == name })
 	if at < 0 {
-		return Waiting{}, errcode.New(errcode.UnknownTool, "accept %.140q: no tool of this name is in quarantine", name)
+		return PendingTool{}, errcode.New(errcode.UnknownTool, "accept %.140q: no tool of this name is in quarantine", name)
 	}
 	if list[at].Digest != digest {
-		return Waiting{}, errcode.New(errcode.Conflict, "accept %s: its definition is another by now, of digest %s; look at it again", name, list[at].Digest)
+		return PendingTool{}, errcode.New(errcode.Conflict, "accept %s: its definition is another by now, of digest %s; look at it again", name, list[at].Digest)
 	}
 	if err := p.write(ctx, owner, r.accept(list[at].Offered)); err != nil {
-		return Waiting{}, err
+		return PendingTool{}, err
 	}
 	for _, fn := range p.watchers[owner] {
 		(*fn)()
@@ -146,12 +146,12 @@ func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest 
 
 // Quarantine lists all that waits, of all owners, sorted by Name. Damaged
 // records are passed over; who offers under them writes them anew.
-func (p *Pins) Quarantine(ctx context.Context) ([]Waiting, error) {
+func (p *Pins) Quarantine(ctx context.Context) ([]PendingTool, error) {
 	owners, ok := p.shelf.(Owners)
 	if !ok {
 		return nil, nil
 	}
-	var list []Waiting
+	var list []PendingTool
 	for owner, err := range owners.RecordOwners(ctx) {
 		if err != nil {
 			return nil, err
@@ -160,9 +160,9 @@ func (p *Pins) Quarantine(ctx context.Context) ([]Waiting, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, r.pinned(owner).Waiting...)
+		list = append(list, r.pinned(owner).Pending...)
 	}
-	slices.SortFunc(list, func(a, b Waiting) int {
+	slices.SortFunc(list, func(a, b PendingTool) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
 	})
 	return list, nil

@@ -54,7 +54,7 @@ func TestPinsAgainstModel(t *testing.T) {
 				if accepted == nil {
 					accepted = maps.Clone(offered)
 				}
-				if _, err := pins.Offer(t.Context(), owner, "m__", pinsOf(offered)); err != nil {
+				if _, err := pins.Update(t.Context(), owner, "m__", pinsOf(offered)); err != nil {
 					t.Fatal(err)
 				}
 			} else if list, err := pins.Quarantine(t.Context()); err != nil {
@@ -88,15 +88,15 @@ func pinsOf(offer map[string]string) (list []modules.Pin) {
 
 func wantPinned(t *testing.T, when string, pins *modules.Pins, owner toolgroups.Owner, accepted, offered map[string]string) {
 	t.Helper()
-	p, err := pins.Look(t.Context(), owner)
+	p, err := pins.Get(t.Context(), owner)
 	if err != nil || !p.Seen || p.Damaged {
 		t.Fatalf("%s: %+v, %v", when, p, err)
 	}
 	force, waiting := map[string]string{}, map[string]string{}
-	for _, pin := range p.InForce {
+	for _, pin := range p.Active {
 		force[pin.Tool] = pin.Description
 	}
-	for _, w := range p.Waiting {
+	for _, w := range p.Pending {
 		waiting[w.Offered.Tool] = w.Offered.Description
 		if before, ok := accepted[w.Offered.Tool]; ok != (w.Accepted != nil) || ok && w.Accepted.Description != before {
 			t.Errorf("%s: %+v was accepted as %q", when, w, before)
@@ -156,7 +156,7 @@ func TestWatch(t *testing.T) {
 	pins.Watch("b", func() { heard["b"]++ })
 	for _, owner := range []toolgroups.Owner{"a", "b"} {
 		for _, offer := range []map[string]string{{}, {"x": "new", "y": "new"}} {
-			if _, err := pins.Offer(t.Context(), owner, "", pinsOf(offer)); err != nil {
+			if _, err := pins.Update(t.Context(), owner, "", pinsOf(offer)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -185,7 +185,7 @@ func TestWatchQuarantine(t *testing.T) {
 	stop := pins.WatchQuarantine(func() { heard++ })
 	offer := func(owner toolgroups.Owner, texts map[string]string) {
 		t.Helper()
-		if _, err := pins.Offer(t.Context(), owner, "", pinsOf(texts)); err != nil {
+		if _, err := pins.Update(t.Context(), owner, "", pinsOf(texts)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,10 +218,10 @@ func TestWatchQuarantine(t *testing.T) {
 // Without a shelf nothing is in force, and nothing can be.
 func TestPinsWithoutAShelf(t *testing.T) {
 	pins := modules.NewPins(nil)
-	if p, err := pins.Offer(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.Of(err) != errcode.Internal || len(p.InForce) > 0 {
+	if p, err := pins.Update(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.Of(err) != errcode.Internal || len(p.Active) > 0 {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if p, err := pins.Look(t.Context(), "a"); err == nil || p.Seen || len(p.InForce) > 0 {
+	if p, err := pins.Get(t.Context(), "a"); err == nil || p.Seen || len(p.Active) > 0 {
 		t.Errorf("got %+v, %v", p, err)
 	}
 }

@@ -26,7 +26,7 @@ type refresher struct{ again bool }
 func (l *Loader) Changed(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shut || l.busy[name] == nil && l.find(name) == nil {
+	if l.closed || l.locks[name] == nil && l.find(name) == nil {
 		return
 	}
 	if r, ok := l.refreshers[name]; ok {
@@ -35,15 +35,15 @@ func (l *Loader) Changed(name string) {
 	}
 	r := &refresher{again: true}
 	l.refreshers[name] = r
-	l.begun()
-	go l.keepFresh(name, r)
+	l.backgroundStarted()
+	go l.refreshLoop(name, r)
 }
 
-// keepFresh refreshes a module until nobody says any more that it changed.
-func (l *Loader) keepFresh(name string, r *refresher) {
-	defer l.working(-1)
+// refreshLoop refreshes a module until nobody says any more that it changed.
+func (l *Loader) refreshLoop(name string, r *refresher) {
+	defer l.addBackground(-1)
 	for {
-		i := l.claimToRefresh(name, r)
+		i := l.lockForRefresh(name, r)
 		if i == nil {
 			return
 		}
@@ -58,20 +58,20 @@ func (l *Loader) keepFresh(name string, r *refresher) {
 	}
 }
 
-// claimToRefresh waits until nobody changes the module and claims it; nil when
+// lockForRefresh waits until nobody changes the module and claims it; nil when
 // there is nothing to do any more, and then the refresher is forgotten.
-func (l *Loader) claimToRefresh(name string, r *refresher) *instance {
+func (l *Loader) lockForRefresh(name string, r *refresher) *instance {
 	for {
 		l.mu.Lock()
-		held, i := l.busy[name], l.find(name)
+		held, i := l.locks[name], l.find(name)
 		switch {
-		case l.shut || !r.again || held == nil && i == nil:
+		case l.closed || !r.again || held == nil && i == nil:
 			delete(l.refreshers, name)
 			l.mu.Unlock()
 			return nil
 		case held == nil:
 			r.again = false
-			l.busy[name] = &claim{done: make(chan struct{}), refresh: true}
+			l.locks[name] = &changeLock{done: make(chan struct{}), refresh: true}
 			l.mu.Unlock()
 			return i
 		}
@@ -91,7 +91,7 @@ func (l *Loader) refresh(i *instance) error {
 	if err != nil || !ok {
 		return err
 	}
-	keepSame(i.groups, groups)
+	reuseTools(i.groups, groups)
 	book := newLedger(l.groups, Owner(i.name), i.groups)
 	if err := book.replace(i.groups, groups); err != nil {
 		return i.failed(StepRegister, errors.Join(err, book.rollback()))
@@ -104,19 +104,19 @@ func (l *Loader) refresh(i *instance) error {
 
 // current asks a module for its groups; one that sleeps, for those it knows.
 func (i *instance) current(ctx context.Context) ([]toolgroups.Group, bool, error) {
-	if i.asleep() {
+	if i.isLazy() {
 		return i.known(ctx)
 	}
-	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.collect(i.module.Groups()) })
+	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
 	if err != nil {
 		return nil, false, i.failed(StepGroups, err)
 	}
 	return groups, true, nil
 }
 
-// keepSame puts those tools of old that did not change in the place of their
+// reuseTools puts those tools of old that did not change in the place of their
 // likes, so that who compares sees that they are the same.
-func keepSame(old, next []toolgroups.Group) {
+func reuseTools(old, next []toolgroups.Group) {
 	known := map[string]tool.Tool{}
 	for _, g := range old {
 		for _, t := range g.Tools {
@@ -135,18 +135,18 @@ func keepSame(old, next []toolgroups.Group) {
 	}
 }
 
-// sameGroup says whether registering b where a is would change nothing.
-func sameGroup(a, b toolgroups.Group) bool {
+// equalGroup says whether registering b where a is would change nothing.
+func equalGroup(a, b toolgroups.Group) bool {
 	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) &&
 		slices.EqualFunc(a.Tools, b.Tools, sameTool)
 }
 
-// Settled returns when no module is being refreshed or woken, nor is about to
+// WaitIdle returns when no module is being refreshed or woken, nor is about to
 // be, or ctx has ended.
-func (l *Loader) Settled(ctx context.Context) error {
+func (l *Loader) WaitIdle(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		quiet, busy := l.quiet, l.jobs > 0
+		quiet, busy := l.quiet, l.background > 0
 		l.mu.Unlock()
 		if !busy {
 			return nil
@@ -159,23 +159,23 @@ func (l *Loader) Settled(ctx context.Context) error {
 	}
 }
 
-// working counts the goroutines that refresh and wake.
-func (l *Loader) working(by int) {
+// addBackground counts the goroutines that refresh and wake.
+func (l *Loader) addBackground(by int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if by > 0 {
-		l.begun()
+		l.backgroundStarted()
 		return
 	}
-	if l.jobs--; l.jobs == 0 {
+	if l.background--; l.background == 0 {
 		close(l.quiet)
 	}
 }
 
-// begun wants mu held.
-func (l *Loader) begun() {
-	if l.jobs == 0 {
+// backgroundStarted wants mu held.
+func (l *Loader) backgroundStarted() {
+	if l.background == 0 {
 		l.quiet = make(chan struct{})
 	}
-	l.jobs++
+	l.background++
 }

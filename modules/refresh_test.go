@@ -19,7 +19,7 @@ import (
 
 func (k *kit) settled() {
 	k.Helper()
-	if err := k.loader.Settled(k.Context()); err != nil {
+	if err := k.loader.WaitIdle(k.Context()); err != nil {
 		k.Fatal(err)
 	}
 }

@@ -27,15 +27,15 @@ type Config struct {
 // zero: then nothing is logged, kept, or noticed.
 type Host struct {
 	Log   *slog.Logger
-	Shelf Shelf
+	Store Store
 	// Changed says that the module's Groups are others now. It returns at
 	// once; the Loader asks for them soon, once for many calls.
 	Changed func()
 }
 
-// Shelf keeps what owners of groups want to find again after a restart: one
+// Store keeps what owners of groups want to find again after a restart: one
 // value each. Methods are safe for concurrent use.
-type Shelf interface {
+type Store interface {
 	OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error) // nil when there is none
 	// SetOwnerRecord returns when the value is on disk; nil removes it.
 	SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error
@@ -118,7 +118,7 @@ func (r *Registry) New(kind string, c Config) (Module, error) {
 	var m Module
 	err := guard(func() (err error) {
 		if m, err = fn(c); err == nil {
-			err = checkBears(m, c.Name)
+			err = checkModuleName(m, c.Name)
 		}
 		return err
 	})
@@ -128,7 +128,7 @@ func (r *Registry) New(kind string, c Config) (Module, error) {
 	return m, nil
 }
 
-func checkBears(m Module, name string) error {
+func checkModuleName(m Module, name string) error {
 	if m == nil {
 		return errcode.New(errcode.InvalidConfig, "the constructor gave no module")
 	}

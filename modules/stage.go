@@ -34,7 +34,7 @@ func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*Staged, e
 	if err != nil {
 		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
 	}
-	old, err := l.claim(ctx, name, m, replaces)
+	old, err := l.lockModule(ctx, name, m, replaces)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*Staged, e
 	defer cancel()
 	if err := next.ready(within, !replaces); err != nil {
 		l.release(name)
-		return nil, errors.Join(err, l.retire(within, next))
+		return nil, errors.Join(err, l.drain(within, next))
 	}
 	return &Staged{l, old, next}, nil
 }
@@ -60,7 +60,7 @@ func (i *instance) ready(ctx context.Context, maySleep bool) error {
 	if !ok {
 		return i.prepare(ctx)
 	}
-	i.groups, i.sleep = groups, new(sleep)
+	i.groups, i.sleep = groups, new(lazyState)
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (s *Staged) Swap(ctx context.Context) error {
 	if err := s.Install(ctx); err != nil {
 		return err
 	}
-	return s.Retire(ctx)
+	return s.DrainOld(ctx)
 }
 
 // Install brings the module into service in the place of the old one, if there
@@ -87,25 +87,25 @@ func (s *Staged) Install(ctx context.Context) error {
 	}
 	s.loader.release(s.next.name)
 	if err != nil {
-		return errors.Join(err, s.loader.retire(ctx, s.next))
+		return errors.Join(err, s.loader.drain(ctx, s.next))
 	}
 	return nil
 }
 
-// Retire closes the module that Install replaced, if there was one, when the
+// DrainOld closes the module that Install replaced, if there was one, when the
 // calls that entered it have left. Errors are of StepWait and StepClose, as of
 // Unload.
-func (s *Staged) Retire(ctx context.Context) error {
+func (s *Staged) DrainOld(ctx context.Context) error {
 	if s.old == nil {
 		return nil
 	}
-	return s.loader.retire(ctx, s.old)
+	return s.loader.drain(ctx, s.old)
 }
 
 // Discard closes the module that was staged and leaves everything as it was.
 func (s *Staged) Discard(ctx context.Context) error {
 	s.loader.release(s.next.name)
-	return s.loader.retire(ctx, s.next)
+	return s.loader.drain(ctx, s.next)
 }
 
 // install registers the groups of next in the place of old's and lists it; or
@@ -129,7 +129,7 @@ func (l *Loader) install(old, next *instance) error {
 func (l *Loader) publish(old, next *instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shut {
+	if l.closed {
 		return errcode.New(errcode.Conflict, "the loader was closed meanwhile")
 	}
 	if at := slices.Index(l.loaded, old); at >= 0 {
@@ -140,21 +140,21 @@ func (l *Loader) publish(old, next *instance) error {
 	return nil
 }
 
-// retire ends i and closes it when the calls that entered it have left. When
+// drain ends i and closes it when the calls that entered it have left. When
 // ctx ends first, a goroutine that Close waits for takes over.
-func (l *Loader) retire(ctx context.Context, i *instance) error {
+func (l *Loader) drain(ctx context.Context, i *instance) error {
 	i.end()
 	if err := i.wait(ctx); err != nil {
-		l.closeLater(i)
+		l.closeAsync(i)
 		return err
 	}
 	return i.close()
 }
 
-func (l *Loader) closeLater(i *instance) {
+func (l *Loader) closeAsync(i *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.late = append(slices.DeleteFunc(l.late, (*instance).closedWell), i)
+	l.draining = append(slices.DeleteFunc(l.draining, (*instance).closedOK), i)
 	go func() {
 		<-i.idle
 		i.err = i.close()
@@ -167,7 +167,7 @@ func (l *Loader) finish(ctx context.Context, i *instance) error {
 	if err := i.wait(ctx); err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.late = append(l.late, i)
+		l.draining = append(l.draining, i)
 		return err
 	}
 	<-i.closed

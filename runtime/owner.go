@@ -11,12 +11,12 @@ import (
 // kindOwner is the kind of records that owners of groups keep.
 const kindOwner = "owner"
 
-// OwnerRecord implements modules.Shelf.
+// OwnerRecord implements modules.Store.
 func (rt *Runtime) OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error) {
 	return rt.store.Record(ctx, kindOwner, string(owner))
 }
 
-// SetOwnerRecord implements modules.Shelf.
+// SetOwnerRecord implements modules.Store.
 func (rt *Runtime) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindOwner, Key: string(owner), Value: value}}})
 	return err

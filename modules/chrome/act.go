@@ -19,7 +19,7 @@ type element struct {
 	Selector string `json:"selector,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Index    int    `json:"index,omitempty"`
-	Act      string `json:"act"` // what is going to be done: click, type, shoot
+	Action   string `json:"act"` // what is going to be done: click, type, shoot
 	Value    string `json:"value,omitempty"`
 	Clear    bool   `json:"clear,omitempty"`
 }
@@ -44,7 +44,7 @@ func (f found) ready(e element) bool { return f.Count > e.Index && f.Covered == 
 func (t *tab) locate(ctx context.Context, e element) (f found, err error) {
 	for looked := false; ; looked = true {
 		now, err := ask[found](ctx, t, locateScript, e)
-		late := errors.Is(context.Cause(ctx), errLate)
+		late := errors.Is(context.Cause(ctx), errTimeout)
 		switch {
 		case err != nil && late && looked:
 			return f, missing(e, f)
@@ -91,22 +91,22 @@ type acted struct {
 	shown
 }
 
-func (h *handlers) click(ctx context.Context, s *seat, in clickIn) (acted, error) {
+func (h *handlers) click(ctx context.Context, s *contextLease, in clickIn) (acted, error) {
 	if in.Selector == "" && in.Text == "" {
 		return acted{}, errcode.New(errcode.InvalidArguments, "chrome_click needs selector or text: what to click on")
 	}
-	e := element{Selector: in.Selector, Text: in.Text, Index: in.Index, Act: "click"}
+	e := element{Selector: in.Selector, Text: in.Text, Index: in.Index, Action: "click"}
 	return s.act(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, f found) error {
-		return t.press(ctx, f.X, f.Y, max(in.Count, 1))
+		return t.mouseClick(ctx, f.X, f.Y, max(in.Count, 1))
 	})
 }
 
 // act finds an element, does something with it, and says what the tab shows
 // then.
-func (s *seat) act(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, found) error) (acted, error) {
+func (s *contextLease) act(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, found) error) (acted, error) {
 	limit := millis(timeoutMs, actTime)
 	return on(ctx, s, id, limit+millis(waitMs, 0)+20*time.Second, func(ctx context.Context, t *tab) (acted, error) {
-		search, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+		search, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 		f, err := t.locate(search, e)
 		if err == nil && !f.Done {
@@ -122,8 +122,8 @@ func (s *seat) act(ctx context.Context, id string, waitMs, timeoutMs int, e elem
 	})
 }
 
-// press clicks at a point, as often as said.
-func (t *tab) press(ctx context.Context, x, y float64, count int) error {
+// mouseClick clicks at a point, as often as said.
+func (t *tab) mouseClick(ctx context.Context, x, y float64, count int) error {
 	mouse := func(kind input.DispatchMouseEventType, buttons, n int64) error {
 		p := input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Buttons: buttons, ClickCount: n}
 		if n > 0 {
@@ -157,11 +157,11 @@ type typeIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) enter(ctx context.Context, s *seat, in typeIn) (acted, error) {
-	e := element{Selector: in.Selector, Index: in.Index, Act: "type", Value: in.Text, Clear: in.Clear}
+func (h *handlers) enter(ctx context.Context, s *contextLease, in typeIn) (acted, error) {
+	e := element{Selector: in.Selector, Index: in.Index, Action: "type", Value: in.Text, Clear: in.Clear}
 	return s.act(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, _ found) error {
 		if in.Clear && in.Text == "" {
-			if err := t.strike(ctx, kb.Delete); err != nil {
+			if err := t.sendKey(ctx, kb.Delete); err != nil {
 				return err
 			}
 		}
@@ -171,7 +171,7 @@ func (h *handlers) enter(ctx context.Context, s *seat, in typeIn) (acted, error)
 			}
 		}
 		if key, ok := keys()[in.Press]; ok {
-			return t.strike(ctx, key)
+			return t.sendKey(ctx, key)
 		}
 		return nil
 	})
@@ -186,8 +186,8 @@ func keys() map[string]string {
 	}
 }
 
-// strike presses one key.
-func (t *tab) strike(ctx context.Context, key string) error {
+// sendKey presses one key.
+func (t *tab) sendKey(ctx context.Context, key string) error {
 	for _, r := range key {
 		for _, event := range kb.Encode(r) {
 			if _, err := call(ctx, t.session, input.DispatchKeyEvent, *event); err != nil {

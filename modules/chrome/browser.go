@@ -15,8 +15,8 @@ import (
 // startTime is how long a browser may take to start.
 const startTime = 60 * time.Second
 
-// program is a browser that runs, with the contexts there are in it.
-type program struct {
+// browserProcess is a browser that runs, with the contexts there are in it.
+type browserProcess struct {
 	*process
 	root    session
 	version string
@@ -24,17 +24,17 @@ type program struct {
 	err     error         // of the end; set before ended is closed
 
 	mu       sync.Mutex // guards what follows
-	contexts map[cdp.BrowserContextID]*room
+	contexts map[cdp.BrowserContextID]*browserContext
 	tabs     map[target.SessionID]*tab
 }
 
 // newProgram starts a browser and waits until it answers.
-func newProgram(ctx context.Context, s Settings) (*program, error) {
+func newProgram(ctx context.Context, s Settings) (*browserProcess, error) {
 	executable, err := s.executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &program{ended: make(chan struct{}), contexts: make(map[cdp.BrowserContextID]*room), tabs: make(map[target.SessionID]*tab)}
+	p := &browserProcess{ended: make(chan struct{}), contexts: make(map[cdp.BrowserContextID]*browserContext), tabs: make(map[target.SessionID]*tab)}
 	if p.process, err = launch(executable, s); err != nil {
 		return nil, err
 	}
@@ -42,14 +42,14 @@ func newProgram(ctx context.Context, s Settings) (*program, error) {
 	go p.watch()
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err = p.greet(ctx); err != nil {
+	if err = p.handshake(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-// greet asks to be told of every page before it runs.
-func (p *program) greet(ctx context.Context) error {
+// handshake asks to be told of every page before it runs.
+func (p *browserProcess) handshake(ctx context.Context) error {
 	v, err := call(ctx, p.root, browser.GetVersion, cdp.Empty{})
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (p *program) greet(ctx context.Context) error {
 }
 
 // watch cleans up behind a browser that has ended, by itself or not.
-func (p *program) watch() {
+func (p *browserProcess) watch() {
 	select {
 	case <-p.root.lost:
 	case <-p.done:
@@ -75,14 +75,14 @@ func (p *program) watch() {
 }
 
 // close ends the browser and returns when it is gone with its files.
-func (p *program) close() error {
+func (p *browserProcess) close() error {
 	p.root.transport.Close()
 	<-p.ended
 	return p.err
 }
 
 // alive says whether the browser answers, as far as is known.
-func (p *program) alive() bool {
+func (p *browserProcess) alive() bool {
 	select {
 	case <-p.root.lost:
 		return false
@@ -94,7 +94,7 @@ func (p *program) alive() bool {
 }
 
 // happened takes what the browser tells of itself and of pages.
-func (p *program) happened(m *cdproto.Message) {
+func (p *browserProcess) happened(m *cdproto.Message) {
 	if m.SessionID != "" {
 		if t := p.tab(m.SessionID); t != nil {
 			t.happened(m)
@@ -113,7 +113,7 @@ func (p *program) happened(m *cdproto.Message) {
 	}
 }
 
-func (p *program) tab(id target.SessionID) *tab {
+func (p *browserProcess) tab(id target.SessionID) *tab {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tabs[id]
@@ -121,7 +121,7 @@ func (p *program) tab(id target.SessionID) *tab {
 
 // attached takes in a new page, which does not run yet. What belongs to no
 // context of ours, or is one too many, is closed.
-func (p *program) attached(e target.EventAttachedToTarget) {
+func (p *browserProcess) attached(e target.EventAttachedToTarget) {
 	p.mu.Lock()
 	r := p.contexts[e.TargetInfo.BrowserContextID]
 	t := newTab(session{p.root.conn, e.SessionID}, e.TargetInfo.TargetID, r)
@@ -136,7 +136,7 @@ func (p *program) attached(e target.EventAttachedToTarget) {
 	t.begin()
 }
 
-func (p *program) detached(id target.SessionID) {
+func (p *browserProcess) detached(id target.SessionID) {
 	p.mu.Lock()
 	t := p.tabs[id]
 	delete(p.tabs, id)

@@ -1,7 +1,7 @@
 // Package chrome owns a module that gives agents a web browser: the group
 // "chrome" with ten tools, over a Chromium found on the machine.
 //
-//	kind := modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Needs{Policy: policy, Hosts: rt, Artifacts: artifacts})}
+//	kind := modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{Policy: policy, Hosts: rt, Artifacts: artifacts})}
 //
 // An instance of the module has one browser process, started at the first
 // call. Each principal has a browser context of its own: cookies, storage and
@@ -33,9 +33,9 @@ import (
 // Kind is the name to register a constructor of New under.
 const Kind = "chrome"
 
-// Needs is what the module asks of the process it is in. The zero Needs let
+// Deps is what the module asks of the process it is in. The zero Needs let
 // nothing out of the browser. All of it is used concurrently.
-type Needs struct {
+type Deps struct {
 	Policy    func() Policy // asked for each connection; nil is the zero Policy
 	Hosts     Hosts         // nil lets nobody reach anything
 	Artifacts Artifacts     // keeps screenshots; nil keeps none
@@ -108,7 +108,7 @@ type Module struct {
 }
 
 // New gives a modules.Constructor of modules that use n.
-func New(n Needs) modules.Constructor {
+func New(n Deps) modules.Constructor {
 	return func(c modules.Config) (modules.Module, error) {
 		m := &Module{name: c.Name, settings: defaults()}
 		if err := c.Decode(&m.settings); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// errLost: the browser is gone.
-var errLost = errors.New("the browser ended")
+// errBrowserGone: the browser is gone.
+var errBrowserGone = errors.New("the browser ended")
 
-// errFlood: nothing is read from us any more.
-var errFlood = errors.New("the browser takes no more messages")
+// errTooManyMessages: nothing is read from us any more.
+var errTooManyMessages = errors.New("the browser takes no more messages")
 
 // conn speaks the DevTools protocol with one browser, over its pipe. Only what
 // is subscribed to comes in: a page decides how much that is.
@@ -52,7 +52,7 @@ func (c *conn) close() {
 }
 
 func (c *conn) read() {
-	defer c.lose()
+	defer c.fail()
 	for {
 		m := new(cdproto.Message)
 		if err := c.transport.Read(context.Background(), m); err != nil {
@@ -82,7 +82,7 @@ func (c *conn) write() {
 	}
 }
 
-func (c *conn) lose() {
+func (c *conn) fail() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
@@ -108,7 +108,7 @@ func (c *conn) send(to target.SessionID, method string, params any, reply chan *
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
-		return 0, errLost
+		return 0, errBrowserGone
 	}
 	c.next++
 	m := &cdproto.Message{ID: c.next, SessionID: to, Method: cdproto.MethodType(method), Params: data}
@@ -116,7 +116,7 @@ func (c *conn) send(to target.SessionID, method string, params any, reply chan *
 	case c.out <- m:
 	default:
 		c.transport.Close()
-		return 0, errFlood
+		return 0, errTooManyMessages
 	}
 	if reply != nil {
 		c.pending[m.ID] = reply
@@ -136,7 +136,7 @@ func post[P, R any](s session, cmd cdp.Command[P, R], params P) error {
 	return err
 }
 
-// call sends a command and waits for its reply. The error is errLost when the
+// call sends a command and waits for its reply. The error is errBrowserGone when the
 // browser is gone, a *cdproto.Error when it refuses, or ctx's.
 func call[P, R any](ctx context.Context, s session, cmd cdp.Command[P, R], params P) (result R, err error) {
 	reply := make(chan *cdproto.Message, 1)
@@ -151,7 +151,7 @@ func call[P, R any](ctx context.Context, s session, cmd cdp.Command[P, R], param
 		}
 		return result, jsonv2.Unmarshal(m.Result, &result, chromedp.DefaultUnmarshalOptions)
 	case <-s.lost:
-		return result, errLost
+		return result, errBrowserGone
 	case <-ctx.Done():
 		s.take(id)
 		return result, context.Cause(ctx)

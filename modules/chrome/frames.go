@@ -56,7 +56,7 @@ func (f *frames) next() ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case long:
-			return instead(message), nil
+			return errorReply(message), nil
 		default:
 			return message, nil
 		}
@@ -66,7 +66,7 @@ func (f *frames) next() ([]byte, error) {
 // answered finds what a reply answers: the id comes first.
 var answered = regexp.MustCompile(`^\{"id":(\d+),`)
 
-func instead(head []byte) []byte {
+func errorReply(head []byte) []byte {
 	if id := answered.FindSubmatch(head); id != nil {
 		return fmt.Appendf(nil, `{"id":%s,"error":{"code":-32000,"message":"the answer is too large"}}`+"\x00", id[1])
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// apart gives a folder that holds all the browsers of this test keep.
-func apart(t *testing.T) string {
+// ownProcessGroup gives a folder that holds all the browsers of this test keep.
+func ownProcessGroup(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "rc") // short, see shortTemp
 	if err != nil {
@@ -83,7 +83,7 @@ func TestPrincipalsShareNothing(t *testing.T) {
 }
 
 func TestDownloadsAreOff(t *testing.T) {
-	folder := apart(t)
+	folder := ownProcessGroup(t)
 	w := own(t, `{}`)
 	a := w.agent(t)
 	s := serve(t, map[string]string{"/": `<a href=/file>get</a><a href="data:text/plain,abc" download=abc.txt>make</a>`}, func(w http.ResponseWriter, _ *http.Request) {
@@ -192,7 +192,7 @@ func TestPagesHaveLimits(t *testing.T) {
 }
 
 func TestABrowserThatDiesIsStartedAgain(t *testing.T) {
-	folder := apart(t)
+	folder := ownProcessGroup(t)
 	w := own(t, `{}`)
 	a := w.agent(t)
 	s := serve(t, map[string]string{"/": "<p>page"}, func(_ http.ResponseWriter, r *http.Request) {
@@ -214,7 +214,7 @@ func TestABrowserThatDiesIsStartedAgain(t *testing.T) {
 
 // A context that nobody uses ends, the last one with the browser.
 func TestIdleContextsEnd(t *testing.T) {
-	folder := apart(t)
+	folder := ownProcessGroup(t)
 	w := own(t, `{"idle": "300ms"}`)
 	a := w.agent(t)
 	gone := make(chan struct{}, 10)
@@ -239,7 +239,7 @@ func TestIdleContextsEnd(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	folder := apart(t)
+	folder := ownProcessGroup(t)
 	t.Setenv("SECRET_OF_OURS", "very secret")
 	w := newWorld(t, `{}`, nil)
 	a := agent{t, w, identity.ByAgent("ann")}
@@ -282,7 +282,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		`{"headless": true}`:                "unknown field",
 		`{"executable": "/no/such/chrome"}`: "cannot be run",
 	} {
-		m, err := chrome.New(chrome.Needs{})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})
+		m, err := chrome.New(chrome.Deps{})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})
 		if err == nil {
 			err = m.(modules.Validator).Validate()
 		}
@@ -294,7 +294,7 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestWithoutNeedsNothingIsReached(t *testing.T) {
 	w := newWorld(t, `{}`, nil)
-	m, err := chrome.New(chrome.Needs{})(modules.Config{Name: "chrome"})
+	m, err := chrome.New(chrome.Deps{})(modules.Config{Name: "chrome"})
 	if err != nil {
 		t.Fatal(err)
 	}

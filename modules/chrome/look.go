@@ -29,7 +29,7 @@ type evaluatedOut struct {
 	Value json.RawMessage `json:"value"`
 }
 
-func (h *handlers) evaluate(ctx context.Context, s *seat, in evaluateIn) (evaluatedOut, error) {
+func (h *handlers) evaluate(ctx context.Context, s *contextLease, in evaluateIn) (evaluatedOut, error) {
 	return on(ctx, s, in.TabID, millis(in.TimeoutMs, actTime), func(ctx context.Context, t *tab) (evaluatedOut, error) {
 		value, err := t.evaluate(ctx, in.Expression)
 		return evaluatedOut{t.id, value}, err
@@ -64,7 +64,7 @@ const contentScript = `({format, selector, offset, length}) => {
 	return {url: location.href.slice(0, 8192), title: document.title.slice(0, 1000), content: content.toWellFormed(), offset, length: content.length, size: all.length};
 }`
 
-func (h *handlers) content(ctx context.Context, s *seat, in contentIn) (contentOut, error) {
+func (h *handlers) content(ctx context.Context, s *contextLease, in contentIn) (contentOut, error) {
 	if in.Length == 0 {
 		in.Length = 50_000
 	}
@@ -100,9 +100,9 @@ type screenshotOut struct {
 	Size      int    `json:"size"` // bytes
 }
 
-func (h *handlers) screenshot(ctx context.Context, s *seat, in screenshotIn) (screenshotOut, error) {
+func (h *handlers) screenshot(ctx context.Context, s *contextLease, in screenshotIn) (screenshotOut, error) {
 	return on(ctx, s, in.TabID, 30*time.Second, func(ctx context.Context, t *tab) (screenshotOut, error) {
-		shot, err := t.shoot(ctx, in)
+		shot, err := t.screenshot(ctx, in)
 		if err != nil {
 			return screenshotOut{}, err
 		}
@@ -111,13 +111,13 @@ func (h *handlers) screenshot(ctx context.Context, s *seat, in screenshotIn) (sc
 			return screenshotOut{}, errcode.Wrap(errcode.ToolExecutionFailed, err, "the browser gave no image")
 		}
 		out := screenshotOut{TabID: t.id, MediaType: "image/" + format, Width: size.Width, Height: size.Height, Size: len(shot)}
-		return h.keep(ctx, t, out, shot)
+		return h.saveImage(ctx, t, out, shot)
 	})
 }
 
-// keep puts an image into an artifact of the caller's. Who can have none gets
+// saveImage puts an image into an artifact of the caller's. Who can have none gets
 // the image.
-func (h *handlers) keep(ctx context.Context, t *tab, out screenshotOut, shot []byte) (screenshotOut, error) {
+func (h *handlers) saveImage(ctx context.Context, t *tab, out screenshotOut, shot []byte) (screenshotOut, error) {
 	c, _ := tool.Current(ctx)
 	if c.By.Kind != identity.Agent && c.By.Kind != identity.Caller || h.store == nil {
 		out.Data = shot
@@ -137,8 +137,8 @@ func (h *handlers) keep(ctx context.Context, t *tab, out screenshotOut, shot []b
 // maxPixels bounds a screenshot: it is unpacked in memory.
 const maxPixels = 32 << 20
 
-// shoot takes a picture of what in asks for.
-func (t *tab) shoot(ctx context.Context, in screenshotIn) ([]byte, error) {
+// screenshot takes a picture of what in asks for.
+func (t *tab) screenshot(ctx context.Context, in screenshotIn) ([]byte, error) {
 	if _, err := call(ctx, t.session, page.BringToFront, cdp.Empty{}); err != nil {
 		return nil, err
 	}
@@ -160,9 +160,9 @@ func (t *tab) shoot(ctx context.Context, in screenshotIn) ([]byte, error) {
 // clip gives the part of the page that is meant, nil for what is in view.
 func (t *tab) clip(ctx context.Context, in screenshotIn) (*page.Viewport, error) {
 	if in.Selector != "" {
-		search, cancel := context.WithTimeoutCause(ctx, actTime, errLate)
+		search, cancel := context.WithTimeoutCause(ctx, actTime, errTimeout)
 		defer cancel()
-		f, err := t.locate(search, element{Selector: in.Selector, Act: "shoot"})
+		f, err := t.locate(search, element{Selector: in.Selector, Action: "shoot"})
 		return &page.Viewport{X: f.X, Y: f.Y, Width: f.Width, Height: f.Height, Scale: 1}, err
 	}
 	if !in.FullPage {
@@ -198,7 +198,7 @@ type tabsOut struct {
 func (h *handlers) listTabs(ctx context.Context, _ listTabsIn) (tabsOut, error) {
 	out := tabsOut{Tabs: []tabOut{}}
 	c, _ := tool.Current(ctx)
-	s := h.pool.sit(c.By)
+	s := h.pool.existing(c.By)
 	if s == nil {
 		return out, nil
 	}
@@ -230,10 +230,10 @@ type closedOut struct {
 	OK bool `json:"ok"` // false: there was no such tab
 }
 
-func (h *handlers) closeTab(ctx context.Context, s *seat, in closeTabIn) (closedOut, error) {
+func (h *handlers) closeTab(ctx context.Context, s *contextLease, in closeTabIn) (closedOut, error) {
 	for _, t := range s.list() {
 		if t.id == in.TabID {
-			timed, cancel := context.WithTimeoutCause(ctx, actTime, errLate)
+			timed, cancel := context.WithTimeoutCause(ctx, actTime, errTimeout)
 			defer cancel()
 			return closedOut{true}, t.close(timed)
 		}

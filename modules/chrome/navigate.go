@@ -22,7 +22,7 @@ type launched struct {
 	TabID   string `json:"tabId"`
 }
 
-func (h *handlers) launch(ctx context.Context, s *seat, _ launchIn) (launched, error) {
+func (h *handlers) launch(ctx context.Context, s *contextLease, _ launchIn) (launched, error) {
 	t, err := s.find(ctx, "")
 	if err != nil {
 		return launched{}, err
@@ -48,7 +48,7 @@ type newTabIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) newTab(ctx context.Context, s *seat, in newTabIn) (shown, error) {
+func (h *handlers) newTab(ctx context.Context, s *contextLease, in newTabIn) (shown, error) {
 	where := in.URL
 	if where == "" {
 		where = blank
@@ -71,7 +71,7 @@ type navigateIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) navigate(ctx context.Context, s *seat, in navigateIn) (shown, error) {
+func (h *handlers) navigate(ctx context.Context, s *contextLease, in navigateIn) (shown, error) {
 	clean, err := s.proxy.reach.target(ctx, in.URL)
 	if err != nil {
 		return shown{}, err
@@ -80,7 +80,7 @@ func (h *handlers) navigate(ctx context.Context, s *seat, in navigateIn) (shown,
 }
 
 // visit has a tab go to a URL that target gave.
-func visit(ctx context.Context, s *seat, id, clean string, waitMs, timeoutMs int) (shown, error) {
+func visit(ctx context.Context, s *contextLease, id, clean string, waitMs, timeoutMs int) (shown, error) {
 	return on(ctx, s, id, millis(timeoutMs, 30*time.Second)+millis(waitMs, 0), func(ctx context.Context, t *tab) (shown, error) {
 		went, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: clean})
 		switch {
@@ -145,7 +145,7 @@ func (t *tab) settle(ctx context.Context, d time.Duration) bool {
 func (t *tab) show(ctx context.Context) (shown, error) {
 	out, err := ask[shown](ctx, t, `() => ({url: location.href.slice(0, 8192), title: document.title.slice(0, 1000),
 		status: performance.getEntriesByType('navigation')[0]?.responseStatus || 0})`, nil)
-	out.TabID, out.Dialogs, out.Windows, out.Unreachable = t.id, t.dismissed(), t.room.turnedAway(), t.room.proxy.refused.codes()
+	out.TabID, out.Dialogs, out.Windows, out.Unreachable = t.id, t.dismissed(), t.room.takeRejected(), t.room.proxy.refused.codes()
 	return out, err
 }
 
@@ -155,7 +155,7 @@ const blank = "about:blank"
 // target checks what a tab is asked to show, and spells it as it was checked.
 // It may be a page of http or https, about:blank, or a document written into a
 // data: URL, which can reach no more than a page.
-func (r reach) target(ctx context.Context, text string) (string, error) {
+func (r accessPolicy) target(ctx context.Context, text string) (string, error) {
 	if text == blank || strings.HasPrefix(text, "data:") {
 		return text, nil
 	}
@@ -176,7 +176,7 @@ func (r reach) target(ctx context.Context, text string) (string, error) {
 		return "", errcode.New(errcode.InvalidURL, "the url: %v", err)
 	}
 	if u.Scheme == "http" {
-		if err := r.plain(); err != nil {
+		if err := r.checkPlainHTTP(); err != nil {
 			return "", err
 		}
 	}

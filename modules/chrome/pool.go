@@ -10,44 +10,44 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// shortTime is for what a browser does at once, or is broken.
-const shortTime = 2 * time.Second
+// quickTimeout is for what a browser does at once, or is broken.
+const quickTimeout = 2 * time.Second
 
 // pool has one browser, when anybody needs it, and a room for each principal.
 type pool struct {
 	settings Settings
-	needs    Needs
+	needs    Deps
 	log      *slog.Logger
 	turn     chan struct{}  // holds a token while browser or rooms are made or ended
 	ending   sync.WaitGroup // what closes by itself
 
-	mu      sync.Mutex // guards what follows
-	program *program   // nil until the first call, and after the last room
-	rooms   map[identity.Principal]*seat
-	closed  bool
+	mu       sync.Mutex      // guards what follows
+	program  *browserProcess // nil until the first call, and after the last room
+	contexts map[identity.Principal]*contextLease
+	closed   bool
 }
 
-// seat is a room and who is in it.
-type seat struct {
-	*room
+// contextLease is a room and who is in it.
+type contextLease struct {
+	*browserContext
 	calls int         // under way
 	round int         // how often it was entered
 	idle  *time.Timer // ends the room; nil while there are calls
 }
 
-func newPool(s Settings, n Needs, log *slog.Logger) *pool {
+func newPool(s Settings, n Deps, log *slog.Logger) *pool {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &pool{settings: s, needs: n, log: log, turn: make(chan struct{}, 1), rooms: make(map[identity.Principal]*seat)}
+	return &pool{settings: s, needs: n, log: log, turn: make(chan struct{}, 1), contexts: make(map[identity.Principal]*contextLease)}
 }
 
 // enter gives the room of a principal, made when there is none. Leave it.
-func (p *pool) enter(ctx context.Context, by identity.Principal) (*seat, error) {
+func (p *pool) enter(ctx context.Context, by identity.Principal) (*contextLease, error) {
 	if by.Kind == identity.None {
 		return nil, errcode.New(errcode.Unauthenticated, "a browser belongs to somebody, and nobody is calling")
 	}
-	if s := p.sit(by); s != nil {
+	if s := p.existing(by); s != nil {
 		return s, nil
 	}
 	select {
@@ -56,44 +56,44 @@ func (p *pool) enter(ctx context.Context, by identity.Principal) (*seat, error) 
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if s := p.sit(by); s != nil { // made while we waited
+	if s := p.existing(by); s != nil { // made while we waited
 		return s, nil
 	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, err
 	}
-	r, err := newRoom(ctx, p.program, reach{p.needs, by}, p.settings)
+	r, err := newRoom(ctx, p.program, accessPolicy{p.needs, by}, p.settings)
 	if err != nil {
 		return nil, err
 	}
-	return p.admit(by, r), nil
+	return p.add(by, r), nil
 }
 
-// sit enters a room that is there.
-func (p *pool) sit(by identity.Principal) *seat {
+// existing enters a room that is there.
+func (p *pool) existing(by identity.Principal) *contextLease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.rooms[by]
+	s := p.contexts[by]
 	if s == nil || !s.program.alive() {
 		return nil
 	}
-	p.still(s)
+	p.stopIdleTimer(s)
 	s.calls++
 	s.round++
 	return s
 }
 
-// admit puts a new room in its place, with its first call.
-func (p *pool) admit(by identity.Principal, r *room) *seat {
+// add puts a new room in its place, with its first call.
+func (p *pool) add(by identity.Principal, r *browserContext) *contextLease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &seat{room: r, calls: 1}
-	p.rooms[by] = s
+	s := &contextLease{browserContext: r, calls: 1}
+	p.contexts[by] = s
 	return s
 }
 
 // leave ends a call. The room ends when it stays empty.
-func (p *pool) leave(by identity.Principal, s *seat) {
+func (p *pool) leave(by identity.Principal, s *contextLease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.calls--; s.calls > 0 || p.closed {
@@ -116,7 +116,7 @@ func (p *pool) prepare(ctx context.Context) error {
 	case closed:
 		return errcode.New(errcode.ToolUnavailable, "the browser is closed: the module was unloaded")
 	case old != nil && old.alive():
-		return p.place()
+		return p.checkCapacity()
 	case old != nil:
 		p.log.Warn("the browser ended; another one is started", "said", old.said.String())
 		p.clear()
@@ -131,30 +131,30 @@ func (p *pool) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (p *pool) place() error {
+func (p *pool) checkCapacity() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.rooms) >= p.settings.MaxContexts {
+	if len(p.contexts) >= p.settings.MaxContexts {
 		return errcode.New(errcode.RateLimited, "%d others use the browser, which is the limit; try again later", p.settings.MaxContexts)
 	}
 	return nil
 }
 
 // expire ends a room that nobody came back to, and the browser with the last.
-func (p *pool) expire(by identity.Principal, s *seat, round int) {
+func (p *pool) expire(by identity.Principal, s *contextLease, round int) {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
 	p.mu.Lock()
-	stale := s.round != round || p.rooms[by] != s // somebody came, or it is gone
+	stale := s.round != round || p.contexts[by] != s // somebody came, or it is gone
 	if !stale {
-		delete(p.rooms, by)
+		delete(p.contexts, by)
 	}
-	last := len(p.rooms) == 0
+	last := len(p.contexts) == 0
 	p.mu.Unlock()
 	if stale {
 		return
 	}
-	s.room.close(context.Background())
+	s.browserContext.close(context.Background())
 	if last {
 		p.clear()
 	}
@@ -169,10 +169,10 @@ func (p *pool) clear() {
 
 func (p *pool) empty() error {
 	p.mu.Lock()
-	program, rooms := p.program, p.rooms
-	p.program, p.rooms = nil, make(map[identity.Principal]*seat)
+	program, rooms := p.program, p.contexts
+	p.program, p.contexts = nil, make(map[identity.Principal]*contextLease)
 	for _, s := range rooms {
-		p.still(s)
+		p.stopIdleTimer(s)
 	}
 	p.mu.Unlock()
 	var err error
@@ -180,13 +180,13 @@ func (p *pool) empty() error {
 		err = program.close()
 	}
 	for _, s := range rooms {
-		s.room.close(context.Background())
+		s.browserContext.close(context.Background())
 	}
 	return err
 }
 
-// still stops the clock of a room. It wants mu held.
-func (p *pool) still(s *seat) {
+// stopIdleTimer stops the clock of a room. It wants mu held.
+func (p *pool) stopIdleTimer(s *contextLease) {
 	if s.idle != nil && s.idle.Stop() {
 		p.ending.Done()
 	}

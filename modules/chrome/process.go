@@ -86,7 +86,7 @@ func command(executable, folder string, s Settings) *exec.Cmd {
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 	}
 	cmd.WaitDelay = time.Second
-	apart(cmd)
+	ownProcessGroup(cmd)
 	return cmd
 }
 

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// apart puts a program into a process group of its own, which ends with us.
-func apart(cmd *exec.Cmd) {
+// ownProcessGroup puts a program into a process group of its own, which ends with us.
+func ownProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

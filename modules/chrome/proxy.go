@@ -28,7 +28,7 @@ const keyHost = "key.invalid"
 // proxy is the one way out of one browser context. It serves on a loopback
 // port those who have its key, for one principal.
 type proxy struct {
-	reach   reach
+	reach   accessPolicy
 	key     string
 	listen  net.Listener
 	server  *http.Server
@@ -44,10 +44,10 @@ type proxy struct {
 	known   atomic.Bool  // the browser has shown the key
 	left    atomic.Int64 // bytes that may still be received
 	most    int64        // at the start of a call
-	refused refusals
+	refused blockedHosts
 }
 
-func newProxy(r reach, most int64) (*proxy, error) {
+func newProxy(r accessPolicy, most int64) (*proxy, error) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ func (p *proxy) enter() bool {
 	return !p.closed
 }
 
-// refill lets pages receive as much as they may from one call to the next, and
+// resetBudget lets pages receive as much as they may from one call to the next, and
 // forgets what was refused.
-func (p *proxy) refill() {
+func (p *proxy) resetBudget() {
 	p.left.Store(p.most)
 	p.refused.clear()
 }
@@ -129,15 +129,15 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.known.Store(true)
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		p.pass(w, r)
+		p.forwardHTTP(w, r)
 	}
 }
 
-// pass sends on a request without TLS.
-func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
+// forwardHTTP sends on a request without TLS.
+func (p *proxy) forwardHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := hosts.FromURL(r.URL)
 	if err == nil {
-		err = p.reach.plain()
+		err = p.reach.checkPlainHTTP()
 	}
 	if err == nil {
 		err = p.reach.check(r.Context(), h)
@@ -183,14 +183,14 @@ func (p *proxy) dial(ctx context.Context, h hosts.Host) (net.Conn, error) {
 		<-p.open
 		return nil, err
 	}
-	m := &metered{Conn: c, proxy: p, host: h, asked: time.Now()}
+	m := &limitedConn{Conn: c, proxy: p, host: h, asked: time.Now()}
 	m.stop = context.AfterFunc(p.ctx, func() { m.Close() })
 	return m, nil
 }
 
-// metered is a connection to a host. What it reads counts, and while it reads
+// limitedConn is a connection to a host. What it reads counts, and while it reads
 // it asks again whether it may.
-type metered struct {
+type limitedConn struct {
 	net.Conn
 	proxy *proxy
 	host  hosts.Host
@@ -199,13 +199,13 @@ type metered struct {
 	once  sync.Once
 }
 
-var errSpent = errors.New("the pages have received as much as they may")
+var errTransferLimit = errors.New("the pages have received as much as they may")
 
 // Read implements io.Reader.
-func (m *metered) Read(b []byte) (int, error) {
+func (m *limitedConn) Read(b []byte) (int, error) {
 	if m.proxy.left.Load() <= 0 {
 		m.proxy.refused.add(m.host.String(), errcode.New(errcode.ResultTooLarge, "the pages have received %d bytes since the call began, which is the limit; the operator can raise maxTransfer", m.proxy.most))
-		return 0, errSpent
+		return 0, errTransferLimit
 	}
 	n, err := m.Conn.Read(b)
 	m.proxy.left.Add(-int64(n))
@@ -220,7 +220,7 @@ func (m *metered) Read(b []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (m *metered) Close() error {
+func (m *limitedConn) Close() error {
 	m.once.Do(func() {
 		m.stop()
 		<-m.proxy.open

@@ -13,13 +13,13 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// reach decides what a principal may reach, anew each time it is asked.
-type reach struct {
-	Needs
+// accessPolicy decides what a principal may reach, anew each time it is asked.
+type accessPolicy struct {
+	Deps
 	by identity.Principal
 }
 
-func (r reach) policy() Policy {
+func (r accessPolicy) policy() Policy {
 	if r.Policy == nil {
 		return Policy{}
 	}
@@ -27,7 +27,7 @@ func (r reach) policy() Policy {
 }
 
 // check says whether the principal may reach a host.
-func (r reach) check(ctx context.Context, h hosts.Host) error {
+func (r accessPolicy) check(ctx context.Context, h hosts.Host) error {
 	switch {
 	case guard.IsNonHTTPPort(h.Port):
 		return errcode.New(errcode.InvalidURL, "port %d belongs to another protocol than HTTP", h.Port)
@@ -39,8 +39,8 @@ func (r reach) check(ctx context.Context, h hosts.Host) error {
 	return r.Hosts.MayReach(ctx, r.by, h)
 }
 
-// plain says whether requests without TLS may go out.
-func (r reach) plain() error {
+// checkPlainHTTP says whether requests without TLS may go out.
+func (r accessPolicy) checkPlainHTTP() error {
 	if r.policy().AllowHTTP {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (r reach) plain() error {
 
 // dial connects to a host that check allows, at an address that may be
 // reached.
-func (r reach) dial(ctx context.Context, h hosts.Host) (net.Conn, error) {
+func (r accessPolicy) dial(ctx context.Context, h hosts.Host) (net.Conn, error) {
 	if err := r.check(ctx, h); err != nil {
 		return nil, err
 	}

@@ -17,37 +17,37 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// room is the browser context of one principal, with its way out.
-type room struct {
-	program *program
+// browserContext is the browser context of one principal, with its way out.
+type browserContext struct {
+	program *browserProcess
 	id      cdp.BrowserContextID
 	proxy   *proxy
 	view    Size
 	most    int    // tabs
 	helper  string // what the script of evaluate.go is called in pages
 
-	mu      sync.Mutex // guards what follows
-	tabs    []*tab     // the one used last is last
-	turned  int        // tabs that were one too many
-	closed  bool
-	arrived chan struct{} // closed, and another, when tabs change
+	mu           sync.Mutex // guards what follows
+	tabs         []*tab     // the one used last is last
+	rejectedTabs int        // tabs that were one too many
+	closed       bool
+	arrived      chan struct{} // closed, and another, when tabs change
 }
 
 // newRoom makes a browser context and gives it the key to its proxy.
-func newRoom(ctx context.Context, p *program, r reach, s Settings) (*room, error) {
+func newRoom(ctx context.Context, p *browserProcess, r accessPolicy, s Settings) (*browserContext, error) {
 	out, err := newProxy(r, s.MaxTransfer)
 	if err != nil {
 		return nil, err
 	}
-	m := &room{program: p, proxy: out, view: s.Viewport, most: s.MaxTabs, helper: "r" + rand.Text(), arrived: make(chan struct{})}
-	if err := m.furnish(ctx); err != nil {
+	m := &browserContext{program: p, proxy: out, view: s.Viewport, most: s.MaxTabs, helper: "r" + rand.Text(), arrived: make(chan struct{})}
+	if err := m.create(ctx); err != nil {
 		m.close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return m, nil
 }
 
-func (r *room) furnish(ctx context.Context) error {
+func (r *browserContext) create(ctx context.Context) error {
 	made, err := call(ctx, r.program.root, target.CreateBrowserContext, target.CreateBrowserContextParams{
 		ProxyServer: r.proxy.url(), ProxyBypassList: "<-loopback>",
 	})
@@ -64,18 +64,18 @@ func (r *room) furnish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.unlock(ctx)
+	return r.authenticateProxy(ctx)
 }
 
-// unlock has the context learn the key of its proxy, which it then shows with
+// authenticateProxy has the context learn the key of its proxy, which it then shows with
 // every request: no other program can use the proxy, and no page sees the key.
-func (r *room) unlock(ctx context.Context) error {
+func (r *browserContext) authenticateProxy(ctx context.Context) error {
 	t, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.close(ctx)
-	t.carry(r.proxy.key)
+	t.setProxyKey(r.proxy.key)
 	yes := true
 	if _, err := call(ctx, t.session, fetch.Enable, fetch.EnableParams{HandleAuthRequests: &yes}); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (r *room) unlock(ctx context.Context) error {
 }
 
 // close ends the context, its pages and its connections.
-func (r *room) close(ctx context.Context) {
+func (r *browserContext) close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *room) close(ctx context.Context) {
 	delete(r.program.contexts, r.id)
 	r.program.mu.Unlock()
 	if r.id != "" {
-		ctx, cancel := context.WithTimeout(ctx, shortTime)
+		ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 		_, _ = call(ctx, r.program.root, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: r.id}) // its proxy is closed in any case
 		cancel()
 	}
@@ -104,11 +104,11 @@ func (r *room) close(ctx context.Context) {
 }
 
 // add takes in a page; false when there are too many.
-func (r *room) add(t *tab) bool {
+func (r *browserContext) add(t *tab) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || len(r.tabs) >= r.most {
-		r.turned++
+		r.rejectedTabs++
 		return false
 	}
 	r.tabs = append(r.tabs, t)
@@ -117,30 +117,30 @@ func (r *room) add(t *tab) bool {
 	return true
 }
 
-func (r *room) remove(t *tab) {
+func (r *browserContext) remove(t *tab) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tabs = slices.DeleteFunc(r.tabs, func(o *tab) bool { return o == t })
 }
 
 // list gives the tabs, the one used last is last.
-func (r *room) list() []*tab {
+func (r *browserContext) list() []*tab {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.tabs)
 }
 
-// turnedAway counts the windows that pages could not open since it was asked.
-func (r *room) turnedAway() int {
+// takeRejected counts the windows that pages could not open since it was asked.
+func (r *browserContext) takeRejected() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.turned
-	r.turned = 0
+	n := r.rejectedTabs
+	r.rejectedTabs = 0
 	return n
 }
 
 // open makes an empty tab.
-func (r *room) open(ctx context.Context) (*tab, error) {
+func (r *browserContext) open(ctx context.Context) (*tab, error) {
 	if len(r.list()) >= r.most {
 		return nil, errcode.New(errcode.RateLimited, "you have %d tabs, which is the limit; close one with chrome_close_tab", r.most)
 	}
@@ -161,7 +161,7 @@ func (r *room) open(ctx context.Context) (*tab, error) {
 		select {
 		case <-arrived:
 		case <-r.program.root.lost:
-			return nil, errLost
+			return nil, errBrowserGone
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -170,7 +170,7 @@ func (r *room) open(ctx context.Context) (*tab, error) {
 
 // find gives a tab by its id, or the one used last for "": one is opened when
 // there is none. It is the one used last from now on.
-func (r *room) find(ctx context.Context, id string) (*tab, error) {
+func (r *browserContext) find(ctx context.Context, id string) (*tab, error) {
 	r.mu.Lock()
 	at := slices.IndexFunc(r.tabs, func(t *tab) bool { return t.id == id })
 	if id == "" {

@@ -25,7 +25,7 @@ var (
 type tab struct {
 	id      string // for its principal
 	target  target.ID
-	room    *room
+	room    *browserContext
 	session session
 	ctx     context.Context // ends with the tab; its cause says why
 	end     context.CancelCauseFunc
@@ -39,7 +39,7 @@ type tab struct {
 	changed chan struct{}
 }
 
-func newTab(s session, id target.ID, r *room) *tab {
+func newTab(s session, id target.ID, r *browserContext) *tab {
 	t := &tab{id: newTabID(), target: id, room: r, session: s, changed: make(chan struct{})}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	return t
@@ -65,8 +65,8 @@ func (t *tab) begin() {
 	}
 }
 
-// carry gives the tab the key of its proxy, to be shown once.
-func (t *tab) carry(key string) {
+// setProxyKey gives the tab the key of its proxy, to be shown once.
+func (t *tab) setProxyKey(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.key = key
@@ -92,7 +92,7 @@ func (t *tab) happened(m *cdproto.Message) {
 	switch m.Method {
 	case cdproto.EventPageLifecycleEvent:
 		if e, ok := decode[page.EventLifecycleEvent](m); ok && t.isMain(e.FrameID) {
-			t.note(func() { t.lived(e) })
+			t.note(func() { t.onLifecycleEvent(e) })
 		}
 	case cdproto.EventPageFrameStartedLoading:
 		if e, ok := decode[page.EventFrameStartedLoading](m); ok && t.isMain(e.FrameID) {
@@ -125,8 +125,8 @@ func (t *tab) note(change func()) {
 	t.changed = make(chan struct{})
 }
 
-// lived wants mu held.
-func (t *tab) lived(e page.EventLifecycleEvent) {
+// onLifecycleEvent wants mu held.
+func (t *tab) onLifecycleEvent(e page.EventLifecycleEvent) {
 	if len(t.loaders) == 0 || t.loaders[len(t.loaders)-1] != e.LoaderID {
 		if slices.Contains(t.loaders, e.LoaderID) { // of a document that is gone
 			return
@@ -188,7 +188,7 @@ func (t *tab) await(ctx context.Context, ready func() bool) error {
 		select {
 		case <-changed:
 		case <-t.session.lost:
-			return errLost
+			return errBrowserGone
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -51,7 +51,7 @@ func options(effect tool.Effect, input string) *tool.Options {
 }
 
 // serve makes a tool's function of one that works in the caller's room.
-func serve[In, Out any](h *handlers, name string, fn func(context.Context, *seat, In) (Out, error)) func(context.Context, In) (Out, error) {
+func serve[In, Out any](h *handlers, name string, fn func(context.Context, *contextLease, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		c, _ := tool.Current(ctx)
 		s, err := h.pool.enter(ctx, c.By)
@@ -59,7 +59,7 @@ func serve[In, Out any](h *handlers, name string, fn func(context.Context, *seat
 			return out, h.explain(ctx, name, err)
 		}
 		defer h.pool.leave(c.By, s)
-		s.proxy.refill()
+		s.proxy.resetBudget()
 		out, err = fn(ctx, s, in)
 		return out, h.explain(ctx, name, err)
 	}
@@ -73,13 +73,13 @@ func (h *handlers) explain(ctx context.Context, name string, err error) error {
 	switch {
 	case err == nil || coded || ctx.Err() != nil:
 		return err
-	case errors.Is(err, errLost), errors.Is(err, errFlood):
+	case errors.Is(err, errBrowserGone), errors.Is(err, errTooManyMessages):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s: the browser ended, and your tabs with it; the next call starts another", name)
 	case errors.Is(err, errCrashed):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s: %v; the tab is closed, your others are as they were", name, errCrashed)
 	case errors.Is(err, errClosed):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s: the tab was closed meanwhile; chrome_list_tabs lists those there are", name)
-	case errors.Is(err, errLate):
+	case errors.Is(err, errTimeout):
 		return errcode.Wrap(errcode.RequestTimeout, err, "%s: the page did not get there in time; whether something happened is not known: look with chrome_content or chrome_screenshot", name)
 	case refused:
 		return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s: the browser refuses: %.300v", name, err)
@@ -88,13 +88,13 @@ func (h *handlers) explain(ctx context.Context, name string, err error) error {
 	return errcode.Wrap(errcode.ToolUnavailable, err, "%s: the browser could not be started, or failed; the log has the cause", name)
 }
 
-// errLate: the time of a call is up.
-var errLate = errors.New("the time of the call is up")
+// errTimeout: the time of a call is up.
+var errTimeout = errors.New("the time of the call is up")
 
 // on works on a tab of the caller's, within a time. A page that does not come
 // back from what it does is stopped, or closed.
-func on[Out any](ctx context.Context, s *seat, id string, limit time.Duration, fn func(context.Context, *tab) (Out, error)) (out Out, err error) {
-	timed, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+func on[Out any](ctx context.Context, s *contextLease, id string, limit time.Duration, fn func(context.Context, *tab) (Out, error)) (out Out, err error) {
+	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	t, err := s.find(timed, id)
 	if err != nil {
@@ -105,24 +105,24 @@ func on[Out any](ctx context.Context, s *seat, id string, limit time.Duration, f
 	if out, err = fn(inside, t); err == nil || timed.Err() == nil {
 		return out, err
 	}
-	if stuck := t.calm(context.WithoutCancel(ctx)); stuck != nil && ctx.Err() == nil {
+	if stuck := t.stopPage(context.WithoutCancel(ctx)); stuck != nil && ctx.Err() == nil {
 		return out, stuck
 	}
 	return out, err
 }
 
-// calm stops what a page does; one that does not stop is closed.
-func (t *tab) calm(ctx context.Context) error {
+// stopPage stops what a page does; one that does not stop is closed.
+func (t *tab) stopPage(ctx context.Context) error {
 	inside, leave := t.within(ctx)
 	defer leave()
-	inside, cancel := context.WithTimeout(inside, shortTime)
+	inside, cancel := context.WithTimeout(inside, quickTimeout)
 	defer cancel()
 	_ = post(t.session, page.StopLoading, cdp.Empty{}) // the next call notices
 	_ = post(t.session, runtime.TerminateExecution, cdp.Empty{})
 	if _, err := call(inside, t.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "1"}); err == nil {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, shortTime)
+	ctx, stop := context.WithTimeout(ctx, quickTimeout)
 	defer stop()
 	_ = t.close(ctx) // or the browser is broken, which is noticed elsewhere
 	return errcode.New(errcode.RequestTimeout, "the page does not answer any more; its tab is closed, your others are as they were")

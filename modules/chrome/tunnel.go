@@ -35,16 +35,16 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	if err := p.talks(near, in.Reader); err != nil {
+	if err := p.requireTLS(near, in.Reader); err != nil {
 		p.refused.add(h.String(), err)
 		return
 	}
-	splice(near, in.Reader, far)
+	pipeBoth(near, in.Reader, far)
 }
 
-// talks waits for the browser's first bytes: they have to be TLS where nothing
+// requireTLS waits for the browser's first bytes: they have to be TLS where nothing
 // else may go out.
-func (p *proxy) talks(near net.Conn, in *bufio.Reader) error {
+func (p *proxy) requireTLS(near net.Conn, in *bufio.Reader) error {
 	_ = near.SetReadDeadline(time.Now().Add(30 * time.Second))
 	head, err := in.Peek(2)
 	_ = near.SetReadDeadline(time.Time{})
@@ -54,11 +54,11 @@ func (p *proxy) talks(near net.Conn, in *bufio.Reader) error {
 	if isTLS := head[0] == 0x16 && head[1] == 3; isTLS {
 		return nil
 	}
-	return p.reach.plain()
+	return p.reach.checkPlainHTTP()
 }
 
-// splice carries bytes both ways until either end is closed.
-func splice(near net.Conn, in io.Reader, far net.Conn) {
+// pipeBoth carries bytes both ways until either end is closed.
+func pipeBoth(near net.Conn, in io.Reader, far net.Conn) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		_, _ = io.Copy(far, in)
@@ -71,8 +71,8 @@ func splice(near net.Conn, in io.Reader, far net.Conn) {
 	both.Wait()
 }
 
-// refusals are the last hosts that pages of a context were refused.
-type refusals struct {
+// blockedHosts are the last hosts that pages of a context were refused.
+type blockedHosts struct {
 	mu   sync.Mutex // guards list
 	list []refusal
 }
@@ -83,7 +83,7 @@ type refusal struct {
 }
 
 // add notes the first refusal of a host.
-func (r *refusals) add(host string, err error) {
+func (r *blockedHosts) add(host string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := slices.ContainsFunc(r.list, func(o refusal) bool { return o.host == host })
@@ -92,14 +92,14 @@ func (r *refusals) add(host string, err error) {
 	}
 }
 
-func (r *refusals) clear() {
+func (r *blockedHosts) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = nil
 }
 
 // of gives why a host was refused, nil when it was not.
-func (r *refusals) of(host string) error {
+func (r *blockedHosts) of(host string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.list {
@@ -111,7 +111,7 @@ func (r *refusals) of(host string) error {
 }
 
 // first gives the first refusal, nil when there is none.
-func (r *refusals) first() error {
+func (r *blockedHosts) first() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.list) == 0 {
@@ -121,7 +121,7 @@ func (r *refusals) first() error {
 }
 
 // codes gives "host: code" for each, in order.
-func (r *refusals) codes() []string {
+func (r *blockedHosts) codes() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []string

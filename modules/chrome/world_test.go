@@ -48,7 +48,7 @@ func newWorld(t *testing.T, settings string, resolver *net.Resolver) *world {
 		t.Skip("there is no chromium on this machine; modules/chrome/deps.sh installs it")
 	}
 	w := &world{policy: loopback()}
-	m, err := chrome.New(chrome.Needs{
+	m, err := chrome.New(chrome.Deps{
 		Policy: func() chrome.Policy { w.mu.Lock(); defer w.mu.Unlock(); return w.policy },
 		Hosts:  w, Artifacts: w, Resolver: resolver,
 	})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})

@@ -24,19 +24,19 @@ type Config struct {
 
 	// Prefix comes before the names of the tools; nil is Name and "__".
 	Prefix *string
-	// Unpinned offers what the server says, as it says it, at any time.
-	Unpinned bool
+	// DisablePinning offers what the server says, as it says it, at any time.
+	DisablePinning bool
 	// Trusted believes the server what its tools do to the world.
 	Trusted bool
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
 
-	// Offline never reaches the server: what is known of it is shown.
-	Offline bool
+	// NoConnect never reaches the server: what is known of it is shown.
+	NoConnect bool
 
 	Host modules.Host
 	Pins *modules.Pins // needed unless Unpinned
-	// Taken says whether a tool name belongs to somebody else; nil is never.
-	Taken func(name string) bool
+	// NameTaken says whether a tool name belongs to somebody else; nil is never.
+	NameTaken func(name string) bool
 }
 
 // Command is a program that speaks the protocol on its stdin and stdout.
@@ -71,7 +71,7 @@ func (c Config) check() (Config, error) {
 	if err := tool.CheckName(*c.Prefix + "a"); err != nil || len(*c.Prefix) > maxPrefix {
 		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: prefix %.80q cannot begin the name of a tool: ASCII letters, digits, '_', '.' and '-', at most %d", c.Name, *c.Prefix, maxPrefix)
 	}
-	if c.Pins == nil && !c.Unpinned {
+	if c.Pins == nil && !c.DisablePinning {
 		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: there is no place to keep what is accepted of it", c.Name)
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)

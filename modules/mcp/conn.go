@@ -25,15 +25,15 @@ const (
 
 // conn is one connection to a server, from its first message to its last.
 type conn struct {
-	session *sdk.ClientSession
-	kill    func()        // ends it at once
-	fault   func() error  // what the server did wrong
-	stderr  func() string // what the server said last, for the log
-	done    chan struct{} // closed when it has ended
+	session     *sdk.ClientSession
+	kill        func()        // ends it at once
+	protocolErr func() error  // what the server did wrong
+	stderr      func() string // what the server said last, for the log
+	done        chan struct{} // closed when it has ended
 
-	told   atomic.Uint64 // how often the server said that its list is another
-	listed atomic.Uint64 // what told was before the list that is known
-	news   chan struct{} // has room for one: told has moved
+	changes atomic.Uint64 // how often the server said that its list is another
+	listed  atomic.Uint64 // what told was before the list that is known
+	changed chan struct{} // has room for one: told has moved
 
 	calls    atomic.Uint64
 	mu       sync.Mutex // guards progress
@@ -42,7 +42,7 @@ type conn struct {
 
 // dial connects to the server of c. ctx bounds that, not the connection.
 func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
-	n := &conn{done: make(chan struct{}), news: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
+	n := &conn{done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
 	transport, err := n.transport(ctx, c)
 	if err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 			return nil, &ServerError{Err: err}
 		}
 		n.kill = func() { p.kill(); _ = p.pipe.Close() }
-		n.fault, n.stderr = p.fault, p.stderr.String
-		return &ready{p.pipe}, nil
+		n.protocolErr, n.stderr = p.fault, p.stderr.String
+		return &connectedTransport{p.pipe}, nil
 	}
 	address, err := url.Parse(c.URL)
 	if err != nil {
@@ -83,23 +83,25 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	w := newWeb(life, address, c.Headers)
 	n.kill = func() { end(errors.New("the connection was closed")); w.base.CloseIdleConnections() }
-	n.fault, n.stderr = w.Fault, func() string { return "" }
+	n.protocolErr, n.stderr = w.Fault, func() string { return "" }
 	return &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), MaxEventSize: maxMessage, MaxRetries: 2}, nil
 }
 
-// ready is a transport whose connection is there already.
-type ready struct{ sdk.Connection }
+// connectedTransport is a transport whose connection is there already.
+type connectedTransport struct{ sdk.Connection }
 
 // Connect implements sdk.Transport.
-func (r *ready) Connect(context.Context) (sdk.Connection, error) { return r.Connection, nil }
+func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
+	return r.Connection, nil
+}
 
 // client makes the client of this connection. It offers the server nothing:
 // no file, no model, no person.
 func (n *conn) client(log *slog.Logger) *sdk.Client {
 	told := func() {
-		n.told.Add(1)
+		n.changes.Add(1)
 		select {
-		case n.news <- struct{}{}:
+		case n.changed <- struct{}{}:
 		default:
 		}
 	}
@@ -111,13 +113,13 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { told() },
 		ProgressNotificationHandler: n.report,
 	})
-	client.AddSendingMiddleware(probing)
+	client.AddSendingMiddleware(probeTimeoutMiddleware)
 	return client
 }
 
-// probing gives a server less time for the question which older ones may not
+// probeTimeoutMiddleware gives a server less time for the question which older ones may not
 // answer at all.
-func probing(next sdk.MethodHandler) sdk.MethodHandler {
+func probeTimeoutMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "server/discover" {
 			return next(ctx, method, req)
@@ -128,9 +130,9 @@ func probing(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// expect has progress of a call go to fn until the function it gives is
+// onProgress has progress of a call go to fn until the function it gives is
 // called. The token goes with the request.
-func (n *conn) expect(fn func(tool.Progress)) (token string, stop func()) {
+func (n *conn) onProgress(fn func(tool.Progress)) (token string, stop func()) {
 	token = strconv.FormatUint(n.calls.Add(1), 10)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +164,7 @@ func (n *conn) alive() bool {
 	case <-n.done:
 		return false
 	default:
-		return n.fault() == nil
+		return n.protocolErr() == nil
 	}
 }
 
@@ -181,7 +183,7 @@ func (n *conn) close() {
 
 // explain adds to an error what the server did wrong and said last.
 func (n *conn) explain(err error) error {
-	fault := n.fault()
+	fault := n.protocolErr()
 	if fault != nil {
 		err = fmt.Errorf("%w (%w)", fault, err)
 	}

@@ -57,7 +57,7 @@ func inputOf(t *sdk.Tool) (json.RawMessage, error) {
 		return nil, fmt.Errorf("its input schema has %d bytes, more than %d", len(input), maxSchema)
 	}
 	if at := strings.IndexFunc(texts(t.InputSchema), hidden); at >= 0 {
-		return nil, fmt.Errorf("its input schema has characters that are not seen, among them %U", firstHidden(texts(t.InputSchema)))
+		return nil, fmt.Errorf("its input schema has characters that are not seen, among them %U", firstInvisible(texts(t.InputSchema)))
 	}
 	if _, err := tool.Compile(input); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func texts(v any) string {
 	return strings.ReplaceAll(b.String(), "\r", "")
 }
 
-func firstHidden(text string) rune {
+func firstInvisible(text string) rune {
 	for _, r := range text {
 		if hidden(r) {
 			return r

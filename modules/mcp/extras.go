@@ -15,9 +15,9 @@ import (
 // maxListed is how many resources or prompts one call lists.
 const maxListed = 1000
 
-// extra is a tool that makes resources or prompts reachable. What it says is
+// resourceTool is a tool that makes resources or prompts reachable. What it says is
 // ours; what it answers is the server's, as with every other tool.
-type extra struct {
+type resourceTool struct {
 	name, description, input string
 	offered                  func(*sdk.ServerCapabilities) bool
 	call                     func(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error)
@@ -25,11 +25,11 @@ type extra struct {
 
 const kindExtra = "mcp" // of a Pin whose tool is one of extras
 
-func extras() []extra {
+func extras() []resourceTool {
 	resources := func(c *sdk.ServerCapabilities) bool { return c.Resources != nil }
 	prompts := func(c *sdk.ServerCapabilities) bool { return c.Prompts != nil }
 	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the list before"}},"additionalProperties":false}`
-	return []extra{
+	return []resourceTool{
 		{"list_resources", "List the resources of this MCP server, a page at a time.", page, resources, listResources},
 		{"read_resource", "Read a resource of this MCP server.",
 			`{"type":"object","properties":{"uri":{"type":"string","minLength":1}},"required":["uri"],"additionalProperties":false}`, resources, readResource},
@@ -40,11 +40,11 @@ func extras() []extra {
 }
 
 // findExtra gives the tool of this name that the module makes itself.
-func findExtra(name string) (extra, bool) {
+func findExtra(name string) (resourceTool, bool) {
 	list := extras()
-	at := slices.IndexFunc(list, func(e extra) bool { return e.name == name })
+	at := slices.IndexFunc(list, func(e resourceTool) bool { return e.name == name })
 	if at < 0 {
-		return extra{}, false
+		return resourceTool{}, false
 	}
 	return list[at], true
 }

@@ -22,10 +22,10 @@ const (
 	maxEvents     = 4 * maxRequests // lines of an event stream a second
 )
 
-// web is the http.RoundTripper of one connection to a server. It adds what
+// httpTransport is the http.RoundTripper of one connection to a server. It adds what
 // the operator says to requests to the server's own address and to no other,
 // caps answers, and ends with the connection.
-type web struct {
+type httpTransport struct {
 	base    *http.Transport
 	address *url.URL
 	headers map[string]string
@@ -35,9 +35,9 @@ type web struct {
 	fault error      // what the server did wrong first
 }
 
-func newWeb(ctx context.Context, address *url.URL, headers map[string]string) *web {
+func newWeb(ctx context.Context, address *url.URL, headers map[string]string) *httpTransport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	return &web{
+	return &httpTransport{
 		address: address, headers: headers, ctx: ctx,
 		base: &http.Transport{
 			Proxy: nil, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
@@ -49,7 +49,7 @@ func newWeb(ctx context.Context, address *url.URL, headers map[string]string) *w
 // client makes the client of the connection. A redirect within the server is
 // followed if it keeps the method: one that leads elsewhere would carry
 // arguments and secrets along.
-func (w *web) client() *http.Client {
+func (w *httpTransport) client() *http.Client {
 	return &http.Client{Transport: w, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > 3:
@@ -61,10 +61,12 @@ func (w *web) client() *http.Client {
 	}}
 }
 
-func (w *web) own(u *url.URL) bool { return u.Scheme == w.address.Scheme && u.Host == w.address.Host }
+func (w *httpTransport) own(u *url.URL) bool {
+	return u.Scheme == w.address.Scheme && u.Host == w.address.Host
+}
 
 // RoundTrip implements http.RoundTripper.
-func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !w.own(r.URL) {
 		return nil, fmt.Errorf("%s is another server", r.URL.Host)
 	}
@@ -80,7 +82,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	answer.Body = &body{ReadCloser: answer.Body, web: w, ctx: ctx, end: end, stream: isStream(answer), pace: pace{most: maxEvents}}
+	answer.Body = &body{ReadCloser: answer.Body, web: w, ctx: ctx, end: end, stream: isStream(answer), pace: rateLimiter{most: maxEvents}}
 	if answer.StatusCode >= 400 && r.Method == http.MethodPost {
 		return w.refused(answer)
 	}
@@ -89,7 +91,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends a request. A stream that the server may offer or not, and whose
 // head it does not send in time, is not offered.
-func (w *web) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
+func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		setSent(r.Context(), true)
 		answer, err := w.base.RoundTrip(r)
@@ -129,7 +131,7 @@ func (e *refusal) unsent() bool { return e.status < http.StatusInternalServerErr
 
 // refused reads an answer that says no. One in the protocol's words is
 // answered as it is; of any other the status is all that counts.
-func (w *web) refused(answer *http.Response) (*http.Response, error) {
+func (w *httpTransport) refused(answer *http.Response) (*http.Response, error) {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	_ = answer.Body.Close()
 	gone := sessionGone(answer)
@@ -146,7 +148,7 @@ func sessionGone(answer *http.Response) bool {
 }
 
 // failed keeps the first fault.
-func (w *web) failed(err error) error {
+func (w *httpTransport) failed(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fault == nil {
@@ -156,7 +158,7 @@ func (w *web) failed(err error) error {
 }
 
 // Fault gives what the server did wrong; nil when it did nothing.
-func (w *web) Fault() error {
+func (w *httpTransport) Fault() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fault
@@ -170,12 +172,12 @@ func isStream(answer *http.Response) bool {
 // for each event has its own cap.
 type body struct {
 	io.ReadCloser
-	web    *web
+	web    *httpTransport
 	ctx    context.Context
 	end    func()
 	stream bool
 	read   int
-	pace   pace
+	pace   rateLimiter
 }
 
 // Read implements io.Reader.

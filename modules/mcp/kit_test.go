@@ -101,7 +101,7 @@ func (k *kit) make(c mcp.Config) *mcp.Module {
 	k.Helper()
 	c.Pins = k.pins
 	c.Host.Changed = func() { k.loader.Changed(c.Name) }
-	c.Taken = func(name string) bool {
+	c.NameTaken = func(name string) bool {
 		h, ok := k.manager.Snapshot().Lookup(name)
 		return ok && h.Owner != modules.Owner(c.Name)
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-// calm is the least time between two lists that a server asks for.
-const calm = 250 * time.Millisecond
+// minRelistInterval is the least time between two lists that a server asks for.
+const minRelistInterval = 250 * time.Millisecond
 
-// link keeps a server reachable: it connects when somebody needs it, lists
+// reconnector keeps a server reachable: it connects when somebody needs it, lists
 // what there is, and lists again when the server says that it changed.
-type link struct {
-	config Config
-	log    *slog.Logger
-	learn  func(context.Context, []modules.Pin) error // takes what the server offers
-	life   context.Context                            // ends with the link
-	end    context.CancelFunc
-	work   sync.WaitGroup
+type reconnector struct {
+	config  Config
+	log     *slog.Logger
+	onTools func(context.Context, []modules.Pin) error // takes what the server offers
+	life    context.Context                            // ends with the link
+	end     context.CancelFunc
+	work    sync.WaitGroup
 
-	turn chan struct{} // holds a token while nobody changes what follows
+	sem chan struct{} // holds a token while nobody changes what follows
 
 	seen atomic.Pointer[conn] // conn, for those without the turn
 
@@ -39,24 +39,24 @@ type link struct {
 	last     error     // of the last try
 }
 
-func newLink(c Config, log *slog.Logger, learn func(context.Context, []modules.Pin) error) *link {
-	l := &link{config: c, log: log, learn: learn, turn: make(chan struct{}, 1)}
+func newLink(c Config, log *slog.Logger, learn func(context.Context, []modules.Pin) error) *reconnector {
+	l := &reconnector{config: c, log: log, onTools: learn, sem: make(chan struct{}, 1)}
 	l.life, l.end = context.WithCancel(context.Background())
-	l.turn <- struct{}{}
+	l.sem <- struct{}{}
 	return l
 }
 
 // ready gives a connection whose list is learned, as far as the server had told
 // when ready was called. Errors have the code tool_unavailable: nothing was asked
 // of any tool.
-func (l *link) ready(ctx context.Context) (*conn, error) {
+func (l *reconnector) ready(ctx context.Context) (*conn, error) {
 	before, told := l.seen.Load(), uint64(0)
 	if before != nil {
-		told = before.told.Load()
+		told = before.changes.Load()
 	}
 	select {
-	case <-l.turn:
-		defer func() { l.turn <- struct{}{} }()
+	case <-l.sem:
+		defer func() { l.sem <- struct{}{} }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -70,13 +70,13 @@ func (l *link) ready(ctx context.Context) (*conn, error) {
 		return l.connect(ctx)
 	}
 	if l.conn == before && before.listed.Load() < told {
-		return l.relist(ctx)
+		return l.refreshTools(ctx)
 	}
 	return l.conn, nil
 }
 
 // connect wants the turn.
-func (l *link) connect(ctx context.Context) (*conn, error) {
+func (l *reconnector) connect(ctx context.Context) (*conn, error) {
 	if rest := time.Until(l.until); rest > 0 {
 		return nil, l.unavailable(l.last, rest)
 	}
@@ -85,7 +85,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	defer context.AfterFunc(l.life, cancel)()
 	n, err := dial(ctx, l.config, l.log)
 	if err == nil {
-		if err = l.relearn(ctx, n); err != nil {
+		if err = l.listTools(ctx, n); err != nil {
 			n.close()
 		}
 	}
@@ -99,11 +99,11 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	return n, nil
 }
 
-// relist wants the turn. A server that does not give its list any more is
+// refreshTools wants the turn. A server that does not give its list any more is
 // disconnected: what its tools are is not known.
-func (l *link) relist(ctx context.Context) (*conn, error) {
+func (l *reconnector) refreshTools(ctx context.Context) (*conn, error) {
 	n := l.conn
-	if err := l.relearn(ctx, n); err != nil {
+	if err := l.listTools(ctx, n); err != nil {
 		if ctx.Err() == nil {
 			l.drop()
 		}
@@ -112,16 +112,16 @@ func (l *link) relist(ctx context.Context) (*conn, error) {
 	return n, nil
 }
 
-func (l *link) relearn(ctx context.Context, n *conn) error {
+func (l *reconnector) listTools(ctx context.Context, n *conn) error {
 	pins, err := n.list(ctx, *l.config.Prefix, l.log)
 	if err != nil {
 		return err
 	}
-	return l.learn(ctx, pins)
+	return l.onTools(ctx, pins)
 }
 
 // drop wants the turn.
-func (l *link) drop() {
+func (l *reconnector) drop() {
 	n := l.conn
 	l.conn = nil
 	l.log.Warn("an MCP server is disconnected", "reason", n.explain(errors.New("the connection was given up")))
@@ -130,7 +130,7 @@ func (l *link) drop() {
 
 // failed wants the turn. A try that its caller gave up says nothing about the
 // server but what it wrote meanwhile. Of the first connection the caller tells.
-func (l *link) failed(ctx context.Context, err error) error {
+func (l *reconnector) failed(ctx context.Context, err error) error {
 	if gaveUp := ctx.Err(); gaveUp != nil {
 		if e, ok := errors.AsType[*ServerError](err); ok {
 			return &ServerError{Err: fmt.Errorf("%w (%w)", gaveUp, e.Err), Stderr: e.Stderr}
@@ -151,7 +151,7 @@ func (l *link) failed(ctx context.Context, err error) error {
 
 // unavailable tells calls of the pause. Whoever waits for the first connection
 // has pauses of its own, or gives up.
-func (l *link) unavailable(cause error, rest time.Duration) error {
+func (l *reconnector) unavailable(cause error, rest time.Duration) error {
 	if l.seen.Load() == nil {
 		return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q does not come up", l.config.Name)
 	}
@@ -160,10 +160,10 @@ func (l *link) unavailable(cause error, rest time.Duration) error {
 
 // follow lists anew when the server says so, however often it does: once at a
 // time, and not without a pause.
-func (l *link) follow(n *conn) {
+func (l *reconnector) follow(n *conn) {
 	for {
 		select {
-		case <-n.news:
+		case <-n.changed:
 		case <-n.done:
 			return
 		case <-l.life.Done():
@@ -173,7 +173,7 @@ func (l *link) follow(n *conn) {
 			l.log.Debug("the news of an MCP server was not learned", "error", err)
 		}
 		select {
-		case <-time.After(calm):
+		case <-time.After(minRelistInterval):
 		case <-l.life.Done():
 			return
 		}
@@ -181,13 +181,13 @@ func (l *link) follow(n *conn) {
 }
 
 // close ends the link and waits for all that it does.
-func (l *link) close() {
+func (l *reconnector) close() {
 	l.end()
-	<-l.turn
+	<-l.sem
 	if l.conn != nil {
 		l.conn.close()
 		l.conn = nil
 	}
-	l.turn <- struct{}{}
+	l.sem <- struct{}{}
 	l.work.Wait()
 }

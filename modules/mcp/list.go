@@ -16,7 +16,7 @@ import (
 func (n *conn) list(ctx context.Context, prefix string, log *slog.Logger) ([]modules.Pin, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	told := n.told.Load()
+	told := n.changes.Load()
 	has := n.session.InitializeResult().Capabilities
 	if has == nil {
 		has = &sdk.ServerCapabilities{}

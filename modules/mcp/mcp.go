@@ -30,17 +30,17 @@ type Module struct {
 	config Config
 	owner  toolgroups.Owner
 	log    *slog.Logger
-	link   *link
+	link   *reconnector
 	unpin  func() // ends watching the pins
 
 	record sync.Mutex // held from reading the record until what it says is in force
 
-	mu      sync.Mutex // guards what follows
-	offers  []modules.Pin
-	digests map[string]string  // of offers in force, by their tool
-	own     map[string]string  // of all that this server offered, by their tool; nil before it did
-	tools   map[string]*remote // by digest: a definition that stays is the same tool
-	listed  bool
+	mu             sync.Mutex // guards what follows
+	offers         []modules.Pin
+	digests        map[string]string      // of offers in force, by their tool
+	offeredDigests map[string]string      // of all that this server offered, by their tool; nil before it did
+	tools          map[string]*remoteTool // by digest: a definition that stays is the same tool
+	listed         bool
 }
 
 // New makes a module. It starts nothing. Errors have the code invalid_config.
@@ -50,9 +50,9 @@ func New(c Config) (*Module, error) {
 		return nil, err
 	}
 	log := cmp.Or(c.Host.Log, slog.New(slog.DiscardHandler))
-	m := &Module{config: c, owner: modules.Owner(c.Name), log: log, tools: map[string]*remote{}, unpin: func() {}}
-	m.link = newLink(c, log, m.learn)
-	if !c.Unpinned {
+	m := &Module{config: c, owner: modules.Owner(c.Name), log: log, tools: map[string]*remoteTool{}, unpin: func() {}}
+	m.link = newLink(c, log, m.updateTools)
+	if !c.DisablePinning {
 		m.unpin = c.Pins.Watch(m.owner, m.changed)
 	}
 	return m, nil
@@ -61,20 +61,20 @@ func New(c Config) (*Module, error) {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.config.Name }
 
-// Known implements modules.Lazy: what was accepted is known without a
+// CachedGroups implements modules.Lazy: what was accepted is known without a
 // connection. False for a server that was never seen.
-func (m *Module) Known() ([]toolgroups.Group, bool) {
-	if !m.config.Unpinned {
-		if p, err := m.config.Pins.Look(context.Background(), m.owner); err == nil && p.Seen {
-			return m.groups(p.InForce), true
+func (m *Module) CachedGroups() ([]toolgroups.Group, bool) {
+	if !m.config.DisablePinning {
+		if p, err := m.config.Pins.Get(context.Background(), m.owner); err == nil && p.Seen {
+			return m.groups(p.Active), true
 		}
 	}
-	return m.groups(nil), m.config.Offline
+	return m.groups(nil), m.config.NoConnect
 }
 
 // Provision implements modules.Provisioner: it connects and lists.
 func (m *Module) Provision(ctx context.Context) error {
-	if m.config.Offline {
+	if m.config.NoConnect {
 		return errcode.New(errcode.ToolUnavailable, "MCP server %q is not reached by a command that only looks", m.config.Name)
 	}
 	_, err := m.link.ready(ctx)
@@ -84,16 +84,16 @@ func (m *Module) Provision(ctx context.Context) error {
 // Groups implements modules.Module. A record that cannot be read brings no
 // tool.
 func (m *Module) Groups() []toolgroups.Group {
-	if m.config.Unpinned {
+	if m.config.DisablePinning {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.build(m.offers)
 	}
 	m.record.Lock()
 	defer m.record.Unlock()
-	p, err := m.config.Pins.Look(context.Background(), m.owner)
-	force := m.offered(p.InForce)
-	m.inForce(force)
+	p, err := m.config.Pins.Get(context.Background(), m.owner)
+	force := m.offered(p.Active)
+	m.setActive(force)
 	if err != nil {
 		m.log.Error("what is accepted of an MCP server cannot be read", "error", err)
 	}
@@ -105,10 +105,10 @@ func (m *Module) Groups() []toolgroups.Group {
 func (m *Module) offered(pins []modules.Pin) []modules.Pin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.own == nil {
+	if m.offeredDigests == nil {
 		return pins
 	}
-	return slices.DeleteFunc(slices.Clone(pins), func(p modules.Pin) bool { return m.own[p.Tool] != p.Digest() })
+	return slices.DeleteFunc(slices.Clone(pins), func(p modules.Pin) bool { return m.offeredDigests[p.Tool] != p.Digest() })
 }
 
 // Close implements io.Closer.
@@ -118,34 +118,34 @@ func (m *Module) Close() error {
 	return nil
 }
 
-// learn takes what the server offers.
-func (m *Module) learn(ctx context.Context, offered []modules.Pin) error {
+// updateTools takes what the server offers.
+func (m *Module) updateTools(ctx context.Context, offered []modules.Pin) error {
 	m.record.Lock()
 	defer m.record.Unlock()
-	m.noteOwn(offered)
+	m.noteOffered(offered)
 	force := offered
-	if !m.config.Unpinned {
-		p, err := m.config.Pins.Offer(ctx, m.owner, *m.config.Prefix, offered)
+	if !m.config.DisablePinning {
+		p, err := m.config.Pins.Update(ctx, m.owner, *m.config.Prefix, offered)
 		if err != nil {
 			return err
 		}
-		if len(p.Waiting) > 0 {
-			m.log.Warn("definitions of an MCP server are in quarantine; see \"rolecall tool list --quarantined\"", "tools", len(p.Waiting))
+		if len(p.Pending) > 0 {
+			m.log.Warn("definitions of an MCP server are in quarantine; see \"rolecall tool list --quarantined\"", "tools", len(p.Pending))
 		}
-		force = p.InForce
+		force = p.Active
 	}
-	if m.inForce(force) {
+	if m.setActive(force) {
 		m.changed()
 	}
 	return nil
 }
 
-// noteOwn notes what the server offers.
-func (m *Module) noteOwn(offered []modules.Pin) {
+// noteOffered notes what the server offers.
+func (m *Module) noteOffered(offered []modules.Pin) {
 	own := digestsOf(offered)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.own = own
+	m.offeredDigests = own
 }
 
 func digestsOf(pins []modules.Pin) map[string]string {
@@ -156,9 +156,9 @@ func digestsOf(pins []modules.Pin) map[string]string {
 	return digests
 }
 
-// inForce notes what is in force and says whether that is something else than
+// setActive notes what is in force and says whether that is something else than
 // before.
-func (m *Module) inForce(pins []modules.Pin) (changed bool) {
+func (m *Module) setActive(pins []modules.Pin) (changed bool) {
 	digests := digestsOf(pins)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,9 +170,9 @@ func (m *Module) inForce(pins []modules.Pin) (changed bool) {
 	return changed
 }
 
-// holds says whether the definition of this digest is in force, as far as the
+// isActive says whether the definition of this digest is in force, as far as the
 // server has told.
-func (m *Module) holds(name, digest string) bool {
+func (m *Module) isActive(name, digest string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.digests[name] == digest
@@ -193,7 +193,7 @@ func (m *Module) groups(pins []modules.Pin) []toolgroups.Group {
 // build wants mu held. It makes the group of what is in force.
 func (m *Module) build(pins []modules.Pin) []toolgroups.Group {
 	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description}
-	tools := make(map[string]*remote, len(pins))
+	tools := make(map[string]*remoteTool, len(pins))
 	for _, p := range pins {
 		t, err := m.remote(p)
 		if err != nil {
@@ -208,9 +208,9 @@ func (m *Module) build(pins []modules.Pin) []toolgroups.Group {
 }
 
 // remote wants mu held. What is on record is checked as what a server says.
-func (m *Module) remote(p modules.Pin) (*remote, error) {
+func (m *Module) remote(p modules.Pin) (*remoteTool, error) {
 	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations)}
-	r := &remote{module: m, pin: p, digest: p.Digest()}
+	r := &remoteTool{module: m, pin: p, digest: p.Digest()}
 	if p.Kind != "" {
 		e, ok := findExtra(p.Tool)
 		if p.Kind != kindExtra || !ok {
@@ -218,7 +218,7 @@ func (m *Module) remote(p modules.Pin) (*remote, error) {
 		}
 		r.extra, d.Description, d.Input, d.Effect = &e, e.description, []byte(e.input), extraEffect(m.config.Trusted)
 	}
-	if m.config.Taken != nil && m.config.Taken(d.Name) {
+	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) {
 		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to somebody else")
 	}
 	if err := tool.CheckName(d.Name); err != nil {

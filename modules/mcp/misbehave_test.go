@@ -83,13 +83,13 @@ func TestAServerThatCannotBeUsed(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if mode == "never lists" || mode == "silent" {
-				k.loader.Patience = 3 * time.Second
+				k.loader.StepTimeout = 3 * time.Second
 			}
 			err := k.loader.Load(ctx, k.make(k.child("bad", mode)))
 			if e, ok := errors.AsType[*mcp.ServerError](err); err == nil || !strings.Contains(err.Error(), want) || mode == "dies" && (!ok || e.Stderr != "cannot open the database") {
 				t.Errorf("got %v, want it to hold %q", err, want)
 			}
-			if p, err := k.pins.Look(t.Context(), modules.Owner("bad")); err != nil || p.Seen {
+			if p, err := k.pins.Get(t.Context(), modules.Owner("bad")); err != nil || p.Seen {
 				t.Errorf("it counts as seen: %+v, %v", p, err)
 			}
 		})

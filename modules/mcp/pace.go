@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// pace lets so many things a second pass, and makes who brings more wait. A
+// rateLimiter lets so many things a second pass, and makes who brings more wait. A
 // server that floods is slowed down by its own full pipe.
-type pace struct {
+type rateLimiter struct {
 	most int // a second
 
 	mu    sync.Mutex // guards what follows
@@ -16,7 +16,7 @@ type pace struct {
 	n     int
 }
 
-func (p *pace) wait(ctx context.Context) error {
+func (p *rateLimiter) wait(ctx context.Context) error {
 	for {
 		rest := p.take()
 		if rest <= 0 {
@@ -33,7 +33,7 @@ func (p *pace) wait(ctx context.Context) error {
 }
 
 // take counts one more, or says how long the second still lasts.
-func (p *pace) take() time.Duration {
+func (p *rateLimiter) take() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

@@ -23,12 +23,12 @@ const (
 
 var errTooLong = fmt.Errorf("a message of more than %d MiB", maxMessage>>20)
 
-// pipe speaks JSON-RPC with a program, one message a line. What is no message
+// stdioTransport speaks JSON-RPC with a program, one message a line. What is no message
 // ends it. It implements sdk.Connection.
-type pipe struct {
+type stdioTransport struct {
 	in   *bufio.Reader
 	out  *os.File
-	pace pace
+	pace rateLimiter
 	end  func() error // ends the program; called once
 
 	writing chan struct{} // holds a token while nobody writes
@@ -40,17 +40,17 @@ type pipe struct {
 	fault error      // what the program did wrong first
 }
 
-func newPipe(in io.Reader, out *os.File, end func() error) *pipe {
-	p := &pipe{in: bufio.NewReaderSize(in, 8<<10), out: out, end: end, pace: pace{most: maxRequests}, writing: make(chan struct{}, 1)}
+func newPipe(in io.Reader, out *os.File, end func() error) *stdioTransport {
+	p := &stdioTransport{in: bufio.NewReaderSize(in, 8<<10), out: out, end: end, pace: rateLimiter{most: maxRequests}, writing: make(chan struct{}, 1)}
 	p.writing <- struct{}{}
 	return p
 }
 
 // SessionID implements sdk.Connection.
-func (p *pipe) SessionID() string { return "" }
+func (p *stdioTransport) SessionID() string { return "" }
 
 // Read implements sdk.Connection.
-func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	line, err := p.line()
 	if err != nil {
 		return nil, p.failed(err)
@@ -68,7 +68,7 @@ func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // line reads the next line that is not empty.
-func (p *pipe) line() ([]byte, error) {
+func (p *stdioTransport) line() ([]byte, error) {
 	var line []byte
 	for {
 		piece, err := p.in.ReadSlice('\n')
@@ -91,7 +91,7 @@ func (p *pipe) line() ([]byte, error) {
 }
 
 // failed keeps the first fault.
-func (p *pipe) failed(err error) error {
+func (p *stdioTransport) failed(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault == nil {
@@ -101,7 +101,7 @@ func (p *pipe) failed(err error) error {
 }
 
 // Fault gives what ended the connection; nil when nothing did.
-func (p *pipe) Fault() error {
+func (p *stdioTransport) Fault() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fault
@@ -109,7 +109,7 @@ func (p *pipe) Fault() error {
 
 // Write implements sdk.Connection. A message that could not be written whole
 // ends the connection.
-func (p *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
+func (p *stdioTransport) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return fmt.Errorf("write a message: %w", err)
@@ -123,7 +123,7 @@ func (p *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return p.send(ctx, append(data, '\n'))
 }
 
-func (p *pipe) send(ctx context.Context, line []byte) error {
+func (p *stdioTransport) send(ctx context.Context, line []byte) error {
 	if err := p.out.SetWriteDeadline(time.Now().Add(writePatience)); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (p *pipe) send(ctx context.Context, line []byte) error {
 }
 
 // Close implements sdk.Connection: it ends the program.
-func (p *pipe) Close() error {
+func (p *stdioTransport) Close() error {
 	p.once.Do(func() { p.err = p.end() })
 	return p.err
 }

@@ -116,7 +116,7 @@ type noting struct {
 	noted func()
 }
 
-// SetOwnerRecord implements modules.Shelf.
+// SetOwnerRecord implements modules.Store.
 func (n noting) SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error {
 	defer n.noted()
 	return n.Runtime.SetOwnerRecord(ctx, owner, value)

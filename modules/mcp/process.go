@@ -24,8 +24,8 @@ type process struct {
 	cmd    *exec.Cmd
 	group  *pgroup.Group // that it leads; set when it was started
 	home   string
-	stderr *tail
-	pipe   *pipe
+	stderr *tailBuffer
+	pipe   *stdioTransport
 	stdin  *os.File
 	stdout *os.File
 	exited chan struct{} // closed after state is set
@@ -38,7 +38,7 @@ func start(c Command) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a home for %s: %w", c.Path, err)
 	}
-	p := &process{home: home, stderr: new(tail), exited: make(chan struct{})}
+	p := &process{home: home, stderr: new(tailBuffer), exited: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Dir, p.cmd.Env = c.Dir, environment(c.Env, home)
 	p.cmd.WaitDelay = grace // for children of its own that hold its stderr

@@ -135,7 +135,7 @@ func TestAfterARestart(t *testing.T) {
 	if len(k.everywhere()) > 0 {
 		t.Fatalf("%v stay", k.everywhere())
 	}
-	offline := mcp.Config{Name: "fs", URL: "http://127.0.0.1:1/nobody", Offline: true}
+	offline := mcp.Config{Name: "fs", URL: "http://127.0.0.1:1/nobody", NoConnect: true}
 	k.load(offline)
 	if diff := cmp.Diff(realTools, k.tools("fs")); diff != "" {
 		t.Errorf("offline (-want +got):\n%s", diff)
@@ -166,10 +166,10 @@ func TestADamagedRecordAcceptsNothing(t *testing.T) {
 	pin := func(tool, description string) modules.Pin {
 		return modules.Pin{Tool: tool, Description: description, Input: anyObject}
 	}
-	if _, err := k.pins.Offer(t.Context(), owner, "a__", []modules.Pin{pin("x", "x"), pin("y", "y")}); err != nil {
+	if _, err := k.pins.Update(t.Context(), owner, "a__", []modules.Pin{pin("x", "x"), pin("y", "y")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.pins.Offer(t.Context(), owner, "a__", []modules.Pin{pin("x", "x"), pin("y", "evil"), pin("z", "evil")}); err != nil {
+	if _, err := k.pins.Update(t.Context(), owner, "a__", []modules.Pin{pin("x", "x"), pin("y", "evil"), pin("z", "evil")}); err != nil {
 		t.Fatal(err)
 	}
 	good := k.shelf.records[owner]
@@ -178,19 +178,19 @@ func TestADamagedRecordAcceptsNothing(t *testing.T) {
 			bad := bytes.Clone(good)
 			bad[at] = b
 			k.shelf.records[owner] = bad
-			p, err := k.pins.Look(t.Context(), owner)
+			p, err := k.pins.Get(t.Context(), owner)
 			if err != nil || !p.Seen {
 				t.Fatalf("byte %d as %q: it is a first contact: %+v, %v", at, b, p, err)
 			}
-			for _, force := range p.InForce {
+			for _, force := range p.Active {
 				if force.Description != force.Tool {
 					t.Fatalf("byte %d as %q: %+v is in force", at, b, force)
 				}
 			}
 		}
 		k.shelf.records[owner] = good[:at]
-		p, err := k.pins.Offer(t.Context(), owner, "a__", []modules.Pin{pin("x", "x")})
-		if err != nil || len(p.InForce) > 0 || len(p.Waiting) != 1 {
+		p, err := k.pins.Update(t.Context(), owner, "a__", []modules.Pin{pin("x", "x")})
+		if err != nil || len(p.Active) > 0 || len(p.Pending) != 1 {
 			t.Fatalf("cut off at %d: %+v, %v", at, p, err)
 		}
 	}
@@ -233,7 +233,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 func TestUnpinned(t *testing.T) {
 	k := newKit(t)
 	c := k.child("fs", "real")
-	c.Unpinned = true
+	c.DisablePinning = true
 	k.load(c)
 	k.want(k.call("fs__define", `{"name":"late","description":"is new"}`), "defined")
 	k.until("late is there", func() bool { return k.has("fs__late") })

@@ -13,22 +13,22 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// remote is one tool of a server, by one definition.
-type remote struct {
+// remoteTool is one tool of a server, by one definition.
+type remoteTool struct {
 	module     *Module
 	pin        modules.Pin
 	digest     string
 	definition tool.Definition
-	extra      *extra // when the module makes the tool itself
+	extra      *resourceTool // when the module makes the tool itself
 }
 
 // Definition implements tool.Tool.
-func (t *remote) Definition() tool.Definition { return t.definition }
+func (t *remoteTool) Definition() tool.Definition { return t.definition }
 
 // Call implements tool.Tool. The request is sent once: a second time only when
 // the connection was over before a byte of the first had left, or the server
 // has forgotten that there was one.
-func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	mine, cancel := context.WithTimeoutCause(ctx, t.module.config.Timeout, errTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
@@ -44,12 +44,12 @@ func (t *remote) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 }
 
 // try sends the request once and says whether the server may have acted.
-func (t *remote) try(ctx context.Context, c tool.Call) (r tool.Result, sent bool, err error) {
+func (t *remoteTool) try(ctx context.Context, c tool.Call) (r tool.Result, sent bool, err error) {
 	n, err := t.module.link.ready(ctx)
 	if err != nil {
 		return r, false, err
 	}
-	if !t.module.holds(t.pin.Tool, t.digest) {
+	if !t.module.isActive(t.pin.Tool, t.digest) {
 		return r, false, errcode.New(errcode.ToolUnavailable, "the server %q offers another definition than the one that was accepted; the operator has to accept it", t.module.config.Name)
 	}
 	ctx, left := withSent(ctx)
@@ -64,17 +64,17 @@ func (t *remote) try(ctx context.Context, c tool.Call) (r tool.Result, sent bool
 		n.kill()
 		n.close()
 	}
-	return r, acted(left, err), n.explain(err)
+	return r, mayHaveActed(left, err), n.explain(err)
 }
 
 var errTimeout = errors.New("the server did not answer in time")
 
 // send asks the server and tells the caller of progress.
-func (t *remote) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, error) {
+func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, error) {
 	if t.extra != nil {
 		return t.extra.call(ctx, n.session, t.definition.Name, c.Args)
 	}
-	token, stop := n.expect(tool.Monotonic(func(p tool.Progress) { // called by one goroutine, of the connection
+	token, stop := n.onProgress(tool.Monotonic(func(p tool.Progress) { // called by one goroutine, of the connection
 		if ctx.Err() == nil {
 			tool.Report(ctx, p)
 		}
@@ -94,7 +94,7 @@ func (t *remote) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, e
 
 // outcome says what an error means for a call: sent says whether the server
 // may have acted on it.
-func (t *remote) outcome(caller, mine context.Context, err error, sent bool) error {
+func (t *remoteTool) outcome(caller, mine context.Context, err error, sent bool) error {
 	name := t.definition.Name
 	switch {
 	case caller.Err() != nil: // the gate knows what that means

@@ -88,7 +88,7 @@ func structuredOf(v any, text string) json.RawMessage {
 	if json.Unmarshal([]byte(text), &repeated) == nil && reflect.DeepEqual(repeated, v) && json.Compact(&compact, []byte(text)) == nil {
 		return compact.Bytes()
 	}
-	if strings.TrimSpace(text) != "" && !says(object, text) {
+	if strings.TrimSpace(text) != "" && !textSays(object, text) {
 		return nil
 	}
 	raw, err := json.Marshal(object)
@@ -98,16 +98,16 @@ func structuredOf(v any, text string) json.RawMessage {
 	return raw
 }
 
-// says whether a text is one of the values within v.
-func says(v any, text string) bool {
+// textSays whether a text is one of the values within v.
+func textSays(v any, text string) bool {
 	switch v := v.(type) {
 	case string:
 		return v == text
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return says(item, text) })
+		return slices.ContainsFunc(v, func(item any) bool { return textSays(item, text) })
 	case map[string]any:
 		for _, item := range v {
-			if says(item, text) {
+			if textSays(item, text) {
 				return true
 			}
 		}

@@ -25,8 +25,8 @@ func setSent(ctx context.Context, value bool) {
 	}
 }
 
-// acted says whether the server may have acted on a request that failed.
-func acted(sent *atomic.Bool, err error) bool {
+// mayHaveActed says whether the server may have acted on a request that failed.
+func mayHaveActed(sent *atomic.Bool, err error) bool {
 	if e, ok := errors.AsType[*refusal](err); ok {
 		return !e.unsent()
 	}

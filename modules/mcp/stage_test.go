@@ -46,7 +46,7 @@ func TestAnotherServersOfferIsNotInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.loader.Changed("fs")
-	if err := k.loader.Settled(t.Context()); err != nil {
+	if err := k.loader.WaitIdle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if k.has("fs__send") {

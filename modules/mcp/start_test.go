@@ -82,7 +82,7 @@ func TestAProgramThatGoesMissing(t *testing.T) {
 // What waits says what it is, also what the module makes itself.
 func TestWhatWaitsIsDescribed(t *testing.T) {
 	k := newKit(t)
-	if _, err := k.pins.Offer(t.Context(), modules.Owner("fs"), "fs__", nil); err != nil {
+	if _, err := k.pins.Update(t.Context(), modules.Owner("fs"), "fs__", nil); err != nil {
 		t.Fatal(err)
 	}
 	k.load(k.child("fs", "real"))

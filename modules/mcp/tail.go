@@ -8,14 +8,14 @@ import (
 // maxStderr is how much of what a server wrote to stderr is kept.
 const maxStderr = 64 << 10
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
-type tail struct {
+// tailBuffer keeps the end of what is written to it. It is safe for concurrent use.
+type tailBuffer struct {
 	mu   sync.Mutex // guards text
 	text []byte
 }
 
 // Write implements io.Writer; it never fails.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p[max(0, len(p)-maxStderr):]...)
@@ -26,7 +26,7 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 // String gives what is kept, without characters that a terminal obeys.
-func (t *tail) String() string {
+func (t *tailBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(visible(string(t.text)))

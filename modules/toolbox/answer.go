@@ -47,7 +47,7 @@ func (r *request) exchange(by *client, q *http.Request) (tool.Result, error) {
 // complaint passes on what a service that refuses says, unless it may hold a
 // value that the caller is not to see.
 func (r *request) complaint(status int, data []byte) error {
-	if r.tool.hides() {
+	if r.tool.hasSecrets() {
 		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its words may hold a value that is secure or of a claim and are not passed on", status).With("status", status)
 	}
 	said := strings.ToValidUTF8(string(data[:min(len(data), maxComplaint)]), "\uFFFD")
@@ -77,14 +77,14 @@ func (r *request) explain(caller, timed context.Context, limit time.Duration, se
 	case caller.Err() != nil:
 		return context.Cause(caller)
 	case timed.Err() != nil && !sent:
-		return errcode.Wrap(errcode.ToolUnavailable, database.ErrWaited, "source %s: the request had no connection after %v; try again later", source, limit)
+		return errcode.Wrap(errcode.ToolUnavailable, database.ErrNoConnection, "source %s: the request had no connection after %v; try again later", source, limit)
 	case timed.Err() != nil:
 		return errcode.New(errcode.ToolTimeout, "source %s did not answer within %v", source, limit)
 	case errors.Is(err, guard.ErrNotPublic):
 		return errcode.New(errcode.AddressBlocked, "source %s leads to an address that is not public; its operator can list it as private", source)
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, errOtherHost):
 		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects to another host, which is not followed", source)
-	case errors.Is(err, errEndless):
+	case errors.Is(err, errRedirectLoop):
 		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects more than %d times", source, maxRedirects)
 	case sent:
 		return errcode.Wrap(errcode.ToolInterrupted, err, "source %s broke the connection before it had answered; whether the request was carried out is unknown", source)

@@ -25,7 +25,7 @@ type declared struct {
 // action is what a tool does with the values of a call. Its error has a code,
 // but for ctx's.
 type action interface {
-	run(ctx context.Context, p share, v parameter.Values) (tool.Result, error)
+	run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error)
 }
 
 // kind makes the action of one type of tool.
@@ -124,7 +124,7 @@ func (t *declared) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if _, coded := errors.AsType[*errcode.Error](err); !coded {
 		return tool.Result{}, err
 	}
-	return tool.Failure(cmp.Or(c.Name, t.definition.Name), t.settle(err)), nil
+	return tool.Failure(cmp.Or(c.Name, t.definition.Name), t.errorForEffect(err)), nil
 }
 
 func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
@@ -132,7 +132,7 @@ func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	p, err := t.module.lent()
+	p, err := t.module.acquirePool()
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -146,9 +146,9 @@ func claimsOf(c tool.Call) parameter.Claims {
 	}
 }
 
-// settle gives an error the code that fits the tool's effect: what was begun
+// errorForEffect gives an error the code that fits the tool's effect: what was begun
 // and not answered is of unknown outcome where it may have changed something.
-func (t *declared) settle(err error) error {
+func (t *declared) errorForEffect(err error) error {
 	mutating := t.definition.Effect == tool.Mutating
 	switch code := errcode.Of(err); {
 	case code == errcode.ToolTimeout && mutating:
@@ -167,7 +167,7 @@ func (t *declared) rows() int { return cmp.Or(t.config.MaxRows, t.module.config.
 func (t *declared) bytes() int {
 	return cmp.Or(t.config.MaxResponseBytes, t.module.config.Source.MaxResponseBytes)
 }
-func (t *declared) patience() time.Duration {
+func (t *declared) timeout() time.Duration {
 	return cmp.Or(t.config.Timeout, t.module.config.Source.Timeout)
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// even refuses lists of lists that are not of one length, for which PostgreSQL
+// checkRectangular refuses lists of lists that are not of one length, for which PostgreSQL
 // has no array: its driver would leave out what the first of them has not got.
-func (t *declared) even(args []any) error {
+func (t *declared) checkRectangular(args []any) error {
 	for i, arg := range args {
 		if _, ok := lengths(reflect.ValueOf(arg)); !ok {
 			name := t.config.Parameters.Ordinary()[i]

@@ -15,20 +15,20 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// style is how a text is written where it stands, so that it ends nothing
+// escaping is how a text is written where it stands, so that it ends nothing
 // there.
-type style uint8
+type escaping uint8
 
 const (
-	styleOfText style = iota // as it is
+	styleOfText escaping = iota // as it is
 	styleOfPath
 	styleOfForm
 	styleOfXML
 	styleOfJSON
-	styleOfOther // nobody knows what means something there
+	escapeStrict // nobody knows what means something there
 )
 
-func (s style) escape(text string) string {
+func (s escaping) escape(text string) string {
 	switch s {
 	case styleOfPath:
 		if text == "" {
@@ -42,52 +42,52 @@ func (s style) escape(text string) string {
 		_ = xml.EscapeText(&out, []byte(text)) // a Builder takes everything
 		return out.String()
 	case styleOfJSON:
-		return string(inText) + insideQuotes(text) + string(endText)
-	case styleOfOther:
-		if strings.ContainsFunc(text, meansSomething) {
+		return string(markStringStart) + jsonStringBody(text) + string(endText)
+	case escapeStrict:
+		if strings.ContainsFunc(text, isSpecial) {
 			return string(inPlace) // refused
 		}
 	}
 	return text
 }
 
-// meansSomething says whether a character may, in some format of a body.
-func meansSomething(c rune) bool {
+// isSpecial says whether a character may, in some format of a body.
+func isSpecial(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(" -_.@/", c)
 }
 
 // Marks around what values become in JSON; unmark takes them out. Values have
 // none themselves.
 const (
-	inText  = '\uE000' // what follows stands within quotes
-	endText = '\uE001'
-	inPlace = '\uE002' // what follows stands where a value does
-	endHere = '\uE003'
+	markStringStart = '\uE000' // what follows stands within quotes
+	endText         = '\uE001'
+	inPlace         = '\uE002' // what follows stands where a value does
+	endHere         = '\uE003'
 )
 
-var marks = strings.NewReplacer(string(inText), `\ue000`, string(endText), `\ue001`, string(inPlace), `\ue002`, string(endHere), `\ue003`)
+var marks = strings.NewReplacer(string(markStringStart), `\ue000`, string(endText), `\ue001`, string(inPlace), `\ue002`, string(endHere), `\ue003`)
 
-// insideQuotes gives a text as JSON, without the quotes.
-func insideQuotes(text string) string {
+// jsonStringBody gives a text as JSON, without the quotes.
+func jsonStringBody(text string) string {
 	quoted, _ := json.Marshal(text) // a string always marshals, and never looks like noValue
 	return marks.Replace(string(quoted[1 : len(quoted)-1]))
 }
 
-// fill is a text with places for values, which change nothing but these
+// safeTemplate is a text with places for values, which change nothing but these
 // places.
-type fill struct {
-	style style
-	names []string
-	plain string             // the text, if there are no names
-	form  *template.Template // else
-	loops bool               // form has ranges
+type safeTemplate struct {
+	style  escaping
+	names  []string
+	plain  string             // the text, if there are no names
+	parsed *template.Template // else
+	loops  bool               // form has ranges
 }
 
-// newFill reads a template of Go's text/template. Beside what Go has, json
+// newSafeTemplate reads a template of Go's text/template. Beside what Go has, json
 // gives a value as JSON and array joins texts with ", ".
-func newFill(text string, s style, names []string) (*fill, error) {
-	f := &fill{style: s, names: names, plain: text}
-	if (s == styleOfJSON || s == styleOfOther) && marks.Replace(text) != text {
+func newSafeTemplate(text string, s escaping, names []string) (*safeTemplate, error) {
+	f := &safeTemplate{style: s, names: names, plain: text}
+	if (s == styleOfJSON || s == escapeStrict) && marks.Replace(text) != text {
 		return nil, errors.New("it has a character from U+E000 to U+E003, which has a meaning here")
 	}
 	if len(names) == 0 {
@@ -97,7 +97,7 @@ func newFill(text string, s style, names []string) (*fill, error) {
 	if err != nil {
 		return nil, fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
-	f.form, f.loops = form, counted(form.Root)
+	f.parsed, f.loops = form, hasRange(form.Root)
 	return f, nil
 }
 
@@ -105,9 +105,9 @@ func newFill(text string, s style, names []string) (*fill, error) {
 const noValue = "<no value>"
 
 // text gives the text for the values of a call.
-func (f *fill) text(v parameter.Values) (string, error) {
+func (f *safeTemplate) text(v parameter.Values) (string, error) {
 	text := f.plain
-	if f.form != nil {
+	if f.parsed != nil {
 		var err error
 		if text, err = f.execute(v); err != nil {
 			return "", errors.New(strings.TrimPrefix(err.Error(), "template: "))
@@ -117,40 +117,40 @@ func (f *fill) text(v parameter.Values) (string, error) {
 	case strings.Contains(text, noValue):
 		return "", errors.New("a parameter has no value: give one, or guard it with {{if}}")
 	case f.style == styleOfJSON:
-		return unmark(text)
+		return removeMarks(text)
 	case f.style == styleOfPath && strings.ContainsRune(text, inPlace):
 		return "", errors.New("a parameter is empty: a path needs all its parts")
-	case f.style == styleOfOther && strings.ContainsRune(text, inPlace):
+	case f.style == escapeStrict && strings.ContainsRune(text, inPlace):
 		return "", errors.New("a parameter has characters that could mean something in a body of this type; in JSON, XML, a form and text/plain they cannot")
 	}
 	return text, nil
 }
 
-func (f *fill) execute(v parameter.Values) (string, error) {
-	form, err := f.fresh()
+func (f *safeTemplate) execute(v parameter.Values) (string, error) {
+	form, err := f.clone()
 	if err != nil {
 		return "", err
 	}
-	out := bounded{most: parameter.MaxText}
+	out := limitedBuilder{most: parameter.MaxText}
 	err = form.Execute(&out, f.data(v))
 	return out.text.String(), err
 }
 
-// bounded is an io.Writer that takes so many bytes.
-type bounded struct {
+// limitedBuilder is an io.Writer that takes so many bytes.
+type limitedBuilder struct {
 	most int
 	text strings.Builder
 }
 
 // Write implements io.Writer.
-func (b *bounded) Write(text []byte) (int, error) {
+func (b *limitedBuilder) Write(text []byte) (int, error) {
 	if b.text.Len()+len(text) > b.most {
 		return 0, fmt.Errorf("the text is longer than %d bytes", b.most)
 	}
 	return b.text.Write(text)
 }
 
-func (f *fill) data(v parameter.Values) map[string]any {
+func (f *safeTemplate) data(v parameter.Values) map[string]any {
 	data := make(map[string]any, len(f.names))
 	for _, name := range f.names {
 		data[name] = f.value(gjson.GetBytes(v.JSON(name), gjson.Escape(name)))
@@ -158,16 +158,16 @@ func (f *fill) data(v parameter.Values) map[string]any {
 	return data
 }
 
-// unmark takes the marks out of JSON, and refuses it if a value does not stand
+// removeMarks takes the marks out of JSON, and refuses it if a value does not stand
 // where its mark says, or the whole is none.
-func unmark(text string) (string, error) {
+func removeMarks(text string) (string, error) {
 	var out strings.Builder
 	quoted, escaped := false, false
 	for _, c := range text {
 		switch {
-		case c == inText && !quoted, c == inPlace && quoted:
+		case c == markStringStart && !quoted, c == inPlace && quoted:
 			return "", errors.New(`write {{json .name}} for a value with its quotes, or "{{.name}}" within them`)
-		case c == inText || c == endText || c == inPlace || c == endHere:
+		case c == markStringStart || c == endText || c == inPlace || c == endHere:
 			continue
 		case escaped:
 			escaped = false

@@ -15,9 +15,9 @@ const maxPasses = 1 << 16
 // passName is the function that is called in each pass; no text may.
 const passName = "_pass"
 
-// counted has each pass through a range below a list call passName; false if
+// hasRange has each pass through a range below a list call passName; false if
 // there is none.
-func counted(l *parse.ListNode) (ranges bool) {
+func hasRange(l *parse.ListNode) (ranges bool) {
 	if l == nil {
 		return false
 	}
@@ -36,7 +36,7 @@ func counted(l *parse.ListNode) (ranges bool) {
 }
 
 func countedBoth(n *parse.BranchNode) bool {
-	first, other := counted(n.List), counted(n.ElseList)
+	first, other := hasRange(n.List), hasRange(n.ElseList)
 	return first || other
 }
 
@@ -46,12 +46,12 @@ func pass() parse.Node {
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{call}}}
 }
 
-// fresh gives the form for one execution, in which the passes count.
-func (f *fill) fresh() (*template.Template, error) {
+// clone gives the form for one execution, in which the passes count.
+func (f *safeTemplate) clone() (*template.Template, error) {
 	if !f.loops {
-		return f.form, nil
+		return f.parsed, nil
 	}
-	own, err := f.form.Clone()
+	own, err := f.parsed.Clone()
 	if err != nil {
 		return nil, err
 	}

@@ -24,19 +24,19 @@ func (t textInPath) String() string { return styleOfPath.escape(string(t)) }
 func (t textInForm) String() string { return styleOfForm.escape(string(t)) }
 func (t textInXML) String() string  { return styleOfXML.escape(string(t)) }
 func (t textInJSON) String() string { return styleOfJSON.escape(string(t)) }
-func (t textInSome) String() string { return styleOfOther.escape(string(t)) }
+func (t textInSome) String() string { return escapeStrict.escape(string(t)) }
 
 // mapping is a map for a template: it can be written as JSON only.
 type mapping struct {
 	doc  string
-	fill *fill
+	fill *safeTemplate
 }
 
 // String implements fmt.Stringer.
 func (m mapping) String() string { return m.fill.document(m.doc) }
 
 // value gives a value as templates have it.
-func (f *fill) value(v gjson.Result) any {
+func (f *safeTemplate) value(v gjson.Result) any {
 	switch {
 	case v.Type == gjson.String:
 		return f.phrase(v.Str)
@@ -57,7 +57,7 @@ func (f *fill) value(v gjson.Result) any {
 	return v.Value() // nil, true, false
 }
 
-func (f *fill) phrase(text string) any {
+func (f *safeTemplate) phrase(text string) any {
 	switch f.style {
 	case styleOfPath:
 		return textInPath(text)
@@ -67,25 +67,25 @@ func (f *fill) phrase(text string) any {
 		return textInXML(text)
 	case styleOfJSON:
 		return textInJSON(text)
-	case styleOfOther:
+	case escapeStrict:
 		return textInSome(text)
 	}
 	return text
 }
 
 // document writes JSON where a value may stand.
-func (f *fill) document(doc string) string {
+func (f *safeTemplate) document(doc string) string {
 	if f.style == styleOfJSON {
 		return string(inPlace) + marks.Replace(doc) + string(endHere)
 	}
-	if f.style == styleOfOther { // as it is everywhere JSON
+	if f.style == escapeStrict { // as it is everywhere JSON
 		return marks.Replace(doc)
 	}
 	return f.style.escape(doc)
 }
 
 // json is a function of templates.
-func (f *fill) json(value any) (string, error) {
+func (f *safeTemplate) json(value any) (string, error) {
 	doc, err := json.Marshal(plain(value))
 	return f.document(string(doc)), err
 }
@@ -106,7 +106,7 @@ func plain(value any) any {
 }
 
 // array is a function of templates.
-func (f *fill) array(value any) (any, error) {
+func (f *safeTemplate) array(value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, errors.New("array: its argument is no array")

@@ -56,15 +56,15 @@ type column struct {
 	Kind    string  `json:"k"`
 	Name    *string `json:"c"` // nil in a table without columns
 	Type    string  `json:"t"`
-	NotNull truth   `json:"n"`
+	NotNull dbBool  `json:"n"`
 	Default *string `json:"d"`
 }
 
-// truth is a boolean, which some databases write as a number.
-type truth bool
+// dbBool is a boolean, which some databases write as a number.
+type dbBool bool
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *truth) UnmarshalJSON(data []byte) error {
+func (t *dbBool) UnmarshalJSON(data []byte) error {
 	*t = string(data) == "true" || string(data) == "1"
 	return nil
 }
@@ -94,7 +94,7 @@ type (
 	}
 )
 
-func (l *listing) run(ctx context.Context, p share, v parameter.Values) (tool.Result, error) {
+func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
 	format := textOf(v, config.ParameterOutputFormat)
 	if format != "" && format != "simple" && format != "detailed" {
 		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is simple or detailed, not %q", config.ParameterOutputFormat, format).With("parameter", config.ParameterOutputFormat)
@@ -117,12 +117,12 @@ func (l *listing) run(ctx context.Context, p share, v parameter.Values) (tool.Re
 	return document(doc), nil
 }
 
-func (l *listing) columns(ctx context.Context, p share, names string) (list []column, err error) {
+func (l *listing) columns(ctx context.Context, p callerPool, names string) (list []column, err error) {
 	args := []any{names}
 	if types[l.tool.module.config.Source.Type] == database.MySQL {
 		args = append(args, names)
 	}
-	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: true, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.patience()})
+	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: true, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
 	if err != nil {
 		return nil, err
 	}

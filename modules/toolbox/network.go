@@ -43,7 +43,7 @@ func newClient(c Config) *client {
 		conns = 8
 	}
 	return &client{
-		CheckRedirect: stays,
+		CheckRedirect: sameHostOnly,
 		Transport: &http.Transport{
 			MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns, IdleConnTimeout: 90 * time.Second,
 			MaxResponseHeaderBytes: maxHead, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
@@ -57,18 +57,18 @@ func newClient(c Config) *client {
 
 // What keeps a redirect from being followed.
 var (
-	errElsewhere = errors.New("the service redirects to another host")
-	errEndless   = errors.New("the service redirects too often")
+	errOtherHost    = errors.New("the service redirects to another host")
+	errRedirectLoop = errors.New("the service redirects too often")
 )
 
-// stays follows redirects within one host: headers and query hold secrets.
-func stays(next *http.Request, before []*http.Request) error {
+// sameHostOnly follows redirects within one host: headers and query hold secrets.
+func sameHostOnly(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	if next.URL.Scheme != first.Scheme || next.URL.Host != first.Host {
-		return errElsewhere
+		return errOtherHost
 	}
 	if len(before) > maxRedirects {
-		return errEndless
+		return errRedirectLoop
 	}
 	return nil
 }

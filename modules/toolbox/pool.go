@@ -22,31 +22,33 @@ type pool struct {
 	remote        bool // a database on a server
 	log           *slog.Logger
 
-	users int  // guarded by Pools.mu
-	seen  bool // it was looked at; likewise
+	users  int  // guarded by Pools.mu
+	pinged bool // it was looked at; likewise
 
 	db     *database.DB // of a database
 	client *client      // of a service
 	shut   func() error // closes what db is reached through; nil is nothing
 
-	mu    sync.Mutex // guards what follows
-	away  bool       // it could not be reached last
-	until time.Time  // no try before that
-	pause backoff.Pause
+	mu          sync.Mutex // guards what follows
+	unreachable bool       // it could not be reached last
+	until       time.Time  // no try before that
+	pause       backoff.Pause
 }
 
-// share is a pool as one caller has it.
-type share struct {
+// callerPool is a pool as one caller has it.
+type callerPool struct {
 	*pool
 	who string
 }
 
 // of gives a caller's share.
-func (p *pool) of(by identity.Principal) share { return share{p, cmp.Or(by.Key(), by.String())} }
+func (p *pool) of(by identity.Principal) callerPool {
+	return callerPool{p, cmp.Or(by.Key(), by.String())}
+}
 
 // query runs a caller's statement: pool.query.
-func (s share) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
-	q.Who = s.who
+func (s callerPool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
+	q.Caller = s.who
 	return s.pool.query(ctx, q)
 }
 
@@ -65,7 +67,7 @@ func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, er
 func (p *pool) ready() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if left := time.Until(p.until); p.away && left > 0 {
+	if left := time.Until(p.until); p.unreachable && left > 0 {
 		return errcode.New(errcode.ToolUnavailable, "source %s cannot be reached; a call after %v tries again", p.source, left.Round(time.Millisecond))
 	}
 	return nil
@@ -75,12 +77,12 @@ func (p *pool) ready() error {
 // have found out meanwhile; each change is logged once.
 func (p *pool) note(err error) {
 	lost := errcode.Of(err) == errcode.ToolUnavailable
-	if errors.Is(err, database.ErrWaited) || !lost && err != nil && !answered(err) {
+	if errors.Is(err, database.ErrNoConnection) || !lost && err != nil && !answered(err) {
 		return // it says nothing about the source
 	}
 	p.mu.Lock()
-	before := p.away
-	p.away = lost
+	before := p.unreachable
+	p.unreachable = lost
 	if lost && time.Now().After(p.until) {
 		p.until = time.Now().Add(p.pause.Next())
 	}

@@ -27,8 +27,8 @@ func (p *Pools) Open() int {
 	return len(p.open)
 }
 
-// take gives the pool of a source; give it back.
-func (p *Pools) take(c Config, log *slog.Logger) (*pool, error) {
+// acquire gives the pool of a source; give it back.
+func (p *Pools) acquire(c Config, log *slog.Logger) (*pool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if one := p.open[c.Source.Print]; one != nil {
@@ -59,8 +59,8 @@ func (p *Pools) unnamed() int {
 	}
 }
 
-// give takes a pool back and closes it if nobody has it any more.
-func (p *Pools) give(one *pool) error {
+// release takes a pool back and closes it if nobody has it any more.
+func (p *Pools) release(one *pool) error {
 	p.mu.Lock()
 	one.users--
 	last := one.users == 0
@@ -74,27 +74,27 @@ func (p *Pools) give(one *pool) error {
 	return one.close()
 }
 
-// Look asks the databases on servers whether they are there, each once: those
+// Ping asks the databases on servers whether they are there, each once: those
 // that are not are in the log before somebody calls. It returns when all have
 // answered, or ctx ends.
-func (p *Pools) Look(ctx context.Context) {
+func (p *Pools) Ping(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, one := range p.unseen() {
+	for _, one := range p.unpinged() {
 		all.Go(func() {
 			_, _ = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: true}) // it logs by itself
-			_ = p.give(one)                                                        // who else closes it says what is wrong
+			_ = p.release(one)                                                     // who else closes it says what is wrong
 		})
 	}
 	all.Wait()
 }
 
-// unseen takes the pools that were not looked at; give them back.
-func (p *Pools) unseen() (list []*pool) {
+// unpinged takes the pools that were not looked at; give them back.
+func (p *Pools) unpinged() (list []*pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.open {
-		if one.remote && !one.seen {
-			one.seen = true
+		if one.remote && !one.pinged {
+			one.pinged = true
 			one.users++
 			list = append(list, one)
 		}

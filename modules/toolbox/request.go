@@ -25,8 +25,8 @@ type request struct {
 	tool    *declared
 	base    *base
 	headers http.Header
-	path    *fill
-	body    *fill // nil is none
+	path    *safeTemplate
+	body    *safeTemplate // nil is none
 }
 
 func newRequest(t *declared) (action, error) {
@@ -50,13 +50,13 @@ func newRequest(t *declared) (action, error) {
 			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
 		}
 	}
-	if r.path, err = newFill(c.Path, styleOfPath, c.PathParams); err != nil {
+	if r.path, err = newSafeTemplate(c.Path, styleOfPath, c.PathParams); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "path: %v", err)
 	}
 	if c.Body == "" {
 		return r, nil
 	}
-	if r.body, err = newFill(c.Body, r.style(c.Body), c.BodyParams); err != nil {
+	if r.body, err = newSafeTemplate(c.Body, r.style(c.Body), c.BodyParams); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "requestBody: %v", err)
 	}
 	return r, nil
@@ -67,7 +67,7 @@ var looksLikeForm = regexp.MustCompile(`^[A-Za-z0-9_.%\[\]-]+=`)
 
 // style says how values are written into the body: by its content type, which
 // one that looks like JSON or a form gets.
-func (r *request) style(body string) style {
+func (r *request) style(body string) escaping {
 	if r.headers.Get("Content-Type") == "" && strings.IndexAny(strings.TrimSpace(body), "{[") == 0 {
 		r.headers.Set("Content-Type", "application/json")
 	}
@@ -85,11 +85,11 @@ func (r *request) style(body string) style {
 	case strings.HasPrefix(kind, "text/plain"):
 		return styleOfText
 	}
-	return styleOfOther
+	return escapeStrict
 }
 
-func (r *request) run(ctx context.Context, p share, v parameter.Values) (tool.Result, error) {
-	limit := r.tool.patience()
+func (r *request) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
+	limit := r.tool.timeout()
 	if limit <= 0 {
 		limit = defaultTimeout
 	}

@@ -116,7 +116,7 @@ func (m *Module) Groups() []toolgroups.Group {
 // Provision implements modules.Provisioner: it takes the source's pool, which
 // connects with the first call.
 func (m *Module) Provision(context.Context) error {
-	p, err := m.config.Pools.take(m.config, m.log)
+	p, err := m.config.Pools.acquire(m.config, m.log)
 	if err != nil {
 		return err
 	}
@@ -136,11 +136,11 @@ func (m *Module) Close() error {
 	if p == nil {
 		return nil
 	}
-	return m.config.Pools.give(p)
+	return m.config.Pools.release(p)
 }
 
-// lent gives the pool while the module serves.
-func (m *Module) lent() (*pool, error) {
+// acquirePool gives the pool while the module serves.
+func (m *Module) acquirePool() (*pool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pool == nil {

@@ -36,7 +36,7 @@ func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.G
 		}
 		for _, name := range names {
 			if id := toolgroups.GroupID(name); !holds[id][t.Name] {
-				refer(groups, id, t.Name)
+				addRef(groups, id, t.Name)
 			}
 		}
 	}
@@ -53,8 +53,8 @@ func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.G
 	return list
 }
 
-// refer adds a tool to a group.
-func refer(groups map[toolgroups.GroupID]*toolgroups.Group, id toolgroups.GroupID, name string) {
+// addRef adds a tool to a group.
+func addRef(groups map[toolgroups.GroupID]*toolgroups.Group, id toolgroups.GroupID, name string) {
 	g := groups[id]
 	if g == nil {
 		g = &toolgroups.Group{ID: id, Description: "Declared tools of the group " + string(id)}

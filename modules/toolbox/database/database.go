@@ -60,16 +60,16 @@ type Query struct {
 	// and SQLite leave those aside that the statement has no placeholders for.
 	Args     []any
 	ReadOnly bool
-	// Who is who asks, in words that no other has: connections are shared out
+	// Caller is who asks, in words that no other has: connections are shared out
 	// fairly among those who ask at once.
-	Who string
-	// Foreign says that the statement is a caller's own, or holds a caller's words: what it does to its
+	Caller string
+	// Untrusted says that the statement is a caller's own, or holds a caller's words: what it does to its
 	// connection (temporary tables, settings, a transaction left open) nobody else
 	// meets. A database in memory has no other connection.
-	Foreign  bool
-	MaxRows  int           // 0 is DefaultRows
-	MaxBytes int           // of the JSON; 0 is DefaultBytes
-	Timeout  time.Duration // 0 is DefaultTimeout
+	Untrusted bool
+	MaxRows   int           // 0 is DefaultRows
+	MaxBytes  int           // of the JSON; 0 is DefaultBytes
+	Timeout   time.Duration // 0 is DefaultTimeout
 }
 
 // The limits of a Query that names none.
@@ -130,7 +130,7 @@ func Open(c Config) (*DB, error) {
 // database's words for a statement that fails; ctx's. None names host, user or
 // database.
 func (d *DB) Query(ctx context.Context, q Query) (json.RawMessage, error) {
-	q.MaxRows, q.MaxBytes = orElse(q.MaxRows, DefaultRows), orElse(q.MaxBytes, DefaultBytes)
+	q.MaxRows, q.MaxBytes = defaultTo(q.MaxRows, DefaultRows), defaultTo(q.MaxBytes, DefaultBytes)
 	if q.Timeout <= 0 {
 		q.Timeout = DefaultTimeout
 	}
@@ -151,17 +151,17 @@ func (d *DB) Close() error { return d.engine.close() }
 func place(ctx context.Context, places *turns.Places, who string) (give func(), err error) {
 	give, err = places.Take(ctx, who)
 	if err != nil {
-		return nil, unreachable{err}
+		return nil, unavailableError{err}
 	}
 	return give, nil
 }
 
-// forget closes a connection that goes back to its pool.
-func forget(conn *sql.Conn) {
+// dropConn closes a connection that goes back to its pool.
+func dropConn(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is how a pool is told
 }
 
-func orElse(n, otherwise int) int {
+func defaultTo(n, otherwise int) int {
 	if n <= 0 {
 		return otherwise
 	}
@@ -171,33 +171,33 @@ func orElse(n, otherwise int) int {
 // errTime: a Query's own time is up.
 var errTime = errors.New("the time is up")
 
-// ErrWaited is in the error of a Query whose time was up before it had a
+// ErrNoConnection is in the error of a Query whose time was up before it had a
 // connection: all were busy, or one could not be made in time. Nothing was run.
-var ErrWaited = errors.New("there was no connection in time")
+var ErrNoConnection = errors.New("there was no connection in time")
 
-// unreachable says that there is no connection. Its cause names hosts and
+// unavailableError says that there is no connection. Its cause names hosts and
 // users: it is for the log.
-type unreachable struct{ cause error }
+type unavailableError struct{ cause error }
 
-func (u unreachable) Error() string { return "the database cannot be reached" }
-func (u unreachable) Unwrap() error { return u.cause }
+func (u unavailableError) Error() string { return "the database cannot be reached" }
+func (u unavailableError) Unwrap() error { return u.cause }
 
-// lost says that the connection broke when the statement may have been under
+// connLostError says that the connection broke when the statement may have been under
 // way.
-type lost struct{ cause error }
+type connLostError struct{ cause error }
 
-func (l lost) Error() string { return "the connection was lost" }
-func (l lost) Unwrap() error { return l.cause }
+func (l connLostError) Error() string { return "the connection was lost" }
+func (l connLostError) Unwrap() error { return l.cause }
 
 // explain gives an error its code. ctx is the Query's own.
 func explain(ctx context.Context, q Query, err error) error {
 	if _, ok := errors.AsType[*errcode.Error](err); ok {
 		return err
 	}
-	_, away := errors.AsType[unreachable](err)
+	_, away := errors.AsType[unavailableError](err)
 	switch cause := context.Cause(ctx); {
 	case cause == errTime && away:
-		return errcode.Wrap(errcode.ToolUnavailable, ErrWaited, "run a statement: it had no connection after %v; try again later", q.Timeout)
+		return errcode.Wrap(errcode.ToolUnavailable, ErrNoConnection, "run a statement: it had no connection after %v; try again later", q.Timeout)
 	case cause == errTime:
 		return errcode.New(errcode.ToolTimeout, "run a statement: it was not done after %v and was stopped; ask for less", q.Timeout)
 	case cause != nil:
@@ -206,7 +206,7 @@ func explain(ctx context.Context, q Query, err error) error {
 	if away {
 		return errcode.Wrap(errcode.ToolUnavailable, err, "run a statement: the database cannot be reached now; try again later")
 	}
-	if _, ok := errors.AsType[lost](err); ok {
+	if _, ok := errors.AsType[connLostError](err); ok {
 		return errcode.Wrap(errcode.ToolInterrupted, err, "run a statement: the connection was lost; whether it was carried out is unknown")
 	}
 	return errcode.New(errcode.ToolExecutionFailed, "run a statement: %s", err)

@@ -335,7 +335,7 @@ func TestABusyDatabaseIsNotAway(t *testing.T) {
 			if err == nil {
 				continue
 			}
-			if errcode.Of(err) != errcode.ToolUnavailable || !errors.Is(err, database.ErrWaited) {
+			if errcode.Of(err) != errcode.ToolUnavailable || !errors.Is(err, database.ErrNoConnection) {
 				t.Errorf("got %v, want tool_unavailable", err)
 			}
 			return

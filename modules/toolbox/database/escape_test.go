@@ -81,7 +81,7 @@ func TestAStatementOfACallerLeavesNothingBehind(t *testing.T) {
 				db, watch := open(t, c), open(t, c)
 				query(t, db, "CREATE TABLE a(n INT)")
 				query(t, db, "INSERT INTO a VALUES (1)")
-				_, _ = db.Query(t.Context(), database.Query{SQL: poison, ReadOnly: reads, Foreign: true})
+				_, _ = db.Query(t.Context(), database.Query{SQL: poison, ReadOnly: reads, Untrusted: true})
 				if got := query(t, db, "SELECT n FROM a"); got != `[{"n":1}]` {
 					t.Errorf("%s (%t): the next caller reads %s", poison, reads, got)
 				}

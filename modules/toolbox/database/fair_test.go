@@ -29,15 +29,15 @@ func TestOneCallerLeavesConnectionsToOthers(t *testing.T) {
 		for _, reads := range []bool{true, false} {
 			db := open(t, config(t, kind))
 			query(t, db, "CREATE TABLE a(n INT)")
-			end := crowd(t, db, database.Query{SQL: slow[kind], Who: "ann", ReadOnly: reads, Timeout: time.Minute})
-			waits := database.Query{SQL: "SELECT n FROM a", Who: "ann", ReadOnly: reads, Timeout: 20 * time.Millisecond}
-			for err := error(nil); !errors.Is(err, database.ErrWaited); { // until ann has what she may have
+			end := crowd(t, db, database.Query{SQL: slow[kind], Caller: "ann", ReadOnly: reads, Timeout: time.Minute})
+			waits := database.Query{SQL: "SELECT n FROM a", Caller: "ann", ReadOnly: reads, Timeout: 20 * time.Millisecond}
+			for err := error(nil); !errors.Is(err, database.ErrNoConnection); { // until ann has what she may have
 				if _, err = db.Query(t.Context(), waits); err != nil && errcode.Of(err) != errcode.ToolUnavailable && errcode.Of(err) != errcode.ToolTimeout {
 					t.Fatalf("got %v", err)
 				}
 			}
 			for _, who := range []string{"bob", "eve", "joe"} {
-				q := database.Query{SQL: "SELECT count(*) AS n FROM a", Who: who, ReadOnly: reads}
+				q := database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: who, ReadOnly: reads}
 				if rows, err := db.Query(t.Context(), q); err != nil || string(rows) != `[{"n":0}]` {
 					t.Errorf("%s (%t): got %s %v", who, reads, rows, err)
 				}
@@ -64,13 +64,13 @@ func TestCallersOfOneConnectionTakeTurns(t *testing.T) {
 		for range 100 {
 			beside.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = db.Query(ctx, database.Query{SQL: statement, Who: "ann"})
+					_, _ = db.Query(ctx, database.Query{SQL: statement, Caller: "ann"})
 				}
 			})
 		}
 		before := written(t, db)
 		for range 20 {
-			if _, err := db.Query(t.Context(), database.Query{SQL: statement, Who: "bob"}); err != nil {
+			if _, err := db.Query(t.Context(), database.Query{SQL: statement, Caller: "bob"}); err != nil {
 				t.Errorf("%s: %v", kind, err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestCallersOfOneConnectionTakeTurns(t *testing.T) {
 // written counts the rows of a.
 func written(t *testing.T, db *database.DB) (n int64) {
 	t.Helper()
-	rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM a", Who: "eve"})
+	rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: "eve"})
 	if err != nil {
 		t.Fatal(err)
 	}

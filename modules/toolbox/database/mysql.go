@@ -20,7 +20,7 @@ import (
 type mysqlDB struct {
 	pool     *sql.DB
 	places   *turns.Places // at the pool's connections
-	killer   *sql.DB       // keeps no connection
+	killPool *sql.DB       // keeps no connection
 	readOnly bool
 }
 
@@ -64,7 +64,7 @@ func mysqlConfig(c Config) (*mysql.Config, error) {
 	config.Net, config.Addr = "tcp", net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 	config.User, config.Passwd, config.DBName = c.User, c.Password, c.Database
 	config.MultiStatements, config.AllowAllFiles, config.InterpolateParams, config.ParseTime = false, false, false, false
-	config.Logger = silent{}
+	config.Logger = discardLogger{}
 	if config.Timeout == 0 {
 		config.Timeout = patience
 	}
@@ -94,32 +94,32 @@ func checkParams(params map[string]string) error {
 	return nil
 }
 
-// silent is a mysql.Logger: what the driver would log names hosts.
-type silent struct{}
+// discardLogger is a mysql.Logger: what the driver would log names hosts.
+type discardLogger struct{}
 
-func (silent) Print(...any) {}
+func (discardLogger) Print(...any) {}
 
 func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
 	reads := q.ReadOnly || d.readOnly
 	if reads {
-		if err := reading(MySQL, q.SQL); err != nil {
+		if err := checkReadOnly(MySQL, q.SQL); err != nil {
 			return err
 		}
 	}
-	give, err := place(ctx, d.places, q.Who)
+	give, err := place(ctx, d.places, q.Caller)
 	if err != nil {
 		return err
 	}
 	defer give()
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
-		return unreachable{err}
+		return unavailableError{err}
 	}
 	defer conn.Close()
-	if q.Foreign {
-		defer forget(conn)
+	if q.Untrusted {
+		defer dropConn(conn)
 	}
-	number := numberOf(conn)
+	number := connectionIDOf(conn)
 	defer func() {
 		if ctx.Err() != nil {
 			d.kill(conn, number)
@@ -139,15 +139,15 @@ const killTime = 2 * time.Second
 func (d *mysqlDB) kill(conn *sql.Conn, number string) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)
 	defer cancel()
-	_, _ = d.killer.ExecContext(ctx, "KILL "+number) // it may have ended by itself
-	forget(conn)
+	_, _ = d.killPool.ExecContext(ctx, "KILL "+number) // it may have ended by itself
+	dropConn(conn)
 }
 
 // readOnly runs fn in a transaction in which the database refuses changes.
 func readOnly(ctx context.Context, conn *sql.Conn, fn func(*sql.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return unreachable{err}
+		return unavailableError{err}
 	}
 	defer tx.Rollback()
 	return fn(tx)
@@ -180,10 +180,10 @@ func runMySQL(ctx context.Context, on querier, q Query, t *table) error {
 // mysqlError tells a lost connection from the server's words.
 func mysqlError(err error) error {
 	if errors.Is(err, driver.ErrBadConn) { // nothing was sent
-		return unreachable{err}
+		return unavailableError{err}
 	}
 	if errors.Is(err, mysql.ErrInvalidConn) || isBroken(err) {
-		return lost{err}
+		return connLostError{err}
 	}
 	return err
 }
@@ -240,4 +240,4 @@ func appendMySQL(buf []byte, v any, kind string) []byte {
 // zone, so none is added.
 func isoTime(text string) string { return strings.Replace(text, " ", "T", 1) }
 
-func (d *mysqlDB) close() error { return errors.Join(d.pool.Close(), d.killer.Close()) }
+func (d *mysqlDB) close() error { return errors.Join(d.pool.Close(), d.killPool.Close()) }

@@ -17,19 +17,19 @@ func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	driven, ok := conn.(mysqlDriven)
+	driven, ok := conn.(mysqlDriverConn)
 	if !ok {
 		return nil, errors.Join(errors.New("the driver of MySQL is another one"), conn.Close())
 	}
-	number, err := askNumber(ctx, driven)
+	number, err := queryConnectionID(ctx, driven)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &mysqlConn{mysqlDriven: driven, number: number, prepared: prepared{}}, nil
+	return &mysqlConn{mysqlDriverConn: driven, connectionID: number, prepared: prepared{}}, nil
 }
 
-// askNumber asks the server what it calls a connection.
-func askNumber(ctx context.Context, conn driver.QueryerContext) (string, error) {
+// queryConnectionID asks the server what it calls a connection.
+func queryConnectionID(ctx context.Context, conn driver.QueryerContext) (string, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
 	if err != nil {
 		return "", err
@@ -48,8 +48,8 @@ func askNumber(ctx context.Context, conn driver.QueryerContext) (string, error) 
 	return "", fmt.Errorf("the number of a connection is a %T", row[0])
 }
 
-// mysqlDriven is a connection as the driver has it.
-type mysqlDriven interface {
+// mysqlDriverConn is a connection as the driver has it.
+type mysqlDriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -64,16 +64,16 @@ type mysqlDriven interface {
 // mysqlConn keeps its number, by which others end what it is at, and statements
 // that were prepared. Like every driver.Conn it is used by one goroutine at a time.
 type mysqlConn struct {
-	mysqlDriven
-	number   string
-	prepared prepared
-	long     driver.Stmt // the last that was too long to be kept with its text; nil is none
+	mysqlDriverConn
+	connectionID string
+	prepared     prepared
+	long         driver.Stmt // the last that was too long to be kept with its text; nil is none
 }
 
-// numberOf gives the number of a connection that is held.
-func numberOf(conn *sql.Conn) (number string) {
+// connectionIDOf gives the number of a connection that is held.
+func connectionIDOf(conn *sql.Conn) (number string) {
 	_ = conn.Raw(func(c any) error { // what is held is there
-		number = c.(*mysqlConn).number
+		number = c.(*mysqlConn).connectionID
 		return nil
 	})
 	return number
@@ -83,7 +83,7 @@ func numberOf(conn *sql.Conn) (number string) {
 // placeholders there are: what looks like one may stand in a text or a comment.
 func (c *mysqlConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	if len(args) == 0 {
-		return c.mysqlDriven.QueryContext(ctx, text, nil)
+		return c.mysqlDriverConn.QueryContext(ctx, text, nil)
 	}
 	s, err := c.statement(ctx, text)
 	if err != nil {

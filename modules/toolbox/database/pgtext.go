@@ -17,7 +17,7 @@ var pgTypes = pgtype.NewMap()
 var textual = func() (list []*pgtype.Type) {
 	for oid := range uint32(lastOID) {
 		if t, ok := pgTypes.TypeForOID(oid); ok && t.Codec.PreferredFormat() != pgtype.TextFormatCode {
-			list = append(list, &pgtype.Type{Name: t.Name, OID: oid, Codec: asText{t.Codec}})
+			list = append(list, &pgtype.Type{Name: t.Name, OID: oid, Codec: textCodec{t.Codec}})
 		}
 	}
 	return list
@@ -26,14 +26,14 @@ var textual = func() (list []*pgtype.Type) {
 // lastOID is above the numbers of all types that a server has from the start.
 const lastOID = 10_000
 
-// asText is a type whose values are texts.
-type asText struct{ pgtype.Codec }
+// textCodec is a type whose values are texts.
+type textCodec struct{ pgtype.Codec }
 
 // PreferredFormat implements pgtype.Codec.
-func (asText) PreferredFormat() int16 { return pgtype.TextFormatCode }
+func (textCodec) PreferredFormat() int16 { return pgtype.TextFormatCode }
 
-// preferText has a connection ask for all columns as text.
-func preferText(m *pgtype.Map) {
+// registerTextCodecs has a connection ask for all columns as text.
+func registerTextCodecs(m *pgtype.Map) {
 	for _, t := range textual {
 		m.RegisterType(t)
 	}

@@ -59,12 +59,12 @@ func openPostgres(c Config) (engine, error) {
 		Host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), Path: "/" + c.Database}
 	config, err := parsePostgres(at, params)
 	if err != nil {
-		return nil, culprit(at, params)
+		return nil, invalidParam(at, params)
 	}
 	settle(config.ConnConfig.RuntimeParams)
 	config.MaxConns = int32(c.MaxConns)
-	config.ConnConfig.DefaultQueryExecMode = modeOfReaders(mode)
-	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { preferText(conn.TypeMap()); return nil }
+	config.ConnConfig.DefaultQueryExecMode = readerExecMode(mode)
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { registerTextCodecs(conn.TypeMap()); return nil }
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = patience
 	}
@@ -80,9 +80,9 @@ func parsePostgres(at url.URL, params url.Values) (*pgxpool.Config, error) {
 	return pgxpool.ParseConfig(at.String())
 }
 
-// culprit names the parameter without which an address could be used. What the
+// invalidParam names the parameter without which an address could be used. What the
 // driver says of it may hold values.
-func culprit(at url.URL, params url.Values) error {
+func invalidParam(at url.URL, params url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		rest := maps.Clone(params)
 		rest.Del(name)
@@ -93,11 +93,11 @@ func culprit(at url.URL, params url.Values) error {
 	return errors.New("host, port, user, database or queryParams cannot be used together")
 }
 
-// modeOfReaders gives how statements that read are sent. The simple protocol
+// readerExecMode gives how statements that read are sent. The simple protocol
 // takes several at once, of which the first could end a reader's transaction; and
 // what has a name at the server, as what begins that transaction would, could be
 // replaced by another statement.
-func modeOfReaders(mode pgx.QueryExecMode) pgx.QueryExecMode {
+func readerExecMode(mode pgx.QueryExecMode) pgx.QueryExecMode {
 	switch mode {
 	case pgx.QueryExecModeSimpleProtocol:
 		return pgx.QueryExecModeExec
@@ -123,18 +123,18 @@ func (d *postgresDB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		pool, err := pgxpool.NewWithConfig(context.Background(), d.config) // connects to nothing yet
 		if err != nil {
 			d.mu.Unlock()
-			return nil, unreachable{err}
+			return nil, unavailableError{err}
 		}
 		d.pool = pool
 	}
 	pool := d.pool
 	d.mu.Unlock()
 	if pool == nil {
-		return nil, unreachable{errors.New("the source is closed")}
+		return nil, unavailableError{errors.New("the source is closed")}
 	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return nil, unreachable{err}
+		return nil, unavailableError{err}
 	}
 	return conn, nil
 }
@@ -142,11 +142,11 @@ func (d *postgresDB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 func (d *postgresDB) query(ctx context.Context, q Query, t *table) error {
 	reads := q.ReadOnly || d.readOnly
 	if reads {
-		if err := reading(Postgres, q.SQL); err != nil {
+		if err := checkReadOnly(Postgres, q.SQL); err != nil {
 			return err
 		}
 	}
-	give, err := place(ctx, d.places, q.Who)
+	give, err := place(ctx, d.places, q.Caller)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d *postgresDB) query(ctx context.Context, q Query, t *table) error {
 		return err
 	}
 	defer conn.Release()
-	if q.Foreign {
+	if q.Untrusted {
 		defer closeNow(ctx, conn)
 	}
 	conn.Conn().PgConn().Frontend().SetMaxBodyLen(4*q.MaxBytes + maxHead)
@@ -249,7 +249,7 @@ func postgresError(err error) error {
 	}
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if said.SeverityUnlocalized == "FATAL" { // it closes the connection with that
-			return lost{err}
+			return connLostError{err}
 		}
 		return fmt.Errorf("%s (SQLSTATE %s)", said.Message, said.Code)
 	}
@@ -257,10 +257,10 @@ func postgresError(err error) error {
 		return errcode.New(errcode.ResultTooLarge, "run a statement: one of its rows is too long; ask for less")
 	}
 	if pgconn.SafeToRetry(err) {
-		return unreachable{err}
+		return unavailableError{err}
 	}
 	if isBroken(err) {
-		return lost{err}
+		return connLostError{err}
 	}
 	return err
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// reading holds a statement against what a server refuses in a transaction that
+// checkReadOnly holds a statement against what a server refuses in a transaction that
 // only reads: it lets through what ends the transaction from within (a block of
 // MariaDB, a procedure) and what writes files. So a reader is one of the
 // statements that do nothing but read, and the transaction does the rest.
-func reading(kind Type, statement string) error {
+func checkReadOnly(kind Type, statement string) error {
 	word := strings.ToUpper(firstWord(statement))
 	if !slices.Contains(readers, word) {
 		return errors.New("only statements that read are let through here: begin it with " + strings.Join(readers, ", "))

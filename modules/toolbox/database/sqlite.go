@@ -91,7 +91,7 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 		err := d.run(ctx, d.readers, q, t)
 		if d.writer != nil && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN { // nothing was ever written: there is no file
 			if err := d.writer.PingContext(ctx); err != nil {
-				return unreachable{err}
+				return unavailableError{err}
 			}
 			return d.run(ctx, d.readers, q, t)
 		}
@@ -110,7 +110,7 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 // isWrite says whether a statement is known to write. Nothing is kept of a
 // Foreign one: it may never come again.
 func (d *sqliteDB) isWrite(q Query) bool {
-	if q.Foreign {
+	if q.Untrusted {
 		return false
 	}
 	d.mu.Lock()
@@ -119,7 +119,7 @@ func (d *sqliteDB) isWrite(q Query) bool {
 }
 
 func (d *sqliteDB) noteWrite(q Query) {
-	if q.Foreign {
+	if q.Untrusted {
 		return
 	}
 	d.mu.Lock()
@@ -132,28 +132,28 @@ func (d *sqliteDB) noteWrite(q Query) {
 
 // run runs a statement on a connection.
 func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table) error {
-	give, err := place(ctx, pool.places, q.Who)
+	give, err := place(ctx, pool.places, q.Caller)
 	if err != nil {
 		return err
 	}
 	defer give()
 	conn, err := pool.Conn(ctx)
 	if err != nil && (pool == d.writer || d.writer == nil) { // nobody else could
-		return unreachable{err}
+		return unavailableError{err}
 	}
 	if err != nil {
 		return notReached(err)
 	}
 	defer conn.Close()
 	memory := d.readers == d.writer
-	if q.Foreign && !memory {
-		defer forget(conn)
+	if q.Untrusted && !memory {
+		defer dropConn(conn)
 	}
 	return conn.Raw(func(c any) error {
 		s := c.(*sqliteConn)
 		s.longest(max(maxLength, q.MaxBytes))
 		if memory {
-			if err := s.reading(ctx, q); err != nil {
+			if err := s.setReadOnly(ctx, q); err != nil {
 				return err
 			}
 		}
@@ -161,9 +161,9 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 	})
 }
 
-// reading has a database in memory, which has one connection, refuse what a
+// setReadOnly has a database in memory, which has one connection, refuse what a
 // Query that is ReadOnly may not do.
-func (c *sqliteConn) reading(ctx context.Context, q Query) error {
+func (c *sqliteConn) setReadOnly(ctx context.Context, q Query) error {
 	if q.ReadOnly && setting.MatchString(q.SQL) {
 		return errors.New("PRAGMA is not let through here: a function such as pragma_table_info('t') reads")
 	}
@@ -180,7 +180,7 @@ func notReached(err error) error {
 	if code := sqliteCode(err); code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY {
 		return err
 	}
-	return unreachable{err}
+	return unavailableError{err}
 }
 
 // sqliteCode gives the primary code of an error of SQLite, 0 of others.

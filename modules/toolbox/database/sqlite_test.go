@@ -15,7 +15,7 @@ func TestLongStatementsOfSQLiteAreNotKept(t *testing.T) {
 	query(t, db, "CREATE TABLE a(n)")
 	before := heap()
 	for n := range 30 {
-		q := database.Query{SQL: fmt.Sprintf("INSERT INTO a VALUES (%d) --%s", n, strings.Repeat("x", 1<<20)), Foreign: n%2 == 0}
+		q := database.Query{SQL: fmt.Sprintf("INSERT INTO a VALUES (%d) --%s", n, strings.Repeat("x", 1<<20)), Untrusted: n%2 == 0}
 		if _, err := db.Query(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}

@@ -25,18 +25,18 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	driven, ok := conn.(sqliteDriven)
+	driven, ok := conn.(sqliteDriverConn)
 	handle := reflect.Indirect(reflect.ValueOf(conn)).FieldByName("db") // the driver gives it to nobody
 	if !ok || handle.Kind() != reflect.Uintptr {
 		return nil, errors.Join(errors.New("the driver of SQLite is another one"), conn.Close())
 	}
-	s := &sqliteConn{sqliteDriven: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: prepared{}}
+	s := &sqliteConn{sqliteDriverConn: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: prepared{}}
 	s.limit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
 	return s, nil
 }
 
-// sqliteDriven is a connection as the driver has it.
-type sqliteDriven interface {
+// sqliteDriverConn is a connection as the driver has it.
+type sqliteDriverConn interface {
 	driver.Conn
 	driver.ConnPrepareContext
 	driver.ExecerContext
@@ -49,7 +49,7 @@ type sqliteDriven interface {
 // every driver.Conn it is used by one goroutine at a time, for one statement at a
 // time.
 type sqliteConn struct {
-	sqliteDriven
+	sqliteDriverConn
 	db       uintptr
 	tls      *libc.TLS // beside the driver's, which is the driver's
 	length   int       // the limit of a value or a row, in bytes
@@ -95,7 +95,7 @@ func (c *sqliteConn) endTransaction() {
 func (c *sqliteConn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 
 // IsValid implements driver.Validator.
-func (c *sqliteConn) IsValid() bool { return !c.inTransaction() && c.sqliteDriven.IsValid() }
+func (c *sqliteConn) IsValid() bool { return !c.inTransaction() && c.sqliteDriverConn.IsValid() }
 
 // named gives arguments as a driver takes them.
 func named(args []any) []driver.NamedValue {
@@ -173,7 +173,7 @@ func (c *sqliteConn) statement(text string) (s driver.Stmt, done func() error, e
 // Close implements driver.Conn.
 func (c *sqliteConn) Close() error {
 	defer c.tls.Close()
-	return errors.Join(c.prepared.forget(), c.sqliteDriven.Close())
+	return errors.Join(c.prepared.forget(), c.sqliteDriverConn.Close())
 }
 
 // interruptWith stops what the connection does when ctx ends, until end has

@@ -100,7 +100,7 @@ func TestSettingsOfSQLiteThatOthersMeet(t *testing.T) {
 		{memory, "SELECT count(*) FROM pragma_table_info('k')", true},
 		{file, "PRAGMA table_info('k')", true},
 	} {
-		_, err := c.db.Query(t.Context(), database.Query{SQL: c.sql, ReadOnly: true, Foreign: true})
+		_, err := c.db.Query(t.Context(), database.Query{SQL: c.sql, ReadOnly: true, Untrusted: true})
 		if (err == nil) != c.ok {
 			t.Errorf("%s gave %v", c.sql, err)
 		}

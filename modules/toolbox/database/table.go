@@ -109,13 +109,13 @@ func appendDocument(buf []byte, text string) []byte {
 func appendText(buf []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7F || c == '"' || c == '\\' {
-			return appendHard(buf, s)
+			return appendOther(buf, s)
 		}
 	}
 	return append(append(append(buf, '"'), s...), '"')
 }
 
-func appendHard(buf []byte, s string) []byte {
+func appendOther(buf []byte, s string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
