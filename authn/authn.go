@@ -97,11 +97,11 @@ type Service struct {
 	config Config
 	client *http.Client
 
-	turn   chan struct{} // holds a token while discovery is under way, or somebody looks; guards what follows
-	found  *issuer       // nil until it was
-	failed error         // the last discovery, while found is nil
-	pause  backoff.Pause
-	again  time.Time // no discovery before
+	sem     chan struct{} // holds a token while discovery is under way, or somebody looks; guards what follows
+	found   *issuer       // nil until it was
+	failed  error         // the last discovery, while found is nil
+	pause   backoff.Pause
+	retryAt time.Time // no discovery before
 }
 
 // New makes a service. It asks nobody: an issuer that cannot be reached now may
@@ -122,7 +122,7 @@ func New(c Config) (*Service, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Service{config: c, client: bounded(c.Client, c.Now), turn: make(chan struct{}, 1)}, nil
+	return &Service{config: c, client: bounded(c.Client, c.Now), sem: make(chan struct{}, 1)}, nil
 }
 
 // Name gives the service's name.
@@ -166,14 +166,14 @@ func (s *Service) read(ctx context.Context, token string) (Claims, error) {
 	case !isJWT:
 		return nil, s.refuse("it is no JWT")
 	}
-	return s.signed(ctx, found, token)
+	return s.verifyJWT(ctx, found, token)
 }
 
-// noKeys is how package oidc says that it has not got the keys to verify with.
-const noKeys = "failed to verify signature: fetching keys"
+// oidcFetchKeysPrefix is how package oidc says that it has not got the keys to verify with.
+const oidcFetchKeysPrefix = "failed to verify signature: fetching keys"
 
-// signed verifies a JWT.
-func (s *Service) signed(ctx context.Context, by issuer, token string) (Claims, error) {
+// verifyJWT verifies a JWT.
+func (s *Service) verifyJWT(ctx context.Context, by issuer, token string) (Claims, error) {
 	verifier := oidc.NewVerifier(by.Issuer, by.keys, &oidc.Config{
 		SkipClientIDCheck:    true, // there may be several, see below
 		SupportedSigningAlgs: by.algorithms(),
@@ -184,21 +184,21 @@ func (s *Service) signed(ctx context.Context, by issuer, token string) (Claims, 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if strings.HasPrefix(err.Error(), noKeys) {
+		if strings.HasPrefix(err.Error(), oidcFetchKeysPrefix) {
 			return nil, errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer's keys cannot be had now; try again later", s.config.Name)
 		}
-		return nil, s.refuse(wrong(err))
+		return nil, s.refuse(describeOIDCError(err))
 	}
 	var claims json.RawMessage
 	if err := verified.Claims(&claims); err != nil {
 		return nil, s.refuse("its claims cannot be read")
 	}
-	return s.exactly(verified.Issuer, Claims(claims))
+	return s.checkClaims(verified.Issuer, Claims(claims))
 }
 
-// wrong words why package oidc refuses a JWT: its own words may repeat a part of
+// describeOIDCError words why package oidc refuses a JWT: its own words may repeat a part of
 // it. Nothing is decided by them.
-func wrong(err error) string {
+func describeOIDCError(err error) string {
 	if _, expired := errors.AsType[*oidc.TokenExpiredError](err); expired {
 		return "it has expired, or does not say when"
 	}
@@ -215,22 +215,24 @@ func wrong(err error) string {
 	return "it is no JWT that can be read"
 }
 
-// exactly holds claims against the configuration by their exact names: package
+// checkClaims holds claims against the configuration by their exact names: package
 // oidc takes Aud and AUD for aud, and users of some issuers choose claims.
-func (s *Service) exactly(issuer string, c Claims) (Claims, error) {
+func (s *Service) checkClaims(issuer string, c Claims) (Claims, error) {
 	if iss, _ := c.Field("iss"); gjson.ParseBytes(iss).Str != issuer {
 		return nil, s.refuse("it is of another issuer")
 	}
-	if !slices.ContainsFunc(audiences(c), s.forUs) {
+	if !slices.ContainsFunc(audiences(c), s.matchesAudience) {
 		return nil, s.refuse("it is for another audience")
 	}
-	return c, s.inTime(c)
+	return c, s.checkTimes(c)
 }
 
-func (s *Service) forUs(audience string) bool { return slices.Contains(s.config.Audience, audience) }
+func (s *Service) matchesAudience(audience string) bool {
+	return slices.Contains(s.config.Audience, audience)
+}
 
-// inTime holds exp and nbf against the clock: exp has to be there.
-func (s *Service) inTime(c Claims) error {
+// checkTimes holds exp and nbf against the clock: exp has to be there.
+func (s *Service) checkTimes(c Claims) error {
 	exp, ok := c.Field("exp")
 	now := float64(s.config.Now().Unix())
 	if !ok || gjson.ParseBytes(exp).Type != gjson.Number || gjson.ParseBytes(exp).Num+skew.Seconds() <= now {

@@ -46,7 +46,7 @@ const keysAge = 5 * time.Minute
 // own patience, not with who began it: others need what it finds.
 func (s *Service) discover(ctx context.Context) (issuer, error) {
 	select {
-	case s.turn <- struct{}{}:
+	case s.sem <- struct{}{}:
 	case <-ctx.Done():
 		return issuer{}, context.Cause(ctx)
 	}
@@ -54,7 +54,7 @@ func (s *Service) discover(ctx context.Context) (issuer, error) {
 		defer s.next()
 		return *s.found, nil
 	}
-	tried := make(chan try, 1)
+	tried := make(chan discovery, 1)
 	go func() {
 		defer s.next()
 		tried <- s.find(context.WithoutCancel(ctx))
@@ -68,31 +68,31 @@ func (s *Service) discover(ctx context.Context) (issuer, error) {
 }
 
 // next ends a turn.
-func (s *Service) next() { <-s.turn }
+func (s *Service) next() { <-s.sem }
 
-// try is what came of looking for the issuer.
-type try struct {
+// discovery is what came of looking for the issuer.
+type discovery struct {
 	found issuer
 	err   error
 }
 
 // find looks for the issuer. When it says nothing now, what it said last is
 // good for a while more, if its keys can be had.
-func (s *Service) find(ctx context.Context) try {
-	if s.found == nil && s.config.Now().Before(s.again) {
-		return try{err: s.failed}
+func (s *Service) find(ctx context.Context) discovery {
+	if s.found == nil && s.config.Now().Before(s.retryAt) {
+		return discovery{err: s.failed}
 	}
 	said, err := s.document(ctx)
 	switch {
 	case err == nil:
 		s.found, s.pause = &issuer{metadata: said}, 0
 	case s.found == nil:
-		s.again = s.config.Now().Add(s.pause.Next())
+		s.retryAt = s.config.Now().Add(s.pause.Next())
 		s.failed = errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer cannot be asked now; try again later", s.config.Name)
-		return try{err: s.failed}
+		return discovery{err: s.failed}
 	}
 	s.found.keys, s.found.since = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), s.client), s.found.Keys), s.config.Now()
-	return try{found: *s.found}
+	return discovery{found: *s.found}
 }
 
 // document asks for the discovery document.
@@ -110,9 +110,9 @@ func (s *Service) document(ctx context.Context) (said metadata, err error) {
 // maxAnswer is the most bytes of one answer of an issuer.
 const maxAnswer = 1 << 20
 
-// calm is how long an issuer's document is taken for fresh: tokens with keys
+// documentTTL is how long an issuer's document is taken for fresh: tokens with keys
 // that nobody knows, of which anybody can send many, ask for it once in that time.
-const calm = time.Second
+const documentTTL = time.Second
 
 // bounded gives a client with limits on what it reads, and on how often it
 // reads the same document.
@@ -122,13 +122,13 @@ func bounded(c *http.Client, now func() time.Time) *http.Client {
 		next = http.DefaultTransport
 	}
 	own := *c
-	own.Transport = &calmed{next: next, now: now, read: map[string]document{}}
+	own.Transport = &cachingTransport{next: next, now: now, read: map[string]document{}}
 	return &own
 }
 
-// calmed is an http.RoundTripper that bounds answers and, of documents that are
+// cachingTransport is an http.RoundTripper that bounds answers and, of documents that are
 // only got, gives the last one again for a moment.
-type calmed struct {
+type cachingTransport struct {
 	next http.RoundTripper
 	now  func() time.Time
 
@@ -145,7 +145,7 @@ type document struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *calmed) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	url := r.URL.String()
 	fresh := r.Method == http.MethodGet && r.Header.Get("Authorization") == "" && r.URL.RawQuery == ""
 	if d, ok := c.recent(url); fresh && ok {
@@ -170,15 +170,15 @@ func (c *calmed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.response(r), nil
 }
 
-func (c *calmed) recent(url string) (document, bool) {
+func (c *cachingTransport) recent(url string) (document, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d, ok := c.read[url]
-	return d, ok && c.now().Sub(d.at) < calm
+	return d, ok && c.now().Sub(d.at) < documentTTL
 }
 
 // keep remembers a document; an issuer has two.
-func (c *calmed) keep(url string, d document) {
+func (c *cachingTransport) keep(url string, d document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.read) >= 8 {

@@ -34,12 +34,12 @@ func (i *Introspection) check(service string) error {
 
 // introspect asks the issuer about a token (RFC 7662).
 func (s *Service) introspect(ctx context.Context, found issuer, token string) (Claims, error) {
-	r, err := s.question(ctx, found, token)
+	r, err := s.introspectionRequest(ctx, found, token)
 	if err != nil {
 		return nil, err
 	}
 	client := *s.client
-	client.CheckRedirect = stay
+	client.CheckRedirect = noRedirect
 	answer, err := client.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -58,15 +58,15 @@ func (s *Service) introspect(ctx context.Context, found issuer, token string) (C
 	return s.active(found, Claims(body))
 }
 
-// stay follows no redirect: the token would go along.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirect follows no redirect: the token would go along.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // unanswered leaves out the cause: a URL in it may hold the token.
 func (s *Service) unanswered() error {
 	return errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer did not say whether a token is active; try again later", s.config.Name)
 }
 
-func (s *Service) question(ctx context.Context, found issuer, token string) (*http.Request, error) {
+func (s *Service) introspectionRequest(ctx context.Context, found issuer, token string) (*http.Request, error) {
 	in := s.config.Introspection
 	endpoint := in.Endpoint
 	if endpoint == "" {
@@ -104,10 +104,10 @@ func (s *Service) active(found issuer, c Claims) (Claims, error) {
 	if iss, ok := c.Field("iss"); ok && gjson.ParseBytes(iss).Str != found.Issuer {
 		return nil, s.refuse("it is of another issuer")
 	}
-	if !slices.ContainsFunc(audiences(c), s.forUs) {
+	if !slices.ContainsFunc(audiences(c), s.matchesAudience) {
 		return nil, s.refuse("it is for another audience")
 	}
-	return c, s.inTime(c)
+	return c, s.checkTimes(c)
 }
 
 // audiences gives the claim aud: one text, or a list of texts.

@@ -45,7 +45,7 @@ func (p *pending) set(services []string) *parameter.Set {
 	if set, ok := p.doc.sets[key]; ok {
 		return set
 	}
-	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), Unknown: unknownQuotes(p.tool.Type)}
+	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), UnsupportedEscapes: unknownQuotes(p.tool.Type)}
 	set, problems := parameter.Compile(o, ordinary, p.template)
 	for _, problem := range problems {
 		p.locate(problem.Field).fail(problem.Message, problem.Hint)
@@ -84,7 +84,7 @@ func (p *pending) checkTemplate(set *parameter.Set, name, text string, is bool, 
 	if is {
 		_, err = set.Template(text, names...)
 	} else {
-		err, hint = parameter.Stray(text), "declare it under "+templateFields[name]
+		err, hint = parameter.LooksLikeTemplate(text), "declare it under "+templateFields[name]
 	}
 	if err == nil {
 		return

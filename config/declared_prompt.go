@@ -111,7 +111,7 @@ func (it item) arguments(specs []parameter.Spec) *parameter.Set {
 // compile checks the messages: templates that name the arguments there are.
 func (it item) compile(p Prompt) {
 	for i, m := range p.Messages {
-		if _, err := p.Arguments.Prose(m.Content); err != nil {
+		if _, err := p.Arguments.TextTemplate(m.Content); err != nil {
 			it.locate(fmt.Sprintf("messages[%d].content", i)).fail(err.Error(), "")
 		}
 	}

@@ -87,7 +87,7 @@ func play(t *testing.T, tool, call gjson.Result) {
 		}
 		return
 	}
-	values, err := set.Given(json.RawMessage(call.Get("body").Str), claimsOf(call.Get("headers")), nil)
+	values, err := set.Parse(json.RawMessage(call.Get("body").Str), claimsOf(call.Get("headers")), nil)
 	text := ""
 	if err == nil {
 		text, err = template.Text(values)

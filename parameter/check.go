@@ -10,19 +10,19 @@ import (
 var types = []string{TypeString, TypeInteger, TypeFloat, TypeBoolean, TypeArray, TypeMap}
 
 // known says whether the type is one; nothing else can be checked of others.
-func (f *form) known() bool {
+func (f *typeSpec) known() bool {
 	return slices.Contains(types, f.kind) && (f.kind != TypeArray || f.items != nil)
 }
 
 // form checks what values a parameter, or an element, may have.
-func (c *compiler) form(at string, spec *Spec, template bool, depth int) *form {
-	f := &form{kind: spec.Type, name: spec.Name, description: spec.Description, statement: template}
+func (c *compiler) form(at string, spec *Spec, template bool, depth int) *typeSpec {
+	f := &typeSpec{kind: spec.Type, name: spec.Name, description: spec.Description, statement: template}
 	c.named(at, spec)
 	if !slices.Contains(types, spec.Type) {
 		c.problem(at+".type", "one of "+strings.Join(types, ", "), "%s", typeProblem(spec.Type))
 		return f
 	}
-	c.belongs(at, spec)
+	c.checkApplies(at, spec)
 	c.members(at, spec, f, depth)
 	c.escape(at, spec, f)
 	if f.known() {
@@ -51,8 +51,8 @@ func (c *compiler) named(at string, spec *Spec) {
 	}
 }
 
-// belongs refuses fields of other types.
-func (c *compiler) belongs(at string, spec *Spec) {
+// checkApplies refuses fields of other types.
+func (c *compiler) checkApplies(at string, spec *Spec) {
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -70,7 +70,7 @@ func (c *compiler) belongs(at string, spec *Spec) {
 	}
 }
 
-func (c *compiler) escape(at string, spec *Spec, f *form) {
+func (c *compiler) escape(at string, spec *Spec, f *typeSpec) {
 	if f.kind != TypeString {
 		return
 	}
@@ -79,21 +79,21 @@ func (c *compiler) escape(at string, spec *Spec, f *form) {
 		hint := "one of " + strings.Join([]string{SingleQuotes, DoubleQuotes, Backticks, SquareBrackets}, ", ")
 		c.problem(at+".escape", hint, "there is no way to escape called %q", brief(spec.Escape))
 	}
-	if f.statement && slices.Contains(c.Unknown, spec.Escape) {
+	if f.statement && slices.Contains(c.UnsupportedEscapes, spec.Escape) {
 		c.problem(at+".escape", c.quoteHint(), "%s quote nothing in this database", spec.Escape)
 	}
 }
 
 // quoteHint says how names are quoted where not every style is known.
 func (c *compiler) quoteHint() string {
-	if slices.Contains(c.Unknown, Backticks) {
+	if slices.Contains(c.UnsupportedEscapes, Backticks) {
 		return DoubleQuotes + " quote a name, " + SingleQuotes + " a text"
 	}
 	return Backticks + " quote a name, " + SingleQuotes + " a text"
 }
 
 // members checks what is inside of arrays and maps.
-func (c *compiler) members(at string, spec *Spec, f *form, depth int) {
+func (c *compiler) members(at string, spec *Spec, f *typeSpec, depth int) {
 	scalars := types[:4]
 	switch {
 	case f.kind == TypeMap && spec.ValueType != "":
@@ -101,7 +101,7 @@ func (c *compiler) members(at string, spec *Spec, f *form, depth int) {
 			c.problem(at+".valueType", "one of "+strings.Join(scalars, ", ")+"; or leave it out to take any value", "there are no maps of %q", brief(spec.ValueType))
 			return
 		}
-		f.items = &form{kind: spec.ValueType, statement: f.statement}
+		f.items = &typeSpec{kind: spec.ValueType, statement: f.statement}
 	case f.kind == TypeArray && spec.Items == nil:
 		c.problem(at+".items", "say what the elements are: items: {name: …, type: …, description: …}", "an array without items")
 	case f.kind == TypeArray && depth == maxDepth:
@@ -113,7 +113,7 @@ func (c *compiler) members(at string, spec *Spec, f *form, depth int) {
 
 // items checks the elements of an array. Whether they are required has no
 // meaning; a default is not used, but should be one.
-func (c *compiler) items(at string, spec *Spec, template bool, depth int) *form {
+func (c *compiler) items(at string, spec *Spec, template bool, depth int) *typeSpec {
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -123,11 +123,11 @@ func (c *compiler) items(at string, spec *Spec, template bool, depth int) *form 
 		}
 	}
 	f := c.form(at, spec, template, depth+1)
-	c.standard(at, spec, &parameter{form: f})
+	c.checkDefault(at, spec, &parameter{form: f})
 	return f
 }
 
-func (c *compiler) limits(at string, spec *Spec, f *form) {
+func (c *compiler) limits(at string, spec *Spec, f *typeSpec) {
 	if f.kind != TypeInteger && f.kind != TypeFloat {
 		return
 	}
@@ -138,7 +138,7 @@ func (c *compiler) limits(at string, spec *Spec, f *form) {
 	}
 }
 
-func (c *compiler) limit(field string, l *Literal, f *form) string {
+func (c *compiler) limit(field string, l *Literal, f *typeSpec) string {
 	if l == nil || l.Kind == Null {
 		return ""
 	}
@@ -150,7 +150,7 @@ func (c *compiler) limit(field string, l *Literal, f *form) string {
 }
 
 // choices checks allowedValues and excludedValues.
-func (c *compiler) choices(at string, spec *Spec, f *form) {
+func (c *compiler) choices(at string, spec *Spec, f *typeSpec) {
 	for i, entry := range spec.Allowed {
 		c.entry(fmt.Sprintf("%s.allowedValues[%d]", at, i), entry, f, &f.allowed, c.allow)
 	}
@@ -160,7 +160,7 @@ func (c *compiler) choices(at string, spec *Spec, f *form) {
 }
 
 // entry adds a value to a list; expression makes one of a text, if it is one.
-func (c *compiler) entry(field string, l Literal, f *form, list *choice, expression func(field, text string) (*expression, bool)) {
+func (c *compiler) entry(field string, l Literal, f *typeSpec, list *valueList, expression func(field, text string) (*expression, bool)) {
 	r, err := f.literal(l, true)
 	if err != nil {
 		c.problem(field, "entries are values of the parameter's type", "%v", err)

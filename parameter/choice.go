@@ -6,17 +6,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// choice is a list of values, as JSON, or of expressions. The empty choice
+// valueList is a list of values, as JSON, or of expressions. The empty choice
 // says nothing.
-type choice struct {
+type valueList struct {
 	texts       map[string]bool // those of values that are strings
 	values      []gjson.Result
 	expressions []*expression
 }
 
-func (c *choice) empty() bool { return len(c.values) == 0 && len(c.expressions) == 0 }
+func (c *valueList) empty() bool { return len(c.values) == 0 && len(c.expressions) == 0 }
 
-func (c *choice) add(r gjson.Result) {
+func (c *valueList) add(r gjson.Result) {
 	if r.Type == gjson.String {
 		if c.texts == nil {
 			c.texts = map[string]bool{}
@@ -27,7 +27,7 @@ func (c *choice) add(r gjson.Result) {
 }
 
 // has says whether r is in the list, where same says what of values is equal.
-func (c *choice) has(r gjson.Result, same func(a, b gjson.Result) bool) bool {
+func (c *valueList) has(r gjson.Result, same func(a, b gjson.Result) bool) bool {
 	if r.Type == gjson.String {
 		return c.texts[r.Str] || c.matches(r.Str)
 	}
@@ -39,7 +39,7 @@ func (c *choice) has(r gjson.Result, same func(a, b gjson.Result) bool) bool {
 	return false
 }
 
-func (c *choice) matches(text string) bool {
+func (c *valueList) matches(text string) bool {
 	for _, e := range c.expressions {
 		if e.MatchString(text) {
 			return true
@@ -48,8 +48,8 @@ func (c *choice) matches(text string) bool {
 	return false
 }
 
-// words says what the list holds, the beginning of a long one.
-func (c *choice) words() string {
+// describe says what the list holds, the beginning of a long one.
+func (c *valueList) describe() string {
 	const most = 10
 	var list []string
 	for _, v := range c.values[:min(len(c.values), most)] {

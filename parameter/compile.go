@@ -19,13 +19,13 @@ func Compile(o Options, ordinary, template []Spec) (*Set, []Problem) {
 	c := compiler{Options: o, set: &Set{places: map[string]int{}}}
 	specs := slices.Concat(ordinary, template)
 	for i, spec := range specs {
-		c.add(c.place(spec, i, len(ordinary)), spec, i >= len(ordinary))
+		c.add(c.fieldPath(spec, i, len(ordinary)), spec, i >= len(ordinary))
 	}
 	for i, spec := range specs {
-		c.copies(c.place(spec, i, len(ordinary))+".valueFromParam", spec, c.set.list[i])
+		c.resolveCopy(c.fieldPath(spec, i, len(ordinary))+".valueFromParam", spec, c.set.list[i])
 	}
 	if c.problems == nil {
-		c.measure()
+		c.checkSize()
 	}
 	if c.problems != nil {
 		return nil, c.problems
@@ -44,8 +44,8 @@ func (c *compiler) problem(field, hint, format string, args ...any) {
 	c.problems = append(c.problems, Problem{field, fmt.Sprintf(format, args...), hint})
 }
 
-// place gives the field of the spec at i, where the template's begin at first.
-func (c *compiler) place(spec Spec, i, first int) string {
+// fieldPath gives the field of the spec at i, where the template's begin at first.
+func (c *compiler) fieldPath(spec Spec, i, first int) string {
 	switch {
 	case spec.At != "":
 		return spec.At
@@ -60,10 +60,10 @@ func (c *compiler) add(at string, spec Spec, template bool) {
 	p := &parameter{name: spec.Name, auth: spec.Auth, secure: spec.Secure, template: template, copy: spec.From != ""}
 	p.form = c.form(at, &spec, template, 0)
 	p.required = spec.Required == nil || *spec.Required
-	p.hidden = spec.Secure || len(spec.Auth) > 0
+	p.secret = spec.Secure || len(spec.Auth) > 0
 	c.unique(at, p)
-	c.origin(at, &spec)
-	c.standard(at, &spec, p)
+	c.checkSource(at, &spec)
+	c.checkDefault(at, &spec, p)
 	if template && p.form.kind == TypeArray && p.form.items != nil && p.form.items.kind != TypeString {
 		c.problem(at+".items.type", "", "elements of a template array are of type string, not %q", p.form.items.kind)
 	}
@@ -78,15 +78,15 @@ func (c *compiler) unique(at string, p *parameter) {
 	c.set.places[p.name] = len(c.set.list)
 }
 
-// origin checks where the value comes from.
-func (c *compiler) origin(at string, spec *Spec) {
+// checkSource checks where the value comes from.
+func (c *compiler) checkSource(at string, spec *Spec) {
 	if spec.Secure && spec.Default != nil && spec.Default.Kind != Null {
 		c.problem(at+".default", "", "a secure parameter has no default")
 	}
 	if spec.Secure && spec.Required != nil && !*spec.Required {
 		c.problem(at+".required", "", "a secure parameter is always required")
 	}
-	if sources := count(spec.Secure, len(spec.Auth) > 0, spec.From != ""); sources > 1 {
+	if sources := countTrue(spec.Secure, len(spec.Auth) > 0, spec.From != ""); sources > 1 {
 		c.problem(at, "keep one of them", "the value comes from one place: secure, authServices or valueFromParam")
 	}
 	for i, claim := range spec.Auth {
@@ -100,7 +100,7 @@ func (c *compiler) origin(at string, spec *Spec) {
 	}
 }
 
-func count(list ...bool) (n int) {
+func countTrue(list ...bool) (n int) {
 	for _, yes := range list {
 		if yes {
 			n++
@@ -109,8 +109,8 @@ func count(list ...bool) (n int) {
 	return n
 }
 
-// standard checks the default as a call would check the value.
-func (c *compiler) standard(at string, spec *Spec, p *parameter) {
+// checkDefault checks the default as a call would check the value.
+func (c *compiler) checkDefault(at string, spec *Spec, p *parameter) {
 	if spec.Default == nil || spec.Default.Kind == Null || !p.form.known() {
 		return
 	}
@@ -122,11 +122,11 @@ func (c *compiler) standard(at string, spec *Spec, p *parameter) {
 		c.problem(at+".default", "a default is a value that a call may give", "%v", err)
 		return
 	}
-	p.standard, p.raw = true, raw
+	p.hasDefault, p.raw = true, raw
 }
 
-// copies checks and resolves valueFromParam.
-func (c *compiler) copies(field string, spec Spec, p *parameter) {
+// resolveCopy checks and resolves valueFromParam.
+func (c *compiler) resolveCopy(field string, spec Spec, p *parameter) {
 	if spec.From == "" {
 		return
 	}
@@ -141,14 +141,14 @@ func (c *compiler) copies(field string, spec Spec, p *parameter) {
 		c.problem(field, "", "parameter %q cannot copy its own value", brief(spec.Name))
 	case from.copy:
 		c.problem(field, "name the parameter that "+brief(spec.From)+" copies", "parameter %q is a copy itself", brief(spec.From))
-	case p.form.known() && from.form.known() && !p.form.takes(from.form):
+	case p.form.known() && from.form.known() && !p.form.assignableFrom(from.form):
 		c.problem(field, "a copy has the type of the original", "values of %q are of another type", brief(spec.From))
 	}
-	p.from, p.hidden = from, p.hidden || from.hidden
+	p.from, p.secret = from, p.secret || from.secret
 }
 
-// takes says whether every value of another form has f's type.
-func (f *form) takes(other *form) bool {
+// assignableFrom says whether every value of another form has f's type.
+func (f *typeSpec) assignableFrom(other *typeSpec) bool {
 	switch {
 	case f.kind == TypeFloat && other.kind == TypeInteger:
 		return true
@@ -157,11 +157,11 @@ func (f *form) takes(other *form) bool {
 	case f.items == nil:
 		return true
 	}
-	return other.items != nil && f.items.takes(other.items)
+	return other.items != nil && f.items.assignableFrom(other.items)
 }
 
-// measure checks that the schemas can be used.
-func (c *compiler) measure() {
+// checkSize checks that the schemas can be used.
+func (c *compiler) checkSize() {
 	c.set.schema = c.set.Schema()
 	if n := max(len(c.set.schema), len(c.set.ClientSchema())); n > MaxSchema {
 		c.problem("parameters", "shorten descriptions, or lists of values", "their schema has %d bytes, more than %d", n, MaxSchema)

@@ -198,6 +198,6 @@ func TestLiterals(t *testing.T) {
 // A null default is none.
 func TestANullDefaultIsNone(t *testing.T) {
 	set := compile(t, `[{"type":"string","default":null},{"type":"string","default":null,"secure":true}]`, `[]`)
-	_, err := set.Given(nil, nil, nil)
+	_, err := set.Parse(nil, nil, nil)
 	wantRefusal(t, err, "invalid_arguments", `parameter "a" is required`)
 }

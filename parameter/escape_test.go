@@ -65,7 +65,7 @@ func (q quoted) leaves(value string) error {
 	if err != nil {
 		return err
 	}
-	values, err := q.set.Given(args, nil, nil)
+	values, err := q.set.Parse(args, nil, nil)
 	if err != nil {
 		return err
 	}

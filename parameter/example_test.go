@@ -25,10 +25,10 @@ func Example() {
 		fmt.Println(err)
 	}
 
-	values, _ := set.Given(json.RawMessage(`{"airline":"CY","table":"flights"}`), nil, nil)
+	values, _ := set.Parse(json.RawMessage(`{"airline":"CY","table":"flights"}`), nil, nil)
 	text, _ := statement.Text(values)
 	fmt.Println(text, values.Bind())
-	_, err = set.Given(json.RawMessage(`{"airline":"CYX","table":"flights"}`), nil, nil)
+	_, err = set.Parse(json.RawMessage(`{"airline":"CYX","table":"flights"}`), nil, nil)
 	fmt.Println(err)
 	// Output:
 	// SELECT * FROM "flights" WHERE airline = $1 LIMIT $2 [CY 10]

@@ -15,8 +15,8 @@ const (
 	stepName = "_step"
 )
 
-// execution is one run of a template, and where its text goes.
-type execution struct {
+// templateRun is one run of a template, and where its text goes.
+type templateRun struct {
 	template *template.Template // calls the functions of this execution
 	text     strings.Builder
 	steps    int
@@ -25,7 +25,7 @@ type execution struct {
 }
 
 // Write implements io.Writer.
-func (e *execution) Write(text []byte) (int, error) {
+func (e *templateRun) Write(text []byte) (int, error) {
 	if e.err == nil && e.text.Len()+len(text) > MaxText {
 		e.err = fmt.Errorf("the text is longer than %d bytes", MaxText)
 	}
@@ -37,28 +37,28 @@ func (e *execution) Write(text []byte) (int, error) {
 
 // functions are those of templates. Those of Go that print do not print what
 // is missing, and none makes texts without end.
-func (e *execution) functions() template.FuncMap {
+func (e *templateRun) functions() template.FuncMap {
 	return template.FuncMap{
-		emitName:   e.emit,
+		emitName:   e.print,
 		stepName:   e.step,
 		"array":    func(value any) (string, error) { return e.count(array(value)) },
 		"json":     func(value any) (string, error) { return e.count(jsonText(value)) },
-		"print":    e.guarded(fmt.Sprint),
-		"println":  e.guarded(fmt.Sprintln),
-		"html":     e.guarded(template.HTMLEscaper),
-		"js":       e.guarded(template.JSEscaper),
-		"urlquery": e.guarded(template.URLQueryEscaper),
+		"print":    e.limitArgs(fmt.Sprint),
+		"println":  e.limitArgs(fmt.Sprintln),
+		"html":     e.limitArgs(template.HTMLEscaper),
+		"js":       e.limitArgs(template.JSEscaper),
+		"urlquery": e.limitArgs(template.URLQueryEscaper),
 		"printf": func(format string, args ...any) (string, error) {
-			return e.guarded(func(args ...any) string { return fmt.Sprintf(format, args...) })(args...)
+			return e.limitArgs(func(args ...any) string { return fmt.Sprintf(format, args...) })(args...)
 		},
 	}
 }
 
 // step is called in each pass through a range.
-func (e *execution) step() (string, error) { return e.count("", nil) }
+func (e *templateRun) step() (string, error) { return e.count("", nil) }
 
 // count takes the steps of making a text.
-func (e *execution) count(text string, err error) (string, error) {
+func (e *templateRun) count(text string, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -68,17 +68,17 @@ func (e *execution) count(text string, err error) (string, error) {
 	return text, e.err
 }
 
-// emit gives the text of a value that an action of the template prints.
-func (e *execution) emit(source string, value any) (string, error) {
+// print gives the text of a value that an action of the template prints.
+func (e *templateRun) print(source string, value any) (string, error) {
 	if e.prose {
-		return e.count(told(value), e.err)
+		return e.count(sprintLenient(value), e.err)
 	}
-	text, err := printed(value)
+	text, err := sprintStrict(value)
 	if err == nil && strings.ContainsRune(text, 0) { // from within a map; others were checked
 		err = errNUL
 	}
 	if err == nil && negative(text) && strings.HasSuffix(e.text.String(), "-") {
-		err = errComment
+		err = errWouldComment
 	}
 	if err != nil && e.err == nil {
 		e.err = fmt.Errorf("%s %w", brief(source), err)
@@ -86,8 +86,8 @@ func (e *execution) emit(source string, value any) (string, error) {
 	return e.count(text, e.err)
 }
 
-// told gives the text of a value as Go's templates print it.
-func told(value any) string {
+// sprintLenient gives the text of a value as Go's templates print it.
+func sprintLenient(value any) string {
 	if value == nil {
 		return "<no value>"
 	}
@@ -101,13 +101,13 @@ func negative(text string) bool {
 	return minus && isDigit(digits)
 }
 
-// guarded makes a function that refuses arguments without a text, or with
+// limitArgs makes a function that refuses arguments without a text, or with
 // much of it.
-func (e *execution) guarded(print func(args ...any) string) func(args ...any) (string, error) {
+func (e *templateRun) limitArgs(print func(args ...any) string) func(args ...any) (string, error) {
 	return func(args ...any) (string, error) {
 		size := 0
 		for _, arg := range args {
-			text, err := printed(arg)
+			text, err := sprintStrict(arg)
 			if err != nil {
 				return "", fmt.Errorf("an argument %w", err)
 			}
@@ -119,12 +119,12 @@ func (e *execution) guarded(print func(args ...any) string) func(args ...any) (s
 	}
 }
 
-var errComment = errors.New("is negative and stands after a minus: both begin a comment; write it in parentheses")
+var errWouldComment = errors.New("is negative and stands after a minus: both begin a comment; write it in parentheses")
 
 var errMissing = errors.New("has no value: give one, or guard it in the statement with {{if}}")
 
-// printed gives the text of a value, as Go prints it.
-func printed(value any) (string, error) {
+// sprintStrict gives the text of a value, as Go prints it.
+func sprintStrict(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:
 		return "", errMissing
@@ -144,7 +144,7 @@ func printedList(list []any) (string, error) {
 	texts := make([]string, len(list))
 	var err error
 	for i, element := range list {
-		if texts[i], err = printed(element); err != nil {
+		if texts[i], err = sprintStrict(element); err != nil {
 			return "", fmt.Errorf("has an element that %w", err)
 		}
 	}

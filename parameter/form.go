@@ -9,35 +9,35 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// form says which values there may be at one place: that of a parameter, of
+// typeSpec says which values there may be at one place: that of a parameter, of
 // the elements of an array, of the values in a map.
-type form struct {
+type typeSpec struct {
 	kind        string
 	description string
 	name        string // of an element's form, for listings
 
-	allowed, excluded choice
+	allowed, excluded valueList
 	low, high         string // JSON numbers; "" for no limit
 	quote             quote
-	statement         bool  // values become part of a statement's text
-	items             *form // of array, and of map if its values have one type
+	statement         bool      // values become part of a statement's text
+	items             *typeSpec // of array, and of map if its values have one type
 }
 
-// free says whether there are values with texts that are neither quoted nor
+// unrestricted says whether there are values with texts that are neither quoted nor
 // listed.
-func (f *form) free() bool {
+func (f *typeSpec) unrestricted() bool {
 	switch f.kind {
 	case TypeString:
 		return f.quote == quote{} && (len(f.allowed.values) == 0 || len(f.allowed.expressions) > 0)
 	case TypeArray:
-		return f.items == nil || f.items.free()
+		return f.items == nil || f.items.unrestricted()
 	}
 	return f.kind == TypeMap
 }
 
 // read gives the value that r stands for, as a statement gets it. What is
 // wrong with it is an error whose text says so, unless hidden is set.
-func (f *form) read(r gjson.Result, hidden bool) (any, error) {
+func (f *typeSpec) read(r gjson.Result, hidden bool) (any, error) {
 	v, err := f.convert(r)
 	if err != nil {
 		return nil, word(r, hidden, err)
@@ -65,11 +65,11 @@ func word(r gjson.Result, hidden bool, err error) error {
 }
 
 // within says what of its constraints the value, which r stands for, breaks.
-func (f *form) within(r gjson.Result, v any) error {
-	if !f.allowed.empty() && !f.allowed.has(r, identical) {
-		return fmt.Errorf("is not an allowed value: want %s", f.allowed.words())
+func (f *typeSpec) within(r gjson.Result, v any) error {
+	if !f.allowed.empty() && !f.allowed.has(r, sameParameters) {
+		return fmt.Errorf("is not an allowed value: want %s", f.allowed.describe())
 	}
-	if !f.excluded.empty() && f.excluded.has(r, f.alike) {
+	if !f.excluded.empty() && f.excluded.has(r, f.equal) {
 		return errors.New("is an excluded value")
 	}
 	if f.low != "" && compareNumbers(r.Raw, f.low) < 0 {
@@ -88,7 +88,7 @@ var errNUL = errors.New("has the character U+0000, which no statement can hold")
 
 // convert gives the value of f's type that r stands for. Of an array, and of a
 // map with a type for its values, only the type itself is looked at.
-func (f *form) convert(r gjson.Result) (v any, err error) {
+func (f *typeSpec) convert(r gjson.Result) (v any, err error) {
 	ok := false
 	switch f.kind {
 	case TypeString:
@@ -103,7 +103,7 @@ func (f *form) convert(r gjson.Result) (v any, err error) {
 		ok = r.IsArray()
 	case TypeMap:
 		if ok = r.IsObject(); ok && f.items == nil {
-			return anything(r)
+			return anyType(r)
 		}
 	}
 	if !ok {
@@ -112,9 +112,9 @@ func (f *form) convert(r gjson.Result) (v any, err error) {
 	return v, nil
 }
 
-func (f *form) otherType() error { return fmt.Errorf("is not type %q", f.kind) }
+func (f *typeSpec) otherType() error { return fmt.Errorf("is not type %q", f.kind) }
 
-func (f *form) convertInteger(r gjson.Result) (any, error) {
+func (f *typeSpec) convertInteger(r gjson.Result) (any, error) {
 	if r.Type != gjson.Number {
 		return nil, f.otherType()
 	}
@@ -125,7 +125,7 @@ func (f *form) convertInteger(r gjson.Result) (any, error) {
 	return n, nil
 }
 
-func (f *form) convertFloat(r gjson.Result) (any, error) {
+func (f *typeSpec) convertFloat(r gjson.Result) (any, error) {
 	if r.Type != gjson.Number {
 		return nil, f.otherType()
 	}
@@ -136,7 +136,7 @@ func (f *form) convertFloat(r gjson.Result) (any, error) {
 	return n, nil
 }
 
-func (f *form) readArray(r gjson.Result, hidden bool) (list []any, err error) {
+func (f *typeSpec) readArray(r gjson.Result, hidden bool) (list []any, err error) {
 	list = []any{}
 	r.ForEach(func(_, element gjson.Result) bool {
 		var v any
@@ -150,7 +150,7 @@ func (f *form) readArray(r gjson.Result, hidden bool) (list []any, err error) {
 	return list, err
 }
 
-func (f *form) readMap(r gjson.Result, hidden bool) (o object, err error) {
+func (f *typeSpec) readMap(r gjson.Result, hidden bool) (o object, err error) {
 	r.ForEach(func(key, value gjson.Result) bool {
 		var v any
 		if v, err = f.items.read(value, hidden); err != nil {
@@ -170,13 +170,13 @@ func keyWord(key gjson.Result, hidden bool) string {
 	return "key " + brief(key.Raw)
 }
 
-// anything gives a value of no stated type; its numbers keep every digit.
-func anything(r gjson.Result) (v any, err error) {
+// anyType gives a value of no stated type; its numbers keep every digit.
+func anyType(r gjson.Result) (v any, err error) {
 	switch {
 	case r.IsObject():
 		o := object(nil)
 		r.ForEach(func(key, value gjson.Result) bool {
-			v, err = anything(value)
+			v, err = anyType(value)
 			o = append(o, member{key.Str, v})
 			return err == nil
 		})
@@ -184,7 +184,7 @@ func anything(r gjson.Result) (v any, err error) {
 	case r.IsArray():
 		list := []any{}
 		r.ForEach(func(_, element gjson.Result) bool {
-			v, err = anything(element)
+			v, err = anyType(element)
 			list = append(list, v)
 			return err == nil
 		})

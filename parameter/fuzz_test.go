@@ -24,7 +24,7 @@ func FuzzGiven(f *testing.F) {
 		f.Add([]byte(args))
 	}
 	f.Fuzz(func(t *testing.T, args []byte) {
-		values, err := set.Given(args, claims, json.RawMessage(`{"key":"k"}`))
+		values, err := set.Parse(args, claims, json.RawMessage(`{"key":"k"}`))
 		if err != nil {
 			wantRefusal(t, err, errcode.InvalidArguments)
 			return
@@ -32,7 +32,7 @@ func FuzzGiven(f *testing.F) {
 		if err := schema.Validate(args); err != nil {
 			t.Errorf("taken, but the schema says %v", err)
 		}
-		again, err := set.Given(values.JSON(), claims, json.RawMessage(`{"key":"k"}`))
+		again, err := set.Parse(values.JSON(), claims, json.RawMessage(`{"key":"k"}`))
 		if err != nil || again.String() != values.String() {
 			t.Errorf("%s is taken, then: %s, %v", values, again, err)
 		}
@@ -52,7 +52,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		values, err := set.Given(json.RawMessage(args), nil, nil)
+		values, err := set.Parse(json.RawMessage(args), nil, nil)
 		if err != nil {
 			return
 		}
@@ -101,7 +101,7 @@ func FuzzLiterals(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", set.Schema(), err)
 		}
-		values, err := set.Given(nil, nil, nil)
+		values, err := set.Parse(nil, nil, nil)
 		if first.Kind == parameter.Null {
 			wantRefusal(t, err, errcode.InvalidArguments)
 			return

@@ -14,7 +14,7 @@ import (
 // object, and whether the service verified it. nil knows of no token.
 type Claims func(service string) (claims json.RawMessage, verified bool)
 
-// Given reads the arguments of a call: a JSON object, or null or nothing for
+// Parse reads the arguments of a call: a JSON object, or null or nothing for
 // an empty one. Names that are no parameters are ignored, and so are values
 // for parameters that claims, secure arguments or other parameters give; null
 // is a missing value. secure are the call's secure arguments, in the same form.
@@ -23,8 +23,8 @@ type Claims func(service string) (claims json.RawMessage, verified bool)
 // the code invalid_arguments, or unauthenticated if no verified service has
 // the claim. It names the parameter, in the detail "parameter" too; the value
 // is in it unless the caller was not to see it.
-func (s *Set) Given(args json.RawMessage, claims Claims, secure json.RawMessage) (Values, error) {
-	g := giving{set: s, claims: claims}
+func (s *Set) Parse(args json.RawMessage, claims Claims, secure json.RawMessage) (Values, error) {
+	g := argReader{set: s, claims: claims}
 	var err error
 	if g.args, err = s.members("arguments", args); err != nil {
 		return Values{}, err
@@ -66,15 +66,15 @@ func (s *Set) members(what string, doc json.RawMessage) ([]gjson.Result, error) 
 	return list, nil
 }
 
-// giving is one call.
-type giving struct {
+// argReader is one call.
+type argReader struct {
 	set          *Set
 	args, secure []gjson.Result // by place; what is missing is null
 	claims       Claims
 }
 
 // value gives the checked value of p; nil for an optional one that is missing.
-func (g *giving) value(p *parameter) (any, error) {
+func (g *argReader) value(p *parameter) (any, error) {
 	raw, err := g.raw(p)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (g *giving) value(p *parameter) (any, error) {
 	if raw.Type == gjson.Null {
 		return p.missing()
 	}
-	v, err := p.form.read(raw, p.hidden)
+	v, err := p.form.read(raw, p.secret)
 	if err != nil {
 		return nil, p.refuse(errcode.InvalidArguments, "unable to parse value for %q: %v", p.name, err)
 	}
@@ -91,7 +91,7 @@ func (g *giving) value(p *parameter) (any, error) {
 
 func (p *parameter) missing() (any, error) {
 	switch {
-	case p.standard:
+	case p.hasDefault:
 		return p.value, nil
 	case p.secure:
 		return nil, p.refuse(errcode.InvalidArguments, "parameter %q is required: it is secure, so send it as a secure argument", p.name)
@@ -106,7 +106,7 @@ func (p *parameter) refuse(code errcode.Code, format string, args ...any) error 
 }
 
 // raw gives the value of p before any check; null if it is missing.
-func (g *giving) raw(p *parameter) (gjson.Result, error) {
+func (g *argReader) raw(p *parameter) (gjson.Result, error) {
 	switch {
 	case p.from != nil:
 		raw, err := g.raw(p.from)
@@ -125,7 +125,7 @@ func (g *giving) raw(p *parameter) (gjson.Result, error) {
 }
 
 // claim gives what the first verified service with the claim says.
-func (g *giving) claim(p *parameter) (gjson.Result, error) {
+func (g *argReader) claim(p *parameter) (gjson.Result, error) {
 	lacking := ""
 	for _, c := range p.auth {
 		doc, ok := g.verified(c.Service)
@@ -147,7 +147,7 @@ func (g *giving) claim(p *parameter) (gjson.Result, error) {
 
 // verified gives the claims of a service. Claims that are not safe to read
 // are none.
-func (g *giving) verified(service string) (json.RawMessage, bool) {
+func (g *argReader) verified(service string) (json.RawMessage, bool) {
 	if g.claims == nil {
 		return nil, false
 	}

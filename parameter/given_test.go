@@ -176,7 +176,7 @@ func TestGivenRefuses(t *testing.T) {
 		"a long value":                {`[{"type":"integer"}]`, `{"a":"` + strings.Repeat("é", 500) + `"}`, `éé...`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := compile(t, c.parameters, `[]`).Given(json.RawMessage(c.args), nil, nil)
+			_, err := compile(t, c.parameters, `[]`).Parse(json.RawMessage(c.args), nil, nil)
 			wantRefusal(t, err, errcode.InvalidArguments, c.words)
 			if len(err.Error()) > 300 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
@@ -188,9 +188,9 @@ func TestGivenRefuses(t *testing.T) {
 // The order of the lists is the order of the checks.
 func TestGivenChecksTheTemplateLast(t *testing.T) {
 	set := compile(t, `[{"name":"a","type":"string"}]`, `[{"name":"t","type":"string"}]`)
-	_, err := set.Given(json.RawMessage(`{"t":5,"a":5}`), nil, nil)
+	_, err := set.Parse(json.RawMessage(`{"t":5,"a":5}`), nil, nil)
 	wantRefusal(t, err, errcode.InvalidArguments, `"a"`)
-	_, err = set.Given(json.RawMessage(`{"t":5,"a":"x"}`), nil, nil)
+	_, err = set.Parse(json.RawMessage(`{"t":5,"a":"x"}`), nil, nil)
 	wantRefusal(t, err, errcode.InvalidArguments, `"t"`)
 }
 
@@ -199,7 +199,7 @@ func TestGivenRefusesNULInTemplates(t *testing.T) {
 	for _, spec := range []string{`{"type":"string"}`, `{"type":"array","items":{"type":"string"}}`, `{"type":"map","valueType":"string"}`} {
 		set := compile(t, `[]`, `[`+spec+`]`)
 		for _, value := range []string{`"x\u0000"`, `["x\u0000"]`, `{"k":"x\u0000"}`} {
-			_, err := set.Given(json.RawMessage(`{"a":`+value+`}`), nil, nil)
+			_, err := set.Parse(json.RawMessage(`{"a":`+value+`}`), nil, nil)
 			wantRefusal(t, err, errcode.InvalidArguments, `"a"`)
 		}
 	}
@@ -210,7 +210,7 @@ func TestGivenRefusesWhatIsNoJSON(t *testing.T) {
 	set := compile(t, `[{"type":"map","required":false}]`, `[]`)
 	for _, d := range corpus.Documents() {
 		args := append(append([]byte(`{"a":{"k":`), d.Text...), "}}"...)
-		if _, err := set.Given(args, nil, nil); d.Expect == corpus.Reject && err == nil {
+		if _, err := set.Parse(args, nil, nil); d.Expect == corpus.Reject && err == nil {
 			t.Errorf("%s is taken: %.100q", d.Name, d.Text)
 		}
 	}
@@ -256,7 +256,7 @@ func TestValue(t *testing.T) {
 // The zero values have no parameters, and no faults.
 func TestZero(t *testing.T) {
 	var set parameter.Set
-	values, err := set.Given(json.RawMessage(`{"a":1}`), nil, nil)
+	values, err := set.Parse(json.RawMessage(`{"a":1}`), nil, nil)
 	if err != nil || len(values.Bind()) > 0 || string(values.JSON()) != "{}" {
 		t.Errorf("got %v, %v; want nothing", values, err)
 	}

@@ -46,8 +46,8 @@ type Literal struct {
 // literal gives l as JSON of a value of f's type. A plain number or boolean is
 // a text where a text is wanted; an entry of a list of values may also be a
 // number or boolean in quotes.
-func (f *form) literal(l Literal, entry bool) (gjson.Result, error) {
-	text, err := f.spell(l, entry)
+func (f *typeSpec) literal(l Literal, entry bool) (gjson.Result, error) {
+	text, err := f.format(l, entry)
 	if err != nil {
 		return gjson.Result{}, err
 	}
@@ -58,7 +58,7 @@ func (f *form) literal(l Literal, entry bool) (gjson.Result, error) {
 	return r, nil
 }
 
-func (f *form) spell(l Literal, entry bool) (string, error) {
+func (f *typeSpec) format(l Literal, entry bool) (string, error) {
 	quoted := entry && l.Kind == String
 	switch f.kind {
 	case TypeString:
@@ -82,7 +82,7 @@ func (f *form) spell(l Literal, entry bool) (string, error) {
 }
 
 // shorten writes an integer as clients expect one: 1000, not 1e3.
-func (f *form) shorten(number string) string {
+func (f *typeSpec) shorten(number string) string {
 	if n, ok := integer(number); ok && f.kind == TypeInteger {
 		return strconv.FormatInt(n, 10)
 	}
@@ -97,7 +97,7 @@ func spellText(text string) (string, error) {
 }
 
 // spellMembers spells what is inside a list or a map.
-func (f *form) spellMembers(text string, entry bool) (string, error) {
+func (f *typeSpec) spellMembers(text string, entry bool) (string, error) {
 	if err := strictjson.Check([]byte(text), nil); err != nil {
 		return "", fmt.Errorf("no JSON: %w", err)
 	}
@@ -109,7 +109,7 @@ func (f *form) spellMembers(text string, entry bool) (string, error) {
 	r, count := gjson.Parse(text), 0
 	r.ForEach(func(key, member gjson.Result) bool {
 		var spelled string
-		if spelled, err = f.items.spell(literalOf(member), entry); err != nil {
+		if spelled, err = f.items.format(literalOf(member), entry); err != nil {
 			return false
 		}
 		if count++; count > 1 {

@@ -15,15 +15,15 @@ func (s *Set) Manifest() json.RawMessage {
 			continue
 		}
 		o := p.form.manifest(p.name, !p.optional(), p.auth)
-		if p.standard {
-			o = append(o, member{"default", verbatim(p.raw.Raw)})
+		if p.hasDefault {
+			o = append(o, member{"default", rawJSON(p.raw.Raw)})
 		}
 		list = append(list, o)
 	}
 	return appendJSON(nil, list)
 }
 
-func (f *form) manifest(name string, required bool, auth []Claim) object {
+func (f *typeSpec) manifest(name string, required bool, auth []Claim) object {
 	services := []any{}
 	for _, c := range auth {
 		services = append(services, c.Service)

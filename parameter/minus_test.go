@@ -34,7 +34,7 @@ func TestANegativeNumberBeginsNoComment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values, err := set.Given(json.RawMessage(`{"n": -1, "f": -0.5, "s": "-1"}`), nil, nil)
+		values, err := set.Parse(json.RawMessage(`{"n": -1, "f": -0.5, "s": "-1"}`), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

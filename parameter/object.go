@@ -14,8 +14,8 @@ type member struct {
 	value any
 }
 
-// verbatim is JSON already.
-type verbatim string
+// rawJSON is JSON already.
+type rawJSON string
 
 // appendJSON appends a value of a parameter as compact JSON, with texts as
 // they are but for what JSON itself wants escaped.
@@ -27,7 +27,7 @@ func appendJSON(out []byte, v any) []byte {
 		return strconv.AppendInt(out, v, 10)
 	case json.Number:
 		return append(out, v...)
-	case verbatim:
+	case rawJSON:
 		return append(out, v...)
 	case []any:
 		out = append(out, '[')

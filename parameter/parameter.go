@@ -72,10 +72,10 @@ type Options struct {
 	// quotes.
 	Backslash bool
 
-	// Unknown are the styles of Escape that the database does not know: they
+	// UnsupportedEscapes are the styles of Escape that the database does not know: they
 	// would quote nothing in its statements, and are refused for those of the
 	// template.
-	Unknown []string
+	UnsupportedEscapes []string
 }
 
 // Problem is one thing that is wrong with parameters as configured.

@@ -39,7 +39,7 @@ func TestPropertySchemaAgreesWithGiven(t *testing.T) {
 		}
 		for range 8 {
 			args := []byte(`{"a":` + valueFor(choices, spec, 3) + `,"b":1}`)
-			_, refusal := set.Given(args, nil, nil)
+			_, refusal := set.Parse(args, nil, nil)
 			invalid := schema.Validate(args)
 			switch {
 			case refusal == nil && invalid != nil:
@@ -217,7 +217,7 @@ func TestPropertyIntegersAreExact(t *testing.T) {
 			n.Neg(n)
 		}
 		written := proptest.OneOf(choices, n.String(), n.String()+".0", n.String()+"e0", new(big.Int).Mul(n, big.NewInt(100)).String()+"e-2")
-		values, err := set.Given([]byte(`{"a":`+written+`}`), nil, nil)
+		values, err := set.Parse([]byte(`{"a":`+written+`}`), nil, nil)
 		if !n.IsInt64() {
 			if errcode.Of(err) != errcode.InvalidArguments {
 				return fmt.Errorf("%s: got %v, %v", written, values, err)

@@ -2,20 +2,20 @@ package parameter
 
 import "github.com/tidwall/gjson"
 
-// identical says whether two JSON values are equal, with numbers to the last
+// sameParameters says whether two JSON values are equal, with numbers to the last
 // digit: 1 is 1.0, and 0.1 is not 0.10000000000000001.
-func identical(a, b gjson.Result) bool {
+func sameParameters(a, b gjson.Result) bool {
 	return equal(a, b, func(a, b gjson.Result) bool { return compareNumbers(a.Raw, b.Raw) == 0 })
 }
 
-// alike says whether two JSON values are, or become, one value of f's type. So
+// equal says whether two JSON values are, or become, one value of f's type. So
 // to exclude 0.1 excludes what rounds to it.
-func (f *form) alike(a, b gjson.Result) bool {
+func (f *typeSpec) equal(a, b gjson.Result) bool {
 	if f.kind == TypeInteger {
-		return identical(a, b)
+		return sameParameters(a, b)
 	}
 	if f.items != nil {
-		return members(a, b, f.items.alike)
+		return members(a, b, f.items.equal)
 	}
 	return equal(a, b, rounded)
 }

@@ -50,8 +50,8 @@ func (s *Set) describe(pick func(p *parameter) (wanted, nullable, required bool)
 			continue
 		}
 		described := p.form.schema(nullable)
-		if p.standard {
-			described = append(described, member{"default", verbatim(p.raw.Raw)})
+		if p.hasDefault {
+			described = append(described, member{"default", rawJSON(p.raw.Raw)})
 		}
 		properties = append(properties, member{p.name, described})
 		if required {
@@ -76,7 +76,7 @@ func schemaType(kind string) string {
 }
 
 // schema describes the values of f.
-func (f *form) schema(nullable bool) (o object) {
+func (f *typeSpec) schema(nullable bool) (o object) {
 	if kind := schemaType(f.kind); nullable {
 		o = append(o, member{"type", []any{kind, "null"}})
 	} else {
@@ -97,7 +97,7 @@ func (f *form) schema(nullable bool) (o object) {
 	return o
 }
 
-func (f *form) constraints(nullable bool) (o object) {
+func (f *typeSpec) constraints(nullable bool) (o object) {
 	if enum := f.allowed.values; len(enum) > 0 && len(f.allowed.expressions) == 0 {
 		o = append(o, member{"enum", enumOf(enum, nullable)})
 	}
@@ -105,10 +105,10 @@ func (f *form) constraints(nullable bool) (o object) {
 		o = append(o, member{"pattern", e[0].pattern()})
 	}
 	if f.low != "" {
-		o = append(o, member{"minimum", verbatim(f.low)})
+		o = append(o, member{"minimum", rawJSON(f.low)})
 	}
 	if f.high != "" {
-		o = append(o, member{"maximum", verbatim(f.high)})
+		o = append(o, member{"maximum", rawJSON(f.high)})
 	}
 	return o
 }
@@ -119,7 +119,7 @@ func enumOf(values []gjson.Result, nullable bool) []any {
 	for _, v := range values {
 		if !seen[v.Raw] {
 			seen[v.Raw] = true
-			list = append(list, verbatim(v.Raw))
+			list = append(list, rawJSON(v.Raw))
 		}
 	}
 	if nullable {

@@ -22,26 +22,26 @@ type Set struct {
 // parameter is one that has been checked.
 type parameter struct {
 	name     string
-	form     *form
+	form     *typeSpec
 	required bool
 
-	standard bool // there is a default:
-	raw      gjson.Result
-	value    any
+	hasDefault bool // there is a default:
+	raw        gjson.Result
+	value      any
 
 	copy     bool // of the value of from
 	from     *parameter
 	auth     []Claim
 	secure   bool
 	template bool
-	hidden   bool // its value is not for logs: it is secure, a claim, or a copy of one
+	secret   bool // its value is not for logs: it is secure, a claim, or a copy of one
 }
 
 // offered says whether callers give the value in their arguments.
 func (p *parameter) offered() bool { return !p.copy && len(p.auth) == 0 && !p.secure }
 
 // optional says whether a caller may leave the value out.
-func (p *parameter) optional() bool { return !p.required || p.standard }
+func (p *parameter) optional() bool { return !p.required || p.hasDefault }
 
 // Ordinary gives the names of the parameters that are bound, in order.
 func (s *Set) Ordinary() []string { return s.names(false) }
@@ -61,7 +61,7 @@ func (s *Set) names(template bool) (names []string) {
 // FreeText says whether a template parameter takes texts that are neither quoted
 // nor listed in the configuration: what is written may then be anything.
 func (s *Set) FreeText() bool {
-	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.form.free() })
+	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.form.unrestricted() })
 }
 
 // Services gives, for each parameter that claims give, the services that may

@@ -34,7 +34,7 @@ func TestGivenTakesClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := compile(t, fmt.Sprintf(twoServices, c.kind, c.field), `[]`)
-			values, err := set.Given(json.RawMessage(`{"uid":"spoof"}`), tokens(c.claims), nil)
+			values, err := set.Parse(json.RawMessage(`{"uid":"spoof"}`), tokens(c.claims), nil)
 			if err != nil || values.Bind()[0] != c.want {
 				t.Errorf("got %#v, %v; want %v", values.Bind(), err, c.want)
 			}
@@ -59,7 +59,7 @@ func TestGivenWithoutClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := compile(t, `[{"name":"uid","type":"string"`+c.more+`,"authServices":[{"name":"my_auth","field":"sub"}]}]`, `[]`)
-			_, err := set.Given(json.RawMessage(`{"uid":"spoof"}`), c.claims, json.RawMessage(`{"uid":"spoof"}`))
+			_, err := set.Parse(json.RawMessage(`{"uid":"spoof"}`), c.claims, json.RawMessage(`{"uid":"spoof"}`))
 			wantRefusal(t, err, errcode.Unauthenticated, `error parsing authenticated parameter "uid": `, c.words)
 		})
 	}
@@ -69,7 +69,7 @@ func TestGivenWithoutClaims(t *testing.T) {
 func TestGivenChecksClaims(t *testing.T) {
 	set := compile(t, `[{"name":"uid","type":"array","items":{"type":"string","excludedValues":["root"]},"authServices":[{"name":"my_auth","field":"groups"}]}]`, `[]`)
 	for _, claim := range []string{`"staff"`, `["staff",5]`, `["secretroot"]`} {
-		_, err := set.Given(nil, tokens(map[string]string{"my_auth": `{"groups":` + claim + `}`}), nil)
+		_, err := set.Parse(nil, tokens(map[string]string{"my_auth": `{"groups":` + claim + `}`}), nil)
 		wantRefusal(t, err, errcode.InvalidArguments, `unable to parse value for "uid"`)
 		if strings.Contains(err.Error(), "staff") || strings.Contains(err.Error(), "secretroot") {
 			t.Errorf("the message shows the claim: %v", err)
@@ -80,13 +80,13 @@ func TestGivenChecksClaims(t *testing.T) {
 // Secure values come from the secure arguments alone.
 func TestGivenTakesSecureArguments(t *testing.T) {
 	set := compile(t, `[{"type":"string","secure":true},{"type":"string"}]`, `[]`)
-	values, err := set.Given(json.RawMessage(`{"a":"spoof","b":"y"}`), nil, json.RawMessage(`{"a":"x","b":"spoof","c":1}`))
+	values, err := set.Parse(json.RawMessage(`{"a":"spoof","b":"y"}`), nil, json.RawMessage(`{"a":"x","b":"spoof","c":1}`))
 	if diff := cmp.Diff([]any{"x", "y"}, values.Bind()); err != nil || diff != "" {
 		t.Errorf("%v -want +got:\n%s", err, diff)
 	}
 	for secure, words := range map[string]string{``: `"a" is required: it is secure`, `{}`: "secure argument", `{"a":null}`: "is required",
 		`{"a":1}`: `unable to parse value for "a"`, `{"a":"x","a":"y"}`: "secure arguments", `["x"]`: "secure arguments are no JSON object"} {
-		_, err := set.Given(json.RawMessage(`{"a":"x","b":"y"}`), nil, json.RawMessage(secure))
+		_, err := set.Parse(json.RawMessage(`{"a":"x","b":"y"}`), nil, json.RawMessage(secure))
 		wantRefusal(t, err, errcode.InvalidArguments, words)
 	}
 }
@@ -96,7 +96,7 @@ func TestHiddenValues(t *testing.T) {
 	set := compile(t, `[{"type":"string","secure":true},{"type":"string","valueFromParam":"a"},{"type":"string","authServices":[{"name":"my_auth","field":"sub"}]},{"name":"open","type":"string"}]`,
 		`[{"name":"t","type":"string","valueFromParam":"c"}]`)
 	claims := tokens(map[string]string{"my_auth": `{"sub":"hidden2"}`})
-	values, err := set.Given(json.RawMessage(`{"open":"shown"}`), claims, json.RawMessage(`{"a":"hidden1"}`))
+	values, err := set.Parse(json.RawMessage(`{"open":"shown"}`), claims, json.RawMessage(`{"a":"hidden1"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestHiddenValues(t *testing.T) {
 	}
 	limited := compile(t, `[{"type":"map","valueType":"integer","secure":true},{"type":"array","items":{"type":"integer"},"valueFromParam":"z","required":false},{"name":"z","type":"array","items":{"type":"integer"},"secure":true}]`, `[]`)
 	for _, secure := range []string{`{"a":"hidden"}`, `{"a":{"hidden":"hidden"}}`, `{"a":{},"z":["hidden"]}`} {
-		_, err := limited.Given(nil, nil, json.RawMessage(secure))
+		_, err := limited.Parse(nil, nil, json.RawMessage(secure))
 		wantRefusal(t, err, errcode.InvalidArguments, "unable to parse value for")
 		if strings.Contains(err.Error(), "hidden") {
 			t.Errorf("the message shows the value: %v", err)

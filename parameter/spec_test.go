@@ -105,7 +105,7 @@ func tokens(claims map[string]string) parameter.Claims {
 // given reads arguments that have to be right.
 func given(t testing.TB, set *parameter.Set, args string) parameter.Values {
 	t.Helper()
-	values, err := set.Given(json.RawMessage(args), nil, nil)
+	values, err := set.Parse(json.RawMessage(args), nil, nil)
 	if err != nil {
 		t.Fatalf("args %s: %v", args, err)
 	}

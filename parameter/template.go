@@ -22,12 +22,12 @@ const (
 // Template is the text of a statement with places for values. It never
 // changes; its method is safe for concurrent use.
 type Template struct {
-	set    *Set
-	names  []string
-	text   string             // as it is, if parsed is nil
-	prose  bool               // not of a statement
-	parsed *template.Template // never executed itself, but copied
-	idle   sync.Pool          // of *execution
+	set       *Set
+	names     []string
+	text      string             // as it is, if parsed is nil
+	plainText bool               // not of a statement
+	parsed    *template.Template // never executed itself, but copied
+	idle      sync.Pool          // of *execution
 }
 
 // Template reads text as a template of Go's text/template that sees the named
@@ -55,22 +55,22 @@ func (s *Set) Template(text string, names ...string) (*Template, error) {
 	return t, t.parse()
 }
 
-// Prose reads text as a template of all parameters, always, whose text is for
+// TextTemplate reads text as a template of all parameters, always, whose text is for
 // people and models to read: what is missing prints as <no value>, and maps as
 // Go prints them. Else it is as Template.
-func (s *Set) Prose(text string) (*Template, error) {
-	t := &Template{set: s, names: append(s.Ordinary(), s.Templates()...), text: text, prose: true}
+func (s *Set) TextTemplate(text string) (*Template, error) {
+	t := &Template{set: s, names: append(s.Ordinary(), s.Templates()...), text: text, plainText: true}
 	return t, t.parse()
 }
 
-// Stray tells of a text that is no template, for want of parameters, and takes
+// LooksLikeTemplate tells of a text that is no template, for want of parameters, and takes
 // one all the same: it would be sent as it stands. nil if it takes none, or {{
 // means something else in it, as in the arrays of PostgreSQL.
-func Stray(text string) error {
+func LooksLikeTemplate(text string) error {
 	if !strings.Contains(text, "{{") {
 		return nil
 	}
-	parsed, err := template.New("statement").Funcs((&execution{}).functions()).Parse(text)
+	parsed, err := template.New("statement").Funcs((&templateRun{}).functions()).Parse(text)
 	if err != nil || parsed.Tree == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func Stray(text string) error {
 }
 
 func (t *Template) parse() (err error) {
-	t.parsed, err = template.New(t.what()).Funcs((&execution{}).functions()).Parse(t.text)
+	t.parsed, err = template.New(t.what()).Funcs((&templateRun{}).functions()).Parse(t.text)
 	if err != nil {
 		return fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
@@ -114,7 +114,7 @@ func (t *Template) Text(v Values) (string, error) {
 
 // what the text is, in words.
 func (t *Template) what() string {
-	if t.prose {
+	if t.plainText {
 		return "message"
 	}
 	return "statement"
@@ -122,7 +122,7 @@ func (t *Template) what() string {
 
 // of gives what the values are called that the text is made of.
 func (t *Template) of() string {
-	if t.prose {
+	if t.plainText {
 		return "arguments"
 	}
 	return "template parameters"
@@ -131,13 +131,13 @@ func (t *Template) of() string {
 func (t *Template) execute(v Values) (string, error) {
 	data := make(map[string]any, len(t.names))
 	for _, name := range t.names {
-		data[name] = native(v.list[t.set.places[name]])
+		data[name] = templateValue(v.list[t.set.places[name]])
 	}
-	e, err := t.execution()
+	e, err := t.acquire()
 	if err != nil {
 		return "", err
 	}
-	defer t.rest(e)
+	defer t.release(e)
 	switch err := e.template.Execute(e, data); {
 	case e.err != nil:
 		return "", e.err
@@ -147,23 +147,23 @@ func (t *Template) execute(v Values) (string, error) {
 	return e.text.String(), nil
 }
 
-// execution gives one that nobody else has. To copy a template costs more
+// acquire gives one that nobody else has. To copy a template costs more
 // than to execute it.
-func (t *Template) execution() (*execution, error) {
-	if e, ok := t.idle.Get().(*execution); ok {
+func (t *Template) acquire() (*templateRun, error) {
+	if e, ok := t.idle.Get().(*templateRun); ok {
 		return e, nil
 	}
 	copied, err := t.parsed.Clone()
 	if err != nil {
 		return nil, err
 	}
-	e := &execution{prose: t.prose}
+	e := &templateRun{prose: t.plainText}
 	e.template = copied.Funcs(e.functions())
 	return e, nil
 }
 
-// rest keeps an execution for another time, and nothing of this one in it.
-func (t *Template) rest(e *execution) {
+// release keeps an execution for another time, and nothing of this one in it.
+func (t *Template) release(e *templateRun) {
 	e.text, e.steps, e.err = strings.Builder{}, 0, nil
 	t.idle.Put(e)
 }
@@ -180,19 +180,19 @@ func reason(what string, err error) error {
 	return errors.New(words)
 }
 
-// native gives a value as templates have it: an object is a map.
-func native(value any) any {
+// templateValue gives a value as templates have it: an object is a map.
+func templateValue(value any) any {
 	switch value := value.(type) {
 	case object:
 		m := make(map[string]any, len(value))
 		for _, member := range value {
-			m[member.key] = native(member.value)
+			m[member.key] = templateValue(member.value)
 		}
 		return m
 	case []any:
 		list := make([]any, len(value))
 		for i, element := range value {
-			list[i] = native(element)
+			list[i] = templateValue(element)
 		}
 		return list
 	case json.Number:

@@ -45,7 +45,7 @@ func plain(value any) any {
 }
 
 // bindable gives an array as a slice of its elements' type.
-func bindable(f *form, value any) any {
+func bindable(f *typeSpec, value any) any {
 	list, ok := value.([]any)
 	if !ok || f.kind != TypeArray {
 		return plain(value)
@@ -58,7 +58,7 @@ func bindable(f *form, value any) any {
 }
 
 // goType gives the type of what bindable makes.
-func (f *form) goType() reflect.Type {
+func (f *typeSpec) goType() reflect.Type {
 	switch f.kind {
 	case TypeInteger:
 		return reflect.TypeFor[int64]()
@@ -110,7 +110,7 @@ const redacted = "[redacted]"
 func (v Values) MarshalJSON() ([]byte, error) {
 	o := make(object, 0, len(v.list))
 	for i, value := range v.list {
-		if p := v.set.list[i]; p.hidden && value != nil {
+		if p := v.set.list[i]; p.secret && value != nil {
 			o = append(o, member{p.name, redacted})
 		} else {
 			o = append(o, member{p.name, value})

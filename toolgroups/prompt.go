@@ -38,7 +38,7 @@ type template struct {
 func NewPrompt(name, description, print string, arguments *parameter.Set, messages []Message) (*Prompt, error) {
 	p := &Prompt{Name: name, Description: description, Fingerprint: print, Arguments: arguments}
 	for i, m := range messages {
-		text, err := arguments.Prose(m.Text)
+		text, err := arguments.TextTemplate(m.Text)
 		if err != nil {
 			return nil, fmt.Errorf("message %d of prompt %q: %w", i+1, name, err)
 		}
@@ -50,7 +50,7 @@ func NewPrompt(name, description, print string, arguments *parameter.Set, messag
 // Messages gives the messages for arguments, a JSON object. The error has the
 // code invalid_arguments.
 func (p *Prompt) Messages(arguments json.RawMessage) ([]Message, error) {
-	values, err := p.Arguments.Given(arguments, nil, nil)
+	values, err := p.Arguments.Parse(arguments, nil, nil)
 	if err != nil {
 		return nil, err
 	}

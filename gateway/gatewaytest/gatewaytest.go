@@ -49,7 +49,7 @@ func (d Declared) Definition() tool.Definition { return d.definition }
 
 // Call implements tool.Tool.
 func (d Declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
-	values, err := d.set.Given(c.Args, func(service string) (json.RawMessage, bool) { claims, ok := c.Claims[service]; return claims, ok }, c.Secure)
+	values, err := d.set.Parse(c.Args, func(service string) (json.RawMessage, bool) { claims, ok := c.Claims[service]; return claims, ok }, c.Secure)
 	if err != nil {
 		return tool.Failure(c.Name, err), nil
 	}

@@ -128,7 +128,7 @@ func (t *declared) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 }
 
 func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	values, err := t.config.Parameters.Given(c.Args, claimsOf(c), c.Secure)
+	values, err := t.config.Parameters.Parse(c.Args, claimsOf(c), c.Secure)
 	if err != nil {
 		return tool.Result{}, err
 	}
