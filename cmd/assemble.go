@@ -205,7 +205,7 @@ func storage(l config.OrganizationLimits) runtime.Storage {
 
 // groupSet gives a configured list of groups; nil when it is left out.
 func groupSet(g config.Groups) *toolgroups.Set {
-	if !g.Set {
+	if !g.Given {
 		return nil
 	}
 	set := toolgroups.All()

@@ -74,7 +74,7 @@ func (s *services) all() map[string]service {
 func (s *services) prepare(cfg *config.Config) (next map[string]service, faults []*config.Error) {
 	next, now := map[string]service{}, s.all()
 	for _, a := range cfg.AuthServices {
-		if old, ok := now[a.Name]; ok && old.print == a.Print {
+		if old, ok := now[a.Name]; ok && old.print == a.Fingerprint {
 			next[a.Name] = old
 			continue
 		}
@@ -89,7 +89,7 @@ func (s *services) prepare(cfg *config.Config) (next map[string]service, faults 
 			faults = append(faults, cfg.Fault(a.Pos, "authService", errcode.Message(err), ""))
 			continue
 		}
-		next[a.Name] = service{made, a.Print, new(atomic.Bool)}
+		next[a.Name] = service{made, a.Fingerprint, new(atomic.Bool)}
 	}
 	return next, faults
 }

@@ -86,7 +86,7 @@ func demoConfig(c *common) (*config.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, config.File{Path: name, Data: data, Named: !strings.HasSuffix(name, ".yaml")})
+		files = append(files, config.File{Path: name, Data: data, Included: !strings.HasSuffix(name, ".yaml")})
 	}
 	return config.Read(files, c.env)
 }

@@ -269,7 +269,7 @@ func (h *house) known(ch *change) (groups, servers []string) {
 		}
 	}
 	for _, one := range ch.cfg.Sources {
-		if one.Faulty {
+		if one.Invalid {
 			groups, servers = append(groups, string(toolbox.GroupID(one.Name))), append(servers, toolbox.ModuleName(one.Name))
 		}
 	}

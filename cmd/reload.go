@@ -152,7 +152,7 @@ func describe(b *strings.Builder, path string, info fs.FileInfo, err error) {
 func digest(cfg *config.Config, err error) string {
 	sum := sha256.New()
 	for _, f := range cfg.Files {
-		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Named)
+		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Included)
 		sum.Write(f.Data)
 	}
 	if err != nil {

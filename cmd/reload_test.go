@@ -96,8 +96,8 @@ func (w *workshop) read(docs ...string) *config.Config {
 	w.t.Helper()
 	cfg, err := config.Read([]config.File{
 		{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))},
-		{Path: "brain.js", Data: []byte(`role("root", function* () { return 1; })`), Named: true},
-		{Path: "other.js", Data: []byte(`role("root", function* () { return 2; })`), Named: true},
+		{Path: "brain.js", Data: []byte(`role("root", function* () { return 1; })`), Included: true},
+		{Path: "other.js", Data: []byte(`role("root", function* () { return 2; })`), Included: true},
 	}, nil)
 	if err != nil {
 		w.t.Fatal(err)

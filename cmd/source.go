@@ -25,12 +25,12 @@ func sourcesOf(cfg *config.Config) []config.Module {
 	list, prints := make([]config.Module, len(cfg.Sources)), make(map[string]hash.Hash, len(cfg.Sources))
 	for _, s := range cfg.Sources {
 		prints[s.Name] = sha256.New()
-		fmt.Fprintf(prints[s.Name], "%q %q %q\n", s.Name, s.Print, scopesOf(cfg))
+		fmt.Fprintf(prints[s.Name], "%q %q %q\n", s.Name, s.Fingerprint, scopesOf(cfg))
 	}
 	for i := range cfg.Tools {
 		t := &cfg.Tools[i]
 		if sum, ok := prints[t.Source]; ok {
-			fmt.Fprintf(sum, "%q %q\n", t.Name, t.Print)
+			fmt.Fprintf(sum, "%q %q\n", t.Name, t.Fingerprint)
 		}
 	}
 	for i, s := range cfg.Sources {
@@ -77,7 +77,7 @@ func (h *house) makeSource(cfg *config.Config, m config.Module) (modules.Module,
 
 // faulty says whether a module is a source that was refused where it was read.
 func faulty(cfg *config.Config, m config.Module) bool {
-	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos && s.Faulty })
+	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos && s.Invalid })
 }
 
 // namesake finds another document that is a module of the same name.
@@ -93,7 +93,7 @@ func namesake(cfg *config.Config, m config.Module) (other string, found bool) {
 		}
 	}
 	for _, o := range cfg.Sources {
-		if toolbox.ModuleName(o.Name) == m.Name && o.Pos != m.Pos && !o.Faulty {
+		if toolbox.ModuleName(o.Name) == m.Name && o.Pos != m.Pos && !o.Invalid {
 			return "the source at " + o.Pos.String(), true
 		}
 	}

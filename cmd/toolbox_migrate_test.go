@@ -92,18 +92,18 @@ func meaning(t *testing.T, cfg *config.Config) (list []string) {
 	}
 	for _, s := range cfg.Sources {
 		s.Pos = config.Pos{}
-		show("source", s, s.Print, string(s.Password))
+		show("source", s, s.Fingerprint, string(s.Password))
 	}
 	for _, s := range cfg.AuthServices {
 		s.Pos = config.Pos{}
-		show("authService", s, s.Print)
+		show("authService", s, s.Fingerprint)
 	}
 	for _, tool := range cfg.Tools {
 		tool.Pos = config.Pos{}
 		if tool.Parameters != nil {
 			show("parameters", tool.Parameters.Schema(), string(tool.Parameters.Manifest()))
 		}
-		show("tool", tool, tool.Print)
+		show("tool", tool, tool.Fingerprint)
 	}
 	for _, set := range cfg.Toolsets {
 		set.Pos = config.Pos{}

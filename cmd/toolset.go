@@ -71,7 +71,7 @@ func promptOf(p config.Prompt) (*toolgroups.Prompt, error) {
 	for _, m := range p.Messages {
 		messages = append(messages, toolgroups.Message{Role: m.Role, Text: m.Content})
 	}
-	return toolgroups.NewPrompt(p.Name, p.Description, p.Print, p.Arguments, messages)
+	return toolgroups.NewPrompt(p.Name, p.Description, p.Fingerprint, p.Arguments, messages)
 }
 
 // samePrompt says whether two prompts say the same.

@@ -18,8 +18,8 @@ type aliases struct {
 	fail  func(alias *yaml.Node, message string)
 }
 
-// inside marks a node whose size is being counted.
-const inside = -1
+// counting marks a node whose size is being counted.
+const counting = -1
 
 // size gives the number of values under n. It calls fail for the first alias
 // that leads into itself or past the bound, and then counts no further.
@@ -28,7 +28,7 @@ func (a *aliases) size(n *yaml.Node) int {
 		return a.expand(n)
 	}
 	if n.Anchor != "" {
-		a.sizes[n] = inside
+		a.sizes[n] = counting
 	}
 	size := 1
 	for _, child := range n.Content {
@@ -44,7 +44,7 @@ func (a *aliases) expand(alias *yaml.Node) int {
 	size := a.sizes[alias.Alias] // an anchor stands before its aliases
 	switch {
 	case a.total > maxAliased: // reported already
-	case size == inside:
+	case size == counting:
 		a.total = maxAliased + 1
 		a.fail(alias, fmt.Sprintf("alias *%s stands inside its own anchor", alias.Value))
 	default:

@@ -35,7 +35,7 @@ const (
 	maxOutput       = 1 << 20 // a model reads it
 )
 
-func readCommand(it item) {
+func readCommand(it docItem) {
 	command := Command{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"sandbox", walls(&command.Open)},
@@ -74,7 +74,7 @@ func walls(open *bool) func(value) {
 		case word == "none":
 			*open = true
 		case word != "os":
-			v.wrong("os or none", "os isolates programs; none lets them do all that this process may do")
+			v.failType("os or none", "os isolates programs; none lets them do all that this process may do")
 		}
 	}
 }
@@ -83,11 +83,11 @@ func walls(open *bool) func(value) {
 func directories(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of directories", "as [/opt/go]")
+			v.failType("a list of directories", "as [/opt/go]")
 			return
 		}
 		for _, item := range v.items() {
-			path, ok := item.filled()
+			path, ok := item.nonEmpty()
 			if !ok {
 				continue
 			}
@@ -108,7 +108,7 @@ func directories(to *[]string) func(value) {
 func variables(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.wrong("a mapping of variables", "as {GOFLAGS: -mod=mod}")
+			v.failType("a mapping of variables", "as {GOFLAGS: -mod=mod}")
 			return
 		}
 		for key, val := range v.pairs() {

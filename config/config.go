@@ -31,9 +31,9 @@ type Env func(name string) (value string, ok bool)
 // File is one file as it was read. A record of Config.Files is enough to Read
 // the same configuration again, without the disk.
 type File struct {
-	Path  string `json:"path"`
-	Data  []byte `json:"data"`
-	Named bool   `json:"named,omitempty"` // named by a document (a model's script), itself no document
+	Path     string `json:"path"`
+	Data     []byte `json:"data"`
+	Included bool   `json:"named,omitempty"` // named by a document (a model's script), itself no document
 }
 
 // Config is what the files ask for, in the order of files and documents.
@@ -79,7 +79,7 @@ func Read(files []File, env Env) (*Config, error) {
 	var documents []File
 	named := make(map[string][]byte)
 	for _, f := range files {
-		if f.Named {
+		if f.Included {
 			named[f.Path] = f.Data
 			continue
 		}
@@ -99,7 +99,7 @@ func Read(files []File, env Env) (*Config, error) {
 func (c *Config) Fault(at Pos, field, message, hint string) *Error {
 	e := &Error{File: at.File, Line: at.Line, Column: at.Column, Field: field, Message: message, Hint: hint}
 	for _, f := range c.Files {
-		if f.Path == at.File && !f.Named {
+		if f.Path == at.File && !f.Included {
 			e.Excerpt = newSource(f).excerpt(at)
 			break
 		}

@@ -88,7 +88,7 @@ func parts(a archive) (files []config.File, want string) {
 			want = string(f.Data)
 			continue
 		}
-		f.Named = filepath.Ext(f.Path) != ".yaml"
+		f.Included = filepath.Ext(f.Path) != ".yaml"
 		files = append(files, f)
 	}
 	return files, want
@@ -204,13 +204,13 @@ func TestJoinKeepsOtherErrors(t *testing.T) {
 func TestGroupsZero(t *testing.T) {
 	for text, want := range map[string]config.Groups{
 		"":                         {},
-		"toolGroups: []":           {Set: true},
-		"toolGroups: all":          {Set: true, All: true},
-		`toolGroups: "*"`:          {Set: true, All: true},
-		`toolGroups: ["*"]`:        {Set: true, All: true},
-		"toolGroups: [all]":        {Set: true, IDs: []string{"all"}},
-		"toolGroups: [a, b/c]":     {Set: true, IDs: []string{"a", "b/c"}},
-		`toolGroups: ["${GROUP}"]`: {Set: true, IDs: []string{"workspace"}},
+		"toolGroups: []":           {Given: true},
+		"toolGroups: all":          {Given: true, All: true},
+		`toolGroups: "*"`:          {Given: true, All: true},
+		`toolGroups: ["*"]`:        {Given: true, All: true},
+		"toolGroups: [all]":        {Given: true, IDs: []string{"all"}},
+		"toolGroups: [a, b/c]":     {Given: true, IDs: []string{"a", "b/c"}},
+		`toolGroups: ["${GROUP}"]`: {Given: true, IDs: []string{"workspace"}},
 	} {
 		cfg, err := read(t, "kind: role\nname: r\n"+text)
 		if err != nil {

@@ -36,15 +36,15 @@ type Source struct {
 	MaxRows          int           // of one result; 0 is not set
 	MaxResponseBytes int           // of one result; 0 is not set
 
-	// Faulty says that something is wrong with the document, which is reported:
+	// Invalid says that something is wrong with the document, which is reported:
 	// what is made of it is no source, and no fault beside that.
-	Faulty bool `json:"-"`
+	Invalid bool `json:"-"`
 
-	// Print is the same for two sources that are the same but for their
+	// Fingerprint is the same for two sources that are the same but for their
 	// places. It holds a digest of the password: it is for comparing, not for
 	// showing.
-	Print string `json:"-"`
-	Pos   Pos
+	Fingerprint string `json:"-"`
+	Pos         Pos
 }
 
 // The types of sources.
@@ -82,10 +82,10 @@ type DeclaredTool struct {
 	MaxResponseBytes int
 	Timeout          time.Duration
 
-	Print string `json:"-"` // the same for two tools that are the same but for their places and their source's document
-	Pos   Pos
+	Fingerprint string `json:"-"` // the same for two tools that are the same but for their places and their source's document
+	Pos         Pos
 
-	own bool // it is a whole document, and nothing is wrong with that by itself
+	cacheable bool // it is a whole document, and nothing is wrong with that by itself
 }
 
 // The types of declared tools.
@@ -142,8 +142,8 @@ type Prompt struct {
 	Arguments   *parameter.Set `json:"-"` // never nil where Load gives no error
 	Messages    []PromptMessage
 
-	Print string `json:"-"` // the same for two prompts that are the same but for their places
-	Pos   Pos
+	Fingerprint string `json:"-"` // the same for two prompts that are the same but for their places
+	Pos         Pos
 }
 
 // PromptMessage is one message of a prompt.
@@ -164,8 +164,8 @@ type AuthService struct {
 
 	Introspection *Introspection // of tokens that are no JWTs; nil where there are none
 
-	Print string `json:"-"` // the same for two services that are the same but for their places
-	Pos   Pos
+	Fingerprint string `json:"-"` // the same for two services that are the same but for their places
+	Pos         Pos
 }
 
 // Introspection says how an issuer is asked about a token (RFC 7662).

@@ -9,7 +9,7 @@ import (
 // authType is a type of auth service.
 type authType struct {
 	name string
-	read func(item, *AuthService)
+	read func(docItem, *AuthService)
 }
 
 // authTypes is the one place that lists what an auth service can be.
@@ -17,7 +17,7 @@ func authTypes() []authType {
 	return []authType{{AuthGeneric, readGeneric}, {AuthGoogle, readGoogle}}
 }
 
-func readAuthService(it item) {
+func readAuthService(it docItem) {
 	it.declare()
 	known := authTypes()
 	i, ok := it.typed("auth service", len(known), func(i int) string { return known[i].name })
@@ -26,24 +26,24 @@ func readAuthService(it item) {
 	}
 	s := AuthService{Name: it.name, Type: known[i].name, Pos: it.pos}
 	known[i].read(it, &s)
-	s.Print = it.print()
-	it.alone(s)
+	s.Fingerprint = it.fingerprint()
+	it.checkSingleton(s)
 	it.doc.config.AuthServices = append(it.doc.config.AuthServices, s)
 }
 
-func readGeneric(it item, s *AuthService) {
+func readGeneric(it docItem, s *AuthService) {
 	ask := Introspection{}
 	var audience string
 	it.fields(
 		kindOf(),
 		field{"audience", filledText(&audience)},
 		field{"authorizationServer", endpoint(&s.Issuer)},
-		field{"mcpEnabled", truth(&s.MCPEnabled)},
+		field{"mcpEnabled", boolField(&s.MCPEnabled)},
 		field{"scopesRequired", names(&s.Scopes, "scopes")},
 		field{"introspectionEndpoint", endpoint(&ask.Endpoint)},
 		field{"introspectionMethod", introspectionMethod(&ask.Method)},
 		field{"introspectionParamName", filledText(&ask.Parameter)},
-		field{"forceIntrospection", truth(&ask.Always)},
+		field{"forceIntrospection", boolField(&ask.Always)},
 	)
 	it.need("audience", "authorizationServer")
 	s.Audience = []string{audience}
@@ -53,13 +53,13 @@ func readGeneric(it item, s *AuthService) {
 	it.needMCP(s, "scopesRequired", "introspectionEndpoint", "introspectionMethod", "introspectionParamName", "forceIntrospection")
 }
 
-func readGoogle(it item, s *AuthService) {
+func readGoogle(it docItem, s *AuthService) {
 	var client, audience string
 	it.fields(
 		kindOf(),
 		field{"clientId", filledText(&client)},
 		field{"audience", filledText(&audience)},
-		field{"mcpEnabled", truth(&s.MCPEnabled)},
+		field{"mcpEnabled", boolField(&s.MCPEnabled)},
 		field{"scopesRequired", names(&s.Scopes, "scopes")},
 	)
 	s.Issuer = googleIssuer
@@ -79,7 +79,7 @@ func readGoogle(it item, s *AuthService) {
 }
 
 // needMCP refuses fields that nobody looks at without mcpEnabled.
-func (it item) needMCP(s *AuthService, fields ...string) {
+func (it docItem) needMCP(s *AuthService, fields ...string) {
 	if s.MCPEnabled {
 		return
 	}
@@ -90,8 +90,8 @@ func (it item) needMCP(s *AuthService, fields ...string) {
 	}
 }
 
-// alone refuses a second service for the callers of MCP.
-func (it item) alone(s AuthService) {
+// checkSingleton refuses a second service for the callers of MCP.
+func (it docItem) checkSingleton(s AuthService) {
 	all := it.doc.config.AuthServices
 	i := slices.IndexFunc(all, func(other AuthService) bool { return other.MCPEnabled })
 	if s.MCPEnabled && i >= 0 {
@@ -102,7 +102,7 @@ func (it item) alone(s AuthService) {
 
 func introspectionMethod(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
@@ -110,7 +110,7 @@ func introspectionMethod(to *string) func(value) {
 		case "GET", "POST":
 			*to = text
 		default:
-			v.wrong("GET or POST", "")
+			v.failType("GET or POST", "")
 		}
 	}
 }

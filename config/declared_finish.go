@@ -9,30 +9,30 @@ import (
 
 // claims says whether a parameter's value comes from a token, so that the auth
 // services have to be known.
-func (p *pending) claims() bool {
+func (p *pendingTool) claims() bool {
 	has := func(spec parameter.Spec) bool { return len(spec.Auth) > 0 }
 	return slices.ContainsFunc(p.ordinary, has) || slices.ContainsFunc(p.template, has)
 }
 
 // compile checks the parameters, and the texts that values are put into.
-func (p *pending) compile(services []string) {
+func (p *pendingTool) compile(services []string) {
 	errs := &p.doc.errs
-	if len(*errs) == p.faults {
+	if len(*errs) == p.errCount {
 		p.tool.Parameters = p.set(services)
 	}
 	if p.tool.Parameters != nil {
 		p.templates(p.tool.Parameters)
 	}
-	if len(*errs) > p.faults {
+	if len(*errs) > p.errCount {
 		p.tool.Parameters = nil
 	}
-	p.tool.own = p.tool.Parameters != nil && !p.entry
-	p.item, p.ordinary, p.template = item{}, nil, nil
+	p.tool.cacheable = p.tool.Parameters != nil && !p.entry
+	p.docItem, p.ordinary, p.template = docItem{}, nil, nil
 }
 
 // set gives the parameters; tools of a type whose parameters are written alike
 // share them.
-func (p *pending) set(services []string) *parameter.Set {
+func (p *pendingTool) set(services []string) *parameter.Set {
 	ordinary, key := p.ordinary, p.tool.Type
 	switch {
 	case p.fixed != nil:
@@ -69,7 +69,7 @@ func unknownQuotes(tool string) []string {
 }
 
 // templates checks the texts that values are put into.
-func (p *pending) templates(set *parameter.Set) {
+func (p *pendingTool) templates(set *parameter.Set) {
 	p.checkTemplate(set, "statement", p.tool.Statement, len(p.template) > 0)
 	if request := p.tool.HTTP; request != nil {
 		p.checkTemplate(set, "path", request.Path, len(request.PathParams) > 0, request.PathParams...)
@@ -78,7 +78,7 @@ func (p *pending) templates(set *parameter.Set) {
 }
 
 // checkTemplate checks one text: a template, if there are parameters for one.
-func (p *pending) checkTemplate(set *parameter.Set, name, text string, is bool, names ...string) {
+func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, is bool, names ...string) {
 	var err error
 	hint := ""
 	if is {
@@ -101,7 +101,7 @@ var templateFields = map[string]string{"statement": "templateParameters", "path"
 
 // finish checks what declared tools name, when all of that is read.
 func (r *reader) finish() {
-	f := finisher{reader: r, sources: make(map[string]Source, len(r.config.Sources))}
+	f := crossChecker{reader: r, sources: make(map[string]Source, len(r.config.Sources))}
 	for _, s := range r.config.Sources {
 		if _, twice := f.sources[s.Name]; !twice {
 			f.sources[s.Name] = s
@@ -117,23 +117,23 @@ func (r *reader) finish() {
 		f.finish(p)
 		r.config.Tools[p.place] = p.tool
 	}
-	for _, i := range r.kept {
-		if !f.stands(&r.config.Tools[i]) {
-			r.spoil()
+	for _, i := range r.reused {
+		if !f.stillValid(&r.config.Tools[i]) {
+			r.invalidate()
 			return
 		}
 	}
 }
 
-// finisher knows what declared tools may name.
-type finisher struct {
+// crossChecker knows what declared tools may name.
+type crossChecker struct {
 	*reader
 	sources  map[string]Source // by name
 	services []string
 	mcp      bool // a service vouches for the callers of MCP
 }
 
-func (f *finisher) finish(p *pending) {
+func (f *crossChecker) finish(p *pendingTool) {
 	before, of := len(f.errs), f.sources[p.tool.Source]
 	if of.Type != "" && !slices.Contains(p.sources, of.Type) {
 		p.sourceAt.fail("source "+quote(p.tool.Source)+" is of type "+of.Type, "a tool of type "+p.tool.Type+" asks one of type "+strings.Join(p.sources, " or "))
@@ -145,11 +145,11 @@ func (f *finisher) finish(p *pending) {
 	}
 	wrong := len(f.errs) > before
 	if p.doc != nil { // it had to wait for the auth services
-		p.faults = len(f.errs)
+		p.errCount = len(f.errs)
 		p.compile(f.services)
 	}
 	if wrong { // as with one whose own document is: its source has no fault by it
-		p.tool.Parameters, p.tool.own = nil, false
+		p.tool.Parameters, p.tool.cacheable = nil, false
 	}
 }
 
@@ -158,9 +158,9 @@ func (t *DeclaredTool) changes() bool {
 	return t.HTTP != nil && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
 }
 
-// stands says whether a tool that was kept is still right: what it names is
+// stillValid says whether a tool that was kept is still right: what it names is
 // there, and as it needs it.
-func (f *finisher) stands(t *DeclaredTool) bool {
+func (f *crossChecker) stillValid(t *DeclaredTool) bool {
 	i := slices.IndexFunc(f.toolTypes, func(known toolType) bool { return known.name == t.Type })
 	of := f.sources[t.Source]
 	if i < 0 || !slices.Contains(f.toolTypes[i].sources, of.Type) || of.ReadOnly && t.changes() || len(t.ScopesRequired) > 0 && !f.mcp {

@@ -22,7 +22,7 @@ func specs(to *[]parameter.Spec, in string) func(value) {
 			return
 		}
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of parameters", "as [{name: number, type: integer, description: The flight's number}]")
+			v.failType("a list of parameters", "as [{name: number, type: integer, description: The flight's number}]")
 			return
 		}
 		if len(v.node.Content) > maxParameters {
@@ -42,7 +42,7 @@ func specs(to *[]parameter.Spec, in string) func(value) {
 // spec reads one parameter, or what the elements of an array are.
 func (v value) spec() (spec parameter.Spec) {
 	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-		v.wrong("a parameter", "as {name: number, type: integer, description: The flight's number}")
+		v.failType("a parameter", "as {name: number, type: integer, description: The flight's number}")
 		return spec
 	}
 	claims := claims(&spec.Auth)
@@ -50,7 +50,7 @@ func (v value) spec() (spec parameter.Spec) {
 		{"name", text(&spec.Name)},
 		{"type", text(&spec.Type)},
 		{"description", word(&spec.Description)},
-		{"required", hint(&spec.Required)},
+		{"required", effectHint(&spec.Required)},
 		{"default", literal(&spec.Default)},
 		{"allowedValues", literals(&spec.Allowed)},
 		{"excludedValues", literals(&spec.Excluded)},
@@ -62,7 +62,7 @@ func (v value) spec() (spec parameter.Spec) {
 		{"valueFromParam", filledText(&spec.From)},
 		{"authServices", claims},
 		{"authSources", claims}, // its older name
-		{"secure", truth(&spec.Secure)},
+		{"secure", boolField(&spec.Secure)},
 		{"embeddedBy", filledText(&spec.EmbeddedBy)},
 	})
 	if _, twice := v.child("authServices"); twice {
@@ -77,7 +77,7 @@ func (v value) spec() (spec parameter.Spec) {
 func claims(to *[]parameter.Claim) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of auth services with the field of each", "as [{name: my-auth, field: sub}]")
+			v.failType("a list of auth services with the field of each", "as [{name: my-auth, field: sub}]")
 			return
 		}
 		for _, entry := range v.items() {
@@ -98,7 +98,7 @@ func literal(to **parameter.Literal) func(value) {
 func literals(to *[]parameter.Literal) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of values", "write ["+clip(v.node.Value)+"]")
+			v.failType("a list of values", "write ["+clip(v.node.Value)+"]")
 			return
 		}
 		if len(v.node.Content) > maxLiterals {

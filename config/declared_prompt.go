@@ -17,7 +17,7 @@ const (
 // maxMessages is the most messages of one prompt.
 const maxMessages = 1000
 
-func readPrompt(it item) {
+func readPrompt(it docItem) {
 	faults := len(it.doc.errs)
 	it.declare()
 	it.custom()
@@ -29,7 +29,7 @@ func readPrompt(it item) {
 		field{"messages", messages(&p.Messages)},
 		field{"arguments", arguments(&specs)},
 	)
-	p.Print = it.print()
+	p.Fingerprint = it.fingerprint()
 	if len(it.doc.errs) == faults {
 		p.Arguments = it.arguments(specs)
 	}
@@ -40,7 +40,7 @@ func readPrompt(it item) {
 }
 
 // custom takes the one type that Toolbox has, which may be left out.
-func (it item) custom() {
+func (it docItem) custom() {
 	_, typed := it.child("type")
 	_, older := it.child("kind")
 	if typed || it.entry && older {
@@ -64,7 +64,7 @@ func messages(to *[]PromptMessage) func(value) {
 		case v.isNull(): // Toolbox takes a list without entries that way
 			return
 		case v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq"):
-			v.wrong("a list of messages", "as [{role: user, content: 'Tell me about {{.city}}.'}]")
+			v.failType("a list of messages", "as [{role: user, content: 'Tell me about {{.city}}.'}]")
 			return
 		case len(v.node.Content) > maxMessages:
 			v.fail(fmt.Sprintf("has more than %d entries", maxMessages), "")
@@ -100,7 +100,7 @@ func arguments(to *[]parameter.Spec) func(value) {
 	}
 }
 
-func (it item) arguments(specs []parameter.Spec) *parameter.Set {
+func (it docItem) arguments(specs []parameter.Spec) *parameter.Set {
 	set, problems := parameter.Compile(parameter.Options{}, specs, nil)
 	for _, problem := range problems {
 		it.locate(problem.Field).fail(problem.Message, problem.Hint)
@@ -109,7 +109,7 @@ func (it item) arguments(specs []parameter.Spec) *parameter.Set {
 }
 
 // compile checks the messages: templates that name the arguments there are.
-func (it item) compile(p Prompt) {
+func (it docItem) compile(p Prompt) {
 	for i, m := range p.Messages {
 		if _, err := p.Arguments.TextTemplate(m.Content); err != nil {
 			it.locate(fmt.Sprintf("messages[%d].content", i)).fail(err.Error(), "")

@@ -9,7 +9,7 @@ import (
 )
 
 // requestFields are those of a tool that sends a request.
-func requestFields(it item, p *pending) []field {
+func requestFields(it docItem, p *pendingTool) []field {
 	r := new(HTTPRequest)
 	p.tool.HTTP = r
 	return []field{
@@ -25,7 +25,7 @@ func requestFields(it item, p *pending) []field {
 }
 
 // parts reads the parameters of one part of a request.
-func (p *pending) parts(name string, to *[]string) func(value) {
+func (p *pendingTool) parts(name string, to *[]string) func(value) {
 	return func(v value) {
 		var list []parameter.Spec
 		specs(&list, name)(v)
@@ -37,7 +37,7 @@ func (p *pending) parts(name string, to *[]string) func(value) {
 }
 
 // headerParams reads the parameters that are headers, which are texts.
-func (p *pending) headerParams(to *[]string) func(value) {
+func (p *pendingTool) headerParams(to *[]string) func(value) {
 	return func(v value) {
 		before := len(p.ordinary)
 		p.parts("headerParams", to)(v)
@@ -57,7 +57,7 @@ func (p *pending) headerParams(to *[]string) func(value) {
 func method(to *string) func(value) {
 	known := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
@@ -72,13 +72,13 @@ func method(to *string) func(value) {
 // requestPath reads a path below the source's address.
 func requestPath(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		fixed, _, _ := strings.Cut(text, "{{")
 		if strings.HasPrefix(text, "//") || strings.Contains(fixed, "://") {
-			v.hide("names a host; a path is below the baseUrl of the source", "as /flights/{{.number}}")
+			v.failRedacted("names a host; a path is below the baseUrl of the source", "as /flights/{{.number}}")
 			return
 		}
 		*to = text

@@ -12,7 +12,7 @@ import (
 type sourceType struct {
 	name   string
 	needs  []string // fields that have to be there
-	fields func(item, *Source) []field
+	fields func(docItem, *Source) []field
 }
 
 // sourceTypes is the one place that lists what a source can be.
@@ -29,7 +29,7 @@ func sourceTypes() []sourceType {
 // maxDatabaseConns is the most connections that a document may ask for.
 const maxDatabaseConns = 10_000
 
-func readSource(it item) {
+func readSource(it docItem) {
 	faults := len(it.doc.errs)
 	it.declare()
 	known := sourceTypes()
@@ -39,25 +39,25 @@ func readSource(it item) {
 	}
 	s := Source{Name: it.name, Type: known[i].name, Pos: it.pos}
 	it.fields(slices.Concat([]field{kindOf()}, known[i].fields(it, &s), []field{
-		{"maxResponseBytes", amount(&s.MaxResponseBytes, maxResponseBytes)},
+		{"maxResponseBytes", intField(&s.MaxResponseBytes, maxResponseBytes)},
 		{"timeout", duration(&s.Timeout, maxCallTime)},
 	})...)
 	it.need(known[i].needs...)
-	s.Print, s.Faulty = it.print(s.Database), len(it.doc.errs) > faults
+	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), len(it.doc.errs) > faults
 	it.doc.config.Sources = append(it.doc.config.Sources, s)
 }
 
-func sqliteFields(_ item, s *Source) []field {
+func sqliteFields(_ docItem, s *Source) []field {
 	return append(databaseFields(s), field{"database", databaseFile(&s.Database)})
 }
 
-func postgresFields(_ item, s *Source) []field {
+func postgresFields(_ docItem, s *Source) []field {
 	return append(serverFields(s),
 		field{"queryExecMode", oneOf(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol")},
 	)
 }
 
-func mysqlFields(it item, s *Source) []field {
+func mysqlFields(it docItem, s *Source) []field {
 	return append(serverFields(s), field{"queryTimeout", func(v value) { // Toolbox's name
 		if _, twice := it.child("timeout"); twice {
 			v.fail("stands beside timeout", "leave one out")
@@ -67,7 +67,7 @@ func mysqlFields(it item, s *Source) []field {
 	}})
 }
 
-func cloudFields(_ item, s *Source) []field {
+func cloudFields(_ docItem, s *Source) []field {
 	s.IPType = "public"
 	return append(databaseFields(s),
 		field{"project", word(&s.Project)},
@@ -95,18 +95,18 @@ func serverFields(s *Source) []field {
 // databaseFields are those of all databases.
 func databaseFields(s *Source) []field {
 	return []field{
-		{"readOnly", truth(&s.ReadOnly)},
-		{"maxConnections", amount(&s.MaxConns, maxDatabaseConns)},
+		{"readOnly", boolField(&s.ReadOnly)},
+		{"maxConnections", intField(&s.MaxConns, maxDatabaseConns)},
 		{"maxRows", count(&s.MaxRows)},
 	}
 }
 
-func httpFields(_ item, s *Source) []field {
+func httpFields(_ docItem, s *Source) []field {
 	return []field{
 		{"baseUrl", endpoint(&s.BaseURL)},
 		{"headers", secretMap(&s.Headers, headerName)},
 		{"queryParams", secretMap(&s.QueryParams, queryName)},
-		{"readOnly", truth(&s.ReadOnly)},
+		{"readOnly", boolField(&s.ReadOnly)},
 		{"disableSslVerification", verified},
 	}
 }
@@ -114,7 +114,7 @@ func httpFields(_ item, s *Source) []field {
 // verified refuses to trust whoever answers.
 func verified(v value) {
 	var off bool
-	if truth(&off)(v); off {
+	if boolField(&off)(v); off {
 		v.fail("is not supported: whoever stands between could read and change what is sent", "put the certificate of the server's authority into the system's, or name its file in SSL_CERT_FILE")
 	}
 }
@@ -127,7 +127,7 @@ func queryName(name string) (string, string) {
 }
 
 // typed reads the type of a document, one of n.
-func (it item) typed(kind string, n int, name func(int) string) (int, bool) {
+func (it docItem) typed(kind string, n int, name func(int) string) (int, bool) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = name(i)
@@ -144,13 +144,13 @@ func (it item) typed(kind string, n int, name func(int) string) (int, bool) {
 		it.at("type").fail("is missing", listing("there are ", all))
 		return 0, false
 	}
-	word, ok := at.filled()
+	word, ok := at.nonEmpty()
 	if !ok {
 		return 0, false
 	}
 	i := slices.Index(all, word)
 	if i < 0 {
-		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(lacking(word), Suggest(word, all), listing("there are ", all)))
+		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(unsupportedType(word), Suggest(word, all), listing("there are ", all)))
 	}
 	return i, i >= 0
 }
@@ -165,7 +165,7 @@ func foreign(name string) string {
 }
 
 // need refuses a document without fields that it has to have.
-func (it item) need(names ...string) {
+func (it docItem) need(names ...string) {
 	for _, name := range names {
 		if _, ok := it.child(name); !ok {
 			it.at(name).fail("is missing", "")
@@ -201,7 +201,7 @@ func (v value) word() (string, bool) {
 func password(to *Secret) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode || v.isNull() {
-			v.hide("must be text", "as ${PASSWORD}")
+			v.failRedacted("must be text", "as ${PASSWORD}")
 			return
 		}
 		if text, ok := v.word(); ok {
@@ -214,7 +214,7 @@ func password(to *Secret) func(value) {
 func words(to *map[string]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.wrong("a mapping of names to texts", "as {sslmode: require}")
+			v.failType("a mapping of names to texts", "as {sslmode: require}")
 			return
 		}
 		*to = map[string]string{}
@@ -242,7 +242,7 @@ func port(to *int) func(value) {
 // ipType reads which address of an instance is dialled, in any case.
 func ipType(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
@@ -250,7 +250,7 @@ func ipType(to *string) func(value) {
 		case "public", "private", "psc":
 			*to = text
 		default:
-			v.wrong("public, private or psc", "")
+			v.failType("public, private or psc", "")
 		}
 	}
 }

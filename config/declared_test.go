@@ -127,7 +127,7 @@ func TestPrints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return cfg.Tools[0].Print
+		return cfg.Tools[0].Fingerprint
 	}
 	const tool = "{kind: source, name: db, type: sqlite, database: x.db}\n---\nkind: tool\nname: a\ntype: sqlite-sql\nsource: db\ndescription: d ${X:1}\nstatement: SELECT 1\n"
 	first := print(tool, nil)
@@ -289,7 +289,7 @@ func wantSound(t *testing.T, cfg *config.Config) {
 	}
 	for _, tool := range cfg.Tools {
 		tools[tool.Name] = true
-		if !sources[tool.Source] || tool.Parameters == nil || tool.Description == "" || tool.Print == "" {
+		if !sources[tool.Source] || tool.Parameters == nil || tool.Description == "" || tool.Fingerprint == "" {
 			t.Errorf("accepted %+v", tool)
 		}
 	}
@@ -301,7 +301,7 @@ func wantSound(t *testing.T, cfg *config.Config) {
 		}
 	}
 	for _, p := range cfg.Prompts {
-		if p.Arguments == nil || p.Name == "" || p.Print == "" {
+		if p.Arguments == nil || p.Name == "" || p.Fingerprint == "" {
 			t.Errorf("accepted %+v", p)
 		}
 	}
@@ -310,19 +310,19 @@ func wantSound(t *testing.T, cfg *config.Config) {
 // prints gives what the declared parts of a configuration are.
 func prints(cfg *config.Config) (list []string) {
 	for _, s := range cfg.Sources {
-		list = append(list, s.Print)
+		list = append(list, s.Fingerprint)
 	}
 	for _, s := range cfg.AuthServices {
-		list = append(list, s.Print)
+		list = append(list, s.Fingerprint)
 	}
 	for _, tool := range cfg.Tools {
-		list = append(list, tool.Print)
+		list = append(list, tool.Fingerprint)
 	}
 	for _, set := range cfg.Toolsets {
 		list = append(list, fmt.Sprint(set.Name, set.Description, set.Tools, set.Prompts))
 	}
 	for _, p := range cfg.Prompts {
-		list = append(list, p.Print)
+		list = append(list, p.Fingerprint)
 	}
 	slices.Sort(list)
 	return list

@@ -12,7 +12,7 @@ import (
 type toolType struct {
 	name    string
 	sources []string // types of source that it asks
-	fields  func(item, *pending) []field
+	fields  func(docItem, *pendingTool) []field
 	needs   []string // fields that have to be there, beside source and description
 }
 
@@ -33,9 +33,9 @@ func toolTypes() []toolType {
 	}
 }
 
-// pending is a tool while it is read, and until all that it names is read.
-type pending struct {
-	item     // gone once the parameters are compiled, with the nodes it stands for
+// pendingTool is a tool while it is read, and until all that it names is read.
+type pendingTool struct {
+	docItem  // gone once the parameters are compiled, with the nodes it stands for
 	tool     DeclaredTool
 	place    int      // among config.Tools
 	sources  []string // types
@@ -45,11 +45,11 @@ type pending struct {
 	ordinary []parameter.Spec
 	template []parameter.Spec
 	fixed    []parameter.Spec // those that all tools of the type have
-	faults   int              // there were before this one
+	errCount int              // there were before this one
 }
 
-func readTool(it item) {
-	p := &pending{item: it, faults: len(it.doc.errs)}
+func readTool(it docItem) {
+	p := &pendingTool{docItem: it, errCount: len(it.doc.errs)}
 	it.declare()
 	it.shortName("tool")
 	known := it.doc.toolTypes
@@ -61,11 +61,11 @@ func readTool(it item) {
 	it.fields(append(p.common(), known[i].fields(it, p)...)...)
 	it.need("source", "description")
 	it.need(known[i].needs...)
-	p.tool.Print = it.print()
+	p.tool.Fingerprint = it.fingerprint()
 	p.sourceAt, _ = it.child("source")
 	p.methodAt, _ = it.child("method")
 	p.scopesAt, _ = it.child("scopesRequired")
-	if !p.claims() || len(it.doc.errs) > p.faults {
+	if !p.claims() || len(it.doc.errs) > p.errCount {
 		p.compile(nil)
 	}
 	p.place = len(it.doc.config.Tools)
@@ -74,7 +74,7 @@ func readTool(it item) {
 }
 
 // common are the fields of all declared tools.
-func (p *pending) common() []field {
+func (p *pendingTool) common() []field {
 	t := &p.tool
 	return []field{
 		kindOf(),
@@ -88,14 +88,14 @@ func (p *pending) common() []field {
 		{"state", filledText(&t.State)},
 		{"available_in_states", p.states},
 		{"applicable-states", p.states},
-		{"maxResponseBytes", amount(&t.MaxResponseBytes, maxResponseBytes)},
+		{"maxResponseBytes", intField(&t.MaxResponseBytes, maxResponseBytes)},
 		{"timeout", duration(&t.Timeout, maxCallTime)},
 		later("ui"),
 	}
 }
 
 // statementFields are those of a tool with a statement of its own.
-func statementFields(_ item, p *pending) []field {
+func statementFields(_ docItem, p *pendingTool) []field {
 	return []field{
 		{"statement", word(&p.tool.Statement)},
 		{"parameters", specs(&p.ordinary, "")},
@@ -105,13 +105,13 @@ func statementFields(_ item, p *pending) []field {
 }
 
 // executeFields are those of a tool that takes any statement.
-func executeFields(_ item, p *pending) []field {
+func executeFields(_ docItem, p *pendingTool) []field {
 	p.fixed = []parameter.Spec{{Name: ParameterSQL, Type: parameter.TypeString, Description: "The SQL statement to execute."}}
 	return []field{{"maxRows", count(&p.tool.MaxRows)}}
 }
 
 // listFields are those of a tool that lists tables.
-func listFields(_ item, p *pending) []field {
+func listFields(_ docItem, p *pendingTool) []field {
 	p.fixed = []parameter.Spec{
 		{Name: ParameterTableNames, Type: parameter.TypeString, Default: &parameter.Literal{},
 			Description: "The names of tables, separated by commas. Empty for all tables."},
@@ -126,10 +126,10 @@ func listFields(_ item, p *pending) []field {
 // the name: they only say more than nothing.
 func annotations(to *Annotations) func(value) {
 	hints := mapping(
-		field{"readOnlyHint", hint(&to.ReadOnly)},
-		field{"destructiveHint", hint(&to.Destructive)},
-		field{"idempotentHint", hint(&to.Idempotent)},
-		field{"openWorldHint", hint(&to.OpenWorld)},
+		field{"readOnlyHint", effectHint(&to.ReadOnly)},
+		field{"destructiveHint", effectHint(&to.Destructive)},
+		field{"idempotentHint", effectHint(&to.Idempotent)},
+		field{"openWorldHint", effectHint(&to.OpenWorld)},
 	)
 	return func(v value) {
 		if !v.isNull() {
@@ -138,30 +138,30 @@ func annotations(to *Annotations) func(value) {
 	}
 }
 
-// hint reads an annotation.
-func hint(to **bool) func(value) {
+// effectHint reads an annotation.
+func effectHint(to **bool) func(value) {
 	return func(v value) {
 		yes := new(bool)
-		truth(yes)(v)
+		boolField(yes)(v)
 		*to = yes
 	}
 }
 
 // groups reads the tool groups that the tool is in.
-func (p *pending) groups(v value) {
+func (p *pendingTool) groups(v value) {
 	names(&p.tool.Groups, "tool groups")(v)
 	for i, at := range v.items() {
 		if i >= len(p.tool.Groups) {
 			break
 		}
-		if id, ok := at.filled(); ok && slices.Contains(toolgroups.Reserved(), toolgroups.GroupID(id)) {
+		if id, ok := at.nonEmpty(); ok && slices.Contains(toolgroups.Reserved(), toolgroups.GroupID(id)) {
 			at.fail(quote(id)+" is a group of the runtime, which no declared tool joins", "choose another id")
 		}
 	}
 }
 
 // states reads the states that the tool can be called in, under either name.
-func (p *pending) states(v value) {
+func (p *pendingTool) states(v value) {
 	_, one := p.child("available_in_states")
 	_, other := p.child("applicable-states")
 	if one && other {
@@ -171,8 +171,8 @@ func (p *pending) states(v value) {
 	names(&p.tool.States, "states")(v)
 }
 
-// lacking says of a type that is Toolbox's that this version has not got it.
-func lacking(name string) string {
+// unsupportedType says of a type that is Toolbox's that this version has not got it.
+func unsupportedType(name string) string {
 	for _, family := range toolboxFamilies() {
 		rest, ok := strings.CutPrefix(name, family)
 		if ok && (rest == "" || rest[0] == '-') {

@@ -11,7 +11,7 @@ import (
 )
 
 // readToolset reads a toolset; in Toolbox's v1 form it may be a bare list.
-func readToolset(it item) {
+func readToolset(it docItem) {
 	it.declare()
 	it.shortName("toolset")
 	t := Toolset{Name: it.name, Pos: it.pos}
@@ -21,7 +21,7 @@ func readToolset(it item) {
 	case it.entry && it.node.Kind == yaml.SequenceNode:
 		tools(it.value)
 	case it.entry && it.node.Kind != yaml.MappingNode:
-		it.wrong("a list of tools", "as [search, book]")
+		it.failType("a list of tools", "as [search, book]")
 	default:
 		it.fields(field{"description", text(&t.Description)}, field{"tools", tools})
 	}
@@ -30,7 +30,7 @@ func readToolset(it item) {
 
 // readGroup reads a group of Toolbox as a toolset. Without a name it describes
 // the group of all.
-func readGroup(it item) {
+func readGroup(it docItem) {
 	t := Toolset{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"description", text(&t.Description)},
@@ -61,8 +61,8 @@ func members(kind string, to *[]string) func(value) {
 }
 
 // describesAll takes a group without a name, once, and refuses members.
-func (it item) describesAll() {
-	key := declared{kind: "group of all"}
+func (it docItem) describesAll() {
+	key := docKey{kind: "group of all"}
 	if first, twice := it.doc.names[key]; twice {
 		it.at("name").fail(fmt.Sprintf("is missing, in a second group; the first without a name is at %s", first), "it describes the group of all tools; give this one a name")
 		return
@@ -76,7 +76,7 @@ func (it item) describesAll() {
 }
 
 // shortName refuses a name that cannot be a tool's or stand in an address.
-func (it item) shortName(kind string) {
+func (it docItem) shortName(kind string) {
 	if it.name == "" || tool.CheckName(it.name) == nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (it item) shortName(kind string) {
 func references(kind string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of names", "write ["+clip(v.node.Value)+"]")
+			v.failType("a list of names", "write ["+clip(v.node.Value)+"]")
 			return
 		}
 		seen := make(map[string]bool)
@@ -105,11 +105,11 @@ func references(kind string, to *[]string) func(value) {
 func names(to *[]string, what string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of "+what, "write ["+clip(v.node.Value)+"]")
+			v.failType("a list of "+what, "write ["+clip(v.node.Value)+"]")
 			return
 		}
 		for _, item := range v.items() {
-			name, ok := item.filled()
+			name, ok := item.nonEmpty()
 			switch {
 			case !ok:
 			case slices.Contains(*to, name):

@@ -15,12 +15,12 @@ type document struct {
 	texts map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
 	sums  map[*yaml.Node]string    // digests of long scalars
 
-	verbatim bool // prints are of the document as it is written
+	raw bool // prints are of the document as it is written
 }
 
-// sound checks what concerns the document as YAML, whatever its kind: aliases
+// check checks what concerns the document as YAML, whatever its kind: aliases
 // that can be followed, no key twice in a mapping.
-func (d *document) sound(root *yaml.Node) bool {
+func (d *document) check(root *yaml.Node) bool {
 	ok := true
 	a := aliases{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
 		ok = false
@@ -68,7 +68,7 @@ func (d *document) read(root value) {
 		d.readWithoutKind(root)
 		return
 	}
-	name, ok := at.filled()
+	name, ok := at.nonEmpty()
 	if !ok {
 		return
 	}
@@ -93,8 +93,8 @@ func (d *document) kind(at value, name string) (kind, bool) {
 	return kind{}, false
 }
 
-// item is a document of a known kind, or an entry of Toolbox's v1 form.
-type item struct {
+// docItem is a document of a known kind, or an entry of Toolbox's v1 form.
+type docItem struct {
 	value
 	kind   string
 	name   string // "" when it is missing or cannot be read, which is reported
@@ -104,8 +104,8 @@ type item struct {
 
 // item reads the document's name. When that fails the rest is read all the
 // same, for its own errors. Only a group may have none.
-func (d *document) item(k kind, root value) item {
-	it := item{value: root, kind: cmp.Or(k.as, k.name)}
+func (d *document) item(k kind, root value) docItem {
+	it := docItem{value: root, kind: cmp.Or(k.as, k.name)}
 	var ok bool
 	if it.nameAt, ok = root.child("name"); !ok {
 		it.nameAt = root.at("name")
@@ -119,9 +119,9 @@ func (d *document) item(k kind, root value) item {
 }
 
 // named reads the name at nameAt.
-func (it *item) named() {
+func (it *docItem) named() {
 	var ok bool
-	if it.name, ok = it.nameAt.filled(); !ok {
+	if it.name, ok = it.nameAt.nonEmpty(); !ok {
 		return
 	}
 	if problem := nameProblem(it.name); problem != "" {
@@ -130,8 +130,8 @@ func (it *item) named() {
 }
 
 // declare takes the name and refuses it when it is taken.
-func (it item) declare() {
-	key := declared{it.kind, it.name}
+func (it docItem) declare() {
+	key := docKey{it.kind, it.name}
 	if it.name == "" {
 		return
 	}
@@ -143,7 +143,7 @@ func (it item) declare() {
 }
 
 // fields reads the document's fields but kind and name.
-func (it item) fields(known ...field) {
+func (it docItem) fields(known ...field) {
 	done := func(value) {}
 	if it.entry {
 		it.value.fields(append([]field{{"kind", done}}, known...))

@@ -5,30 +5,30 @@ import "cmp"
 // models are models by name.
 type models map[string]Model
 
-// doubt keeps a question until the whole configuration is read and what it
+// deferCheck keeps a question until the whole configuration is read and what it
 // names is there.
-func (r *reader) doubt(ask func(used models)) { r.doubts = append(r.doubts, ask) }
+func (r *reader) deferCheck(ask func(used models)) { r.deferredChecks = append(r.deferredChecks, ask) }
 
-func (r *reader) settle() {
+func (r *reader) runDeferred() {
 	used := models{}
 	for _, m := range r.config.Used() {
 		used[m.Name] = m
 	}
-	for _, ask := range r.doubts {
+	for _, ask := range r.deferredChecks {
 		ask(used)
 	}
 }
 
-// planned refuses a role's plan where nobody can write one.
-func (v value) planned(role Role, used models) {
+// checkPlanPattern refuses a role's plan where nobody can write one.
+func (v value) checkPlanPattern(role Role, used models) {
 	m := used[cmp.Or(role.Model, v.doc.config.Organization.Model)]
 	if m.Type == "script" || m.Type == "human" {
 		v.fail("its model "+quote(m.Name)+" is of type "+m.Type+", which writes no plans", "leave the pattern out, or give the role a language model")
 	}
 }
 
-// unpriced refuses a model whose answers would not count against the budget.
-func (it item) unpriced(used models) {
+// requirePrices refuses a model whose answers would not count against the budget.
+func (it docItem) requirePrices(used models) {
 	if _, asked := used[it.name]; asked && it.doc.config.Organization.Budget.Cost > 0 {
 		it.at("prices").fail("are missing, and the organization's budget.cost counts by them", "as {input: 1.25, output: 10} for a million tokens, or {input: 0} when it costs nothing")
 	}

@@ -13,7 +13,7 @@ import (
 func (d *document) readWithoutKind(root value) {
 	if !isSections(root) {
 		_, now := kindNames()
-		root.at("kind").fail("is missing", cmp.Or(root.meantSection(), listing("this version reads ", now)))
+		root.at("kind").fail("is missing", cmp.Or(root.suggestSection(), listing("this version reads ", now)))
 		return
 	}
 	known := sections()
@@ -23,7 +23,7 @@ func (d *document) readWithoutKind(root value) {
 			key.fail("unknown field", cmp.Or(Suggest(key.node.Value, slices.Collect(maps.Keys(known))), listing("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
 			continue
 		}
-		if isVoid(val) {
+		if isEmptySection(val) {
 			continue
 		}
 		if k, ok := d.kind(key, name); ok {
@@ -32,15 +32,15 @@ func (d *document) readWithoutKind(root value) {
 	}
 }
 
-// isVoid says whether there is nothing in a section, so that it does not
+// isEmptySection says whether there is nothing in a section, so that it does not
 // matter of what.
-func isVoid(v value) bool {
+func isEmptySection(v value) bool {
 	return v.isNull() || v.node.Kind == yaml.MappingNode && len(v.node.Content) == 0 && hasTag(v, "!!map")
 }
 
-// meantSection suggests a section for a key that is one but for an s, with
+// suggestSection suggests a section for a key that is one but for an s, with
 // entries below it; "" where there is none.
-func (v value) meantSection() string {
+func (v value) suggestSection() string {
 	for key, val := range v.pairs() {
 		name := key.node.Value + "s"
 		if _, near := sections()[name]; near && val.node.Kind == yaml.MappingNode {
@@ -63,11 +63,11 @@ func isSections(root value) bool {
 
 func (d *document) section(k kind, entries value) {
 	if entries.node.Kind != yaml.MappingNode || !hasTag(entries, "!!map") {
-		entries.wrong("a mapping of names", "in Toolbox's v1 form, as "+k.name+"s: {NAME: {…}}")
+		entries.failType("a mapping of names", "in Toolbox's v1 form, as "+k.name+"s: {NAME: {…}}")
 		return
 	}
 	for key, val := range entries.pairs() {
-		it := item{value: val, kind: k.name, nameAt: key, entry: true}
+		it := docItem{value: val, kind: k.name, nameAt: key, entry: true}
 		it.pos = key.pos
 		if key.node.Tag != "!!str" { // 5 as a key is the name "5"
 			key.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.node.Value}
@@ -75,7 +75,7 @@ func (d *document) section(k kind, entries value) {
 		}
 		it.named()
 		if val.node.Kind != yaml.MappingNode && k.name != "toolset" {
-			val.wrong("a mapping", "")
+			val.failType("a mapping", "")
 			continue
 		}
 		k.read(it)

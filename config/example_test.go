@@ -10,7 +10,7 @@ func Example() {
 	files := []config.File{
 		{Path: "org.yaml", Data: []byte("kind: organization\nname: lab\nmodel: ${MODEL:brain}\n")},
 		{Path: "team.yaml", Data: []byte("kind: role\nname: analyst\ntoolGroups: [workspace]\n---\nkind: model\nname: brain\ntype: script\nfile: brain.js\n")},
-		{Path: "brain.js", Data: []byte("role('*', function* () { return 1 })"), Named: true},
+		{Path: "brain.js", Data: []byte("role('*', function* () { return 1 })"), Included: true},
 	}
 	cfg, err := config.Read(files, nil)
 	if err != nil {

@@ -53,11 +53,11 @@ func text(to *string) func(value) {
 // refer reads a field that names a document of a kind.
 func refer(kind string, to *string) func(value) {
 	return func(v value) {
-		name, ok := v.filled()
+		name, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		*to = name
-		v.doc.refs = append(v.doc.refs, reference{declared{kind, name}, v})
+		v.doc.refs = append(v.doc.refs, reference{docKey{kind, name}, v})
 	}
 }

@@ -20,7 +20,7 @@ type Gateway struct {
 	Pos     Pos
 }
 
-func readGateway(it item) {
+func readGateway(it docItem) {
 	gateway := Gateway{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"address", listenAddress(&gateway.Address)},
@@ -40,13 +40,13 @@ func readGateway(it item) {
 // listenAddress reads host:port.
 func listenAddress(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		host, port, err := net.SplitHostPort(text)
 		if err != nil || port == "" || strings.Trim(port, "0123456789") != "" || len(port) > 5 || strings.ContainsAny(host, " /@") {
-			v.wrong("an address as HOST:PORT", "as 127.0.0.1:7464")
+			v.failType("an address as HOST:PORT", "as 127.0.0.1:7464")
 			return
 		}
 		*to = text
@@ -57,11 +57,11 @@ func listenAddress(to *string) func(value) {
 func each[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of "+what+"s", hint)
+			v.failType("a list of "+what+"s", hint)
 			return
 		}
 		for _, item := range v.items() {
-			text, ok := item.filled()
+			text, ok := item.nonEmpty()
 			if !ok {
 				continue
 			}

@@ -29,7 +29,7 @@ const maxTokens = 1000
 func tokens(to *[]Token) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.hide("must be a list of tokens", `"rolecall token NAME --role ROLE" makes one`)
+			v.failRedacted("must be a list of tokens", `"rolecall token NAME --role ROLE" makes one`)
 			return
 		}
 		if n := len(v.node.Content); n > maxTokens {
@@ -43,10 +43,10 @@ func tokens(to *[]Token) func(value) {
 				continue
 			}
 			if first, taken := names[token.Name]; taken {
-				item.hide(fmt.Sprintf("token %s is listed twice; the first is at %s", quote(token.Name), first), "")
+				item.failRedacted(fmt.Sprintf("token %s is listed twice; the first is at %s", quote(token.Name), first), "")
 			}
 			if first, taken := hashes[token.SHA256]; taken {
-				item.hide(fmt.Sprintf("has the sha256 of the token at %s", first), "each holder has a token of its own")
+				item.failRedacted(fmt.Sprintf("has the sha256 of the token at %s", first), "each holder has a token of its own")
 			}
 			names[token.Name], hashes[token.SHA256] = token.Pos, token.Pos
 			*to = append(*to, token)
@@ -57,7 +57,7 @@ func tokens(to *[]Token) func(value) {
 // token reads one token; false, after reporting why, for what is none.
 func (v value) token() (token Token, ok bool) {
 	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-		v.hide("must be a mapping of name, sha256, and role or operator", "")
+		v.failRedacted("must be a mapping of name, sha256, and role or operator", "")
 		return token, false
 	}
 	before := len(v.doc.errs)
@@ -66,17 +66,17 @@ func (v value) token() (token Token, ok bool) {
 		{"name", tokenName(&token.Name)},
 		{"sha256", digest(&token.SHA256)},
 		{"role", refer("role", &token.Role)},
-		{"operator", truth(&token.Operator)},
+		{"operator", boolField(&token.Operator)},
 		{"audience", audience(&token.Audience)},
 		{"expires", moment(&token.Expires)},
 	})
 	for _, name := range []string{"name", "sha256"} {
 		if _, there := v.child(name); !there {
-			v.at(name).hide("is missing", `"rolecall token NAME --role ROLE" prints what to write`)
+			v.at(name).failRedacted("is missing", `"rolecall token NAME --role ROLE" prints what to write`)
 		}
 	}
 	if len(v.doc.errs) == before && (token.Role != "") == token.Operator {
-		v.hide("needs either a role or operator: true", "a token stands for one of both")
+		v.failRedacted("needs either a role or operator: true", "a token stands for one of both")
 	}
 	return token, len(v.doc.errs) == before
 }
@@ -103,7 +103,7 @@ func holderProblem(name string) string {
 
 func tokenName(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
@@ -120,7 +120,7 @@ func digest(to *string) func(value) {
 	return func(v value) {
 		const want, hint = "must be the SHA-256 of the token in 64 lower-case hexadecimal digits", `"rolecall token NAME --role ROLE" prints it`
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
-			v.hide(want, hint)
+			v.failRedacted(want, hint)
 			return
 		}
 		text := v.node.Value // digits alone are a number to YAML
@@ -131,7 +131,7 @@ func digest(to *string) func(value) {
 			}
 		}
 		if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" || strings.Trim(text, "0") == "" {
-			v.hide(want, hint)
+			v.failRedacted(want, hint)
 			return
 		}
 		*to = text
@@ -150,12 +150,12 @@ func CheckAudience(text string) error {
 
 func audience(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		if err := CheckAudience(text); err != nil {
-			v.hide(err.Error(), "as http://127.0.0.1:7464/mcp")
+			v.failRedacted(err.Error(), "as http://127.0.0.1:7464/mcp")
 			return
 		}
 		*to = text
@@ -175,13 +175,13 @@ func ParseMoment(text string) (time.Time, error) {
 
 func moment(to *time.Time) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		t, err := ParseMoment(text)
 		if err != nil {
-			v.wrong("a day or a time", "as 2027-01-31 or 2027-01-31T18:00:00Z")
+			v.failType("a day or a time", "as 2027-01-31 or 2027-01-31T18:00:00Z")
 			return
 		}
 		*to = t

@@ -5,9 +5,9 @@ import "go.yaml.in/yaml/v4"
 // Groups is an optional list of tool groups. The zero Groups says nothing; a
 // list that is there and empty is Set without All and IDs.
 type Groups struct {
-	Set bool     // the field is there
-	All bool     // every group, now and later
-	IDs []string // as written; whether such groups exist the caller knows
+	Given bool     // the field is there
+	All   bool     // every group, now and later
+	IDs   []string // as written; whether such groups exist the caller knows
 
 	at []Pos
 }
@@ -24,14 +24,14 @@ func (g Groups) Pos(i int) Pos {
 // groups reads `all`, `"*"`, `["*"]` or a list of ids.
 func groups(to *Groups) func(value) {
 	return func(v value) {
-		to.Set = true
+		to.Given = true
 		switch {
 		case v.node.Kind == yaml.SequenceNode && hasTag(v, "!!seq"):
 			to.readList(v)
 		case v.node.Kind == yaml.ScalarNode && !v.isNull():
 			to.readWord(v)
 		default:
-			v.wrong("all or a list of tool groups", "[] is none; without the field the default holds")
+			v.failType("all or a list of tool groups", "[] is none; without the field the default holds")
 		}
 	}
 }
@@ -43,14 +43,14 @@ func (g *Groups) readWord(v value) {
 		return
 	}
 	if g.All = word == "all" || word == "*"; !g.All {
-		v.wrong("all or a list of tool groups", "write ["+clip(v.node.Value)+"]")
+		v.failType("all or a list of tool groups", "write ["+clip(v.node.Value)+"]")
 	}
 }
 
 func (g *Groups) readList(v value) {
 	seen := make(map[string]bool)
 	for _, item := range v.items() {
-		id, ok := item.filled()
+		id, ok := item.nonEmpty()
 		switch {
 		case !ok:
 		case seen[id]:

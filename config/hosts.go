@@ -11,7 +11,7 @@ import (
 func hostRule(to **hosts.Rule) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.wrong("a mapping of allow and deny", "as {allow: [api.example.com, \"*.example.org\"]}")
+			v.failType("a mapping of allow and deny", "as {allow: [api.example.com, \"*.example.org\"]}")
 			return
 		}
 		rule := hosts.Any()
@@ -24,7 +24,7 @@ func hostList(to *[]hosts.Pattern) func(value) {
 	return func(v value) {
 		*to = []hosts.Pattern{} // what cannot be read allows nothing
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of hosts", `as [api.example.com, "*.example.org", "localhost:8443"]`)
+			v.failType("a list of hosts", `as [api.example.com, "*.example.org", "localhost:8443"]`)
 			return
 		}
 		seen := make(map[hosts.Pattern]bool)
@@ -42,7 +42,7 @@ func hostList(to *[]hosts.Pattern) func(value) {
 }
 
 func (v value) pattern() (hosts.Pattern, bool) {
-	text, ok := v.filled()
+	text, ok := v.nonEmpty()
 	if !ok {
 		return hosts.Pattern{}, false
 	}

@@ -4,7 +4,7 @@ package config
 // with a later version, or, with a hint, is Toolbox's and not served.
 type kind struct {
 	name string
-	read func(item)
+	read func(docItem)
 	as   string // the kind it is another spelling of
 	hint string
 }

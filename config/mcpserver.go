@@ -37,7 +37,7 @@ const (
 	maxToolPrefix = 64
 )
 
-func readMCPServer(it item) {
+func readMCPServer(it docItem) {
 	it.declare()
 	s := MCPServer{Name: it.name, Pin: true, Pos: it.pos}
 	bearer := Secret("")
@@ -51,8 +51,8 @@ func readMCPServer(it item) {
 		field{"headers", secretMap(&s.Headers, headerName)},
 		field{"auth", mapping(field{"bearer", token(&bearer)})},
 		field{"prefix", toolPrefix(&s.Prefix)},
-		field{"pin", truth(&s.Pin)},
-		field{"trusted", truth(&s.Trusted)},
+		field{"pin", boolField(&s.Pin)},
+		field{"trusted", boolField(&s.Trusted)},
 		field{"timeout", duration(&s.Timeout, maxCallTime)},
 	)
 	it.oneOf("command", "url")
@@ -68,7 +68,7 @@ func readMCPServer(it item) {
 }
 
 // authorize adds the header that a bearer is.
-func (s *MCPServer) authorize(it item, bearer Secret) {
+func (s *MCPServer) authorize(it docItem, bearer Secret) {
 	if _, twice := s.Headers["Authorization"]; twice {
 		it.at("auth").fail("and the header Authorization say who calls", "leave one out")
 		return
@@ -81,7 +81,7 @@ func (s *MCPServer) authorize(it item, bearer Secret) {
 }
 
 // oneOf wants exactly one of two fields.
-func (it item) oneOf(a, b string) {
+func (it docItem) oneOf(a, b string) {
 	_, hasA := it.child(a)
 	at, hasB := it.child(b)
 	switch {
@@ -93,13 +93,13 @@ func (it item) oneOf(a, b string) {
 }
 
 // only wants fields where another one is, and nowhere else.
-func (it item) only(with string, fields ...string) {
+func (it docItem) only(with string, fields ...string) {
 	if _, ok := it.child(with); ok {
 		return
 	}
 	for _, name := range fields {
 		if at, ok := it.child(name); ok {
-			at.hide("goes with "+with+", which is not there", "")
+			at.failRedacted("goes with "+with+", which is not there", "")
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (it item) only(with string, fields ...string) {
 // program reads the name of a program, or the path of one.
 func program(to *string) func(value) {
 	return func(v value) {
-		name, ok := v.filled()
+		name, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
@@ -121,7 +121,7 @@ func program(to *string) func(value) {
 // directory reads a path, relative to the document.
 func directory(to *string) func(value) {
 	return func(v value) {
-		if path, ok := v.filled(); ok {
+		if path, ok := v.nonEmpty(); ok {
 			*to = v.beside(path)
 		}
 	}
@@ -142,7 +142,7 @@ func (v value) beside(path string) string {
 func wordList(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of texts", "as [--root, /srv]")
+			v.failType("a list of texts", "as [--root, /srv]")
 			return
 		}
 		for i, item := range v.items() {
@@ -161,7 +161,7 @@ func wordList(to *[]string) func(value) {
 func secretMap(to *map[string]Secret, check func(string) (string, string)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.hide("must be a mapping of names to texts", "")
+			v.failRedacted("must be a mapping of names to texts", "")
 			return
 		}
 		all := map[string]Secret{}
@@ -171,11 +171,11 @@ func secretMap(to *map[string]Secret, check func(string) (string, string)) func(
 				problem = "stands twice"
 			}
 			if problem != "" {
-				key.hide(problem, "")
+				key.failRedacted(problem, "")
 				continue
 			}
 			if val.node.Kind != yaml.ScalarNode {
-				val.hide("must be text", "")
+				val.failRedacted("must be text", "")
 				continue
 			}
 			if word, ok := val.text(); ok {
@@ -206,7 +206,7 @@ func token(to *Secret) func(value) {
 		var from string
 		secret(to, &from)(v)
 		if from != "" && *to == "" {
-			v.hide("variable "+clip(from)+" is not set", "set it")
+			v.failRedacted("variable "+clip(from)+" is not set", "set it")
 		}
 	}
 }
@@ -214,16 +214,16 @@ func token(to *Secret) func(value) {
 // endpoint reads the address of a server.
 func endpoint(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			v.hide("must be an address", "as https://mcp.example.com/mcp")
+			v.failRedacted("must be an address", "as https://mcp.example.com/mcp")
 		case u.User != nil || u.Fragment != "":
-			v.hide("holds a password or a fragment", "a token is written as auth: {bearer: ${TOKEN}}")
+			v.failRedacted("holds a password or a fragment", "a token is written as auth: {bearer: ${TOKEN}}")
 		default:
 			*to = text
 		}

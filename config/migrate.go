@@ -41,12 +41,12 @@ type migration struct {
 func newMigration(data []byte) (*migration, error) {
 	r := newReader(nil, nil)
 	m := &migration{document: newDocument(r, newSource(File{Data: data}))}
-	m.verbatim = true
+	m.raw = true
 	for root, fault := range m.src.documents() {
 		if fault != nil {
 			return nil, Errors{fault}
 		}
-		if m.sound(root) {
+		if m.check(root) {
 			m.roots = append(m.roots, m.value(root, ""))
 		}
 	}
@@ -142,8 +142,8 @@ func renamedTo(a, b *yaml.Node, words map[*yaml.Node]string) bool {
 
 // items gives the documents under a root: itself, or the entries of the v1
 // form. What is neither is reported.
-func (m *migration) items(root value) func(func(item) bool) {
-	return func(yield func(item) bool) {
+func (m *migration) items(root value) func(func(docItem) bool) {
+	return func(yield func(docItem) bool) {
 		if root.node.Kind != yaml.MappingNode {
 			root.fail("a document must be a mapping with kind and name, not "+root.describe(), "")
 			return
@@ -153,7 +153,7 @@ func (m *migration) items(root value) func(func(item) bool) {
 			if as, ok := m.older(name); ok {
 				name = as
 			}
-			it := item{value: root, kind: name}
+			it := docItem{value: root, kind: name}
 			if at, ok := root.child("name"); ok {
 				it.name = at.node.Value
 			}
@@ -169,7 +169,7 @@ func (m *migration) items(root value) func(func(item) bool) {
 }
 
 // entries gives the entries of the v1 form.
-func (m *migration) entries(root value, yield func(item) bool) {
+func (m *migration) entries(root value, yield func(docItem) bool) {
 	known := sections()
 	for key, val := range root.pairs() {
 		kind, ok := known[key.node.Value]
@@ -178,10 +178,10 @@ func (m *migration) entries(root value, yield func(item) bool) {
 			key.fail("unknown field", "a document has kind and name, or the sections of Toolbox's v1 form")
 		case val.isNull():
 		case val.node.Kind != yaml.MappingNode:
-			val.wrong("a mapping of names", "")
+			val.failType("a mapping of names", "")
 		default:
 			for name, entry := range val.pairs() {
-				if !yield(item{value: entry, kind: kind, name: name.node.Value, nameAt: name, entry: true}) {
+				if !yield(docItem{value: entry, kind: kind, name: name.node.Value, nameAt: name, entry: true}) {
 					return
 				}
 			}
@@ -190,7 +190,7 @@ func (m *migration) entries(root value, yield func(item) bool) {
 }
 
 // renames adds the names to replace in a document, with what replaces them.
-func (m *migration) renames(all map[*yaml.Node]string, it item) {
+func (m *migration) renames(all map[*yaml.Node]string, it docItem) {
 	if it.node.Kind != yaml.MappingNode {
 		return
 	}
@@ -262,8 +262,8 @@ func rawWord(text, value string) int {
 // errChanged is a migration that would change what the configuration says.
 var errChanged = errors.New("the file cannot be rewritten without changing what it says")
 
-// said lists what the documents say, whichever form they are in.
-func said(data []byte) ([]string, error) {
+// decodedValues lists what the documents say, whichever form they are in.
+func decodedValues(data []byte) ([]string, error) {
 	m, err := newMigration(data)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func said(data []byte) ([]string, error) {
 				it.node = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: it.node.Line, Column: it.node.Column}
 			}
 			if it.node.Kind == yaml.MappingNode {
-				list = append(list, it.print())
+				list = append(list, it.fingerprint())
 			}
 		}
 	}

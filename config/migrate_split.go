@@ -11,25 +11,25 @@ import (
 // lines; where that would not do, as an alias leads from one entry to another,
 // it writes the document anew.
 func split(data []byte) ([]byte, error) {
-	want, err := said(data)
+	want, err := decodedValues(data)
 	if err != nil {
 		return nil, err
 	}
-	for _, write := range []func(*splitter) (string, bool){(*splitter).moveOr, (*splitter).rewrite} {
+	for _, write := range []func(*v1Splitter) (string, bool){(*v1Splitter).moveOrRewrite, (*v1Splitter).rewrite} {
 		m, err := newMigration(data)
 		if err != nil {
 			return nil, err
 		}
 		out, ok := m.split(write)
-		if got, err := said(out); ok && err == nil && slices.Equal(got, want) && m.keeps(out) {
+		if got, err := decodedValues(out); ok && err == nil && slices.Equal(got, want) && m.keepsComments(out) {
 			return out, nil
 		}
 	}
 	return nil, Errors{{Line: 1, Column: 1, Message: errChanged.Error(), Hint: "write documents with kind, name and type by hand"}}
 }
 
-// keeps says whether every comment is in the text that was made.
-func (m *migration) keeps(out []byte) bool {
+// keepsComments says whether every comment is in the text that was made.
+func (m *migration) keepsComments(out []byte) bool {
 	other, err := newMigration(out)
 	if err != nil {
 		return false
@@ -48,14 +48,14 @@ func (m *migration) keeps(out []byte) bool {
 }
 
 // split gives the text with what write makes of each document in the v1 form.
-func (m *migration) split(write func(*splitter) (string, bool)) (out []byte, ok bool) {
+func (m *migration) split(write func(*v1Splitter) (string, bool)) (out []byte, ok bool) {
 	var edits []edit
 	ends, comments := m.markers(), m.comments()
 	for _, root := range m.roots {
 		if _, ok := root.child("kind"); ok {
 			continue
 		}
-		s := &splitter{migration: m, root: root, comments: comments}
+		s := &v1Splitter{migration: m, root: root, comments: comments}
 		s.first, s.last = m.lines(root, ends)
 		text, ok := write(s)
 		if !ok {
@@ -104,20 +104,20 @@ func (m *migration) startOf(line int) int {
 	return len(m.src.text)
 }
 
-// splitter makes documents of one in the v1 form.
-type splitter struct {
+// v1Splitter makes documents of one in the v1 form.
+type v1Splitter struct {
 	*migration
 	root        value
 	comments    map[int]span
 	first, last int // lines: from first up to but not last
 
-	out  strings.Builder
-	lead []string // comments for the next document
-	any  bool     // a document is written
+	out             strings.Builder
+	pendingComments []string // comments for the next document
+	any             bool     // a document is written
 }
 
-// moveOr moves lines if they stand so that they can be moved.
-func (s *splitter) moveOr() (string, bool) {
+// moveOrRewrite moves lines if they stand so that they can be moved.
+func (s *v1Splitter) moveOrRewrite() (string, bool) {
 	fresh := *s
 	if text, ok := s.move(); ok {
 		return text, true
@@ -126,12 +126,12 @@ func (s *splitter) moveOr() (string, bool) {
 }
 
 // move makes the documents out of the lines of their entries.
-func (s *splitter) move() (string, bool) {
-	heads := s.heads()
+func (s *v1Splitter) move() (string, bool) {
+	heads := s.keys()
 	if heads == nil || heads[0].line < s.first {
 		return "", false
 	}
-	s.lead = s.slice(s.first, heads[0].line)
+	s.pendingComments = s.slice(s.first, heads[0].line)
 	for i, h := range heads {
 		end := s.last
 		if i+1 < len(heads) {
@@ -147,35 +147,35 @@ func (s *splitter) move() (string, bool) {
 		if !s.entry(h, body) {
 			return "", false
 		}
-		s.lead = append(s.lead, s.slice(body, end)...)
+		s.pendingComments = append(s.pendingComments, s.slice(body, end)...)
 	}
-	s.out.WriteString(strings.Join(s.lead, ""))
+	s.out.WriteString(strings.Join(s.pendingComments, ""))
 	return s.out.String(), true
 }
 
-// head is the key of a section or, with a kind, of an entry.
-type head struct {
+// entryKey is the key of a section or, with a kind, of an entry.
+type entryKey struct {
 	line       int
 	kind       string
 	key, value *yaml.Node
 }
 
-// heads gives the keys in the order of lines; nil if they stand in braces. A
+// keys gives the keys in the order of lines; nil if they stand in braces. A
 // section in braces, or behind an anchor or a tag, is one head with all its
 // entries.
-func (s *splitter) heads() (list []head) {
+func (s *v1Splitter) keys() (list []entryKey) {
 	known := sections()
 	if s.root.node.Style&yaml.FlowStyle != 0 {
 		return nil
 	}
 	for section := range slices.Chunk(s.root.node.Content, 2) {
-		kind, h := known[section[0].Value], head{line: section[0].Line, key: section[0], value: section[1]}
+		kind, h := known[section[0].Value], entryKey{line: section[0].Line, key: section[0], value: section[1]}
 		block := inBlock(section[1])
 		if list = append(list, h); section[1].Tag == "!!null" || !block {
 			continue
 		}
 		for entry := range slices.Chunk(section[1].Content, 2) {
-			list = append(list, head{entry[0].Line, kind, entry[0], entry[1]})
+			list = append(list, entryKey{entry[0].Line, kind, entry[0], entry[1]})
 		}
 	}
 	return list
@@ -187,7 +187,7 @@ func inBlock(n *yaml.Node) bool {
 }
 
 // slice gives lines with their ends.
-func (s *splitter) slice(first, last int) (lines []string) {
+func (s *v1Splitter) slice(first, last int) (lines []string) {
 	for line := first; line < last; line++ {
 		lines = append(lines, s.src.text[s.startOf(line):s.startOf(line+1)])
 	}
@@ -196,7 +196,7 @@ func (s *splitter) slice(first, last int) (lines []string) {
 
 // bodyEnd gives the line after the last of an entry: comments before the next
 // key are that one's.
-func (s *splitter) bodyEnd(first, last int) int {
+func (s *v1Splitter) bodyEnd(first, last int) int {
 	end := last
 	for line := last - 1; line >= first; line-- {
 		text := s.src.line(line)
@@ -212,16 +212,16 @@ func (s *splitter) bodyEnd(first, last int) int {
 }
 
 // entry writes one document, or a section in braces, with the lines up to last.
-func (s *splitter) entry(h head, last int) bool {
+func (s *v1Splitter) entry(h entryKey, last int) bool {
 	if h.kind == "" {
 		return s.section(h, last)
 	}
-	it := item{value: s.value(h.value, ""), kind: h.kind, name: h.key.Value, entry: true}
+	it := docItem{value: s.value(h.value, ""), kind: h.kind, name: h.key.Value, entry: true}
 	rest, ok := s.rest(h)
 	flow, below := h.value.Style&yaml.FlowStyle != 0, h.value.Line > h.line
 	switch {
 	case !ok || h.value.Kind == yaml.AliasNode || h.value.Anchor != "" || h.value.Style&yaml.TaggedStyle != 0:
-		return s.anew(h.line, last, it)
+		return s.rewriteDoc(h.line, last, it)
 	case h.value.Kind == yaml.MappingNode && flow:
 		if below {
 			s.note(h.line)
@@ -229,41 +229,41 @@ func (s *splitter) entry(h head, last int) bool {
 		s.begin()
 		s.flowMapping(h, last)
 	case h.value.Kind == yaml.SequenceNode && flow && !below:
-		s.headed(h)
+		s.writeHeader(h)
 		s.out.WriteString("tools:" + rest)
 		s.body(h.line+1, last, h.key.Column-1, "")
 	case h.value.Kind == yaml.MappingNode && below:
 		s.note(h.line)
-		s.headed(h)
+		s.writeHeader(h)
 		s.body(h.line+1, last, h.value.Column-1, "")
 	case h.value.Kind == yaml.SequenceNode && below && !flow:
 		s.note(h.line)
-		s.headed(h)
+		s.writeHeader(h)
 		s.out.WriteString("tools:\n")
 		s.body(h.line+1, last, h.value.Column-1, "  ")
 	default:
-		return s.anew(h.line, last, it)
+		return s.rewriteDoc(h.line, last, it)
 	}
 	return true
 }
 
 // section keeps the comments of a section, whose entries follow, or writes
 // those that stand in braces.
-func (s *splitter) section(h head, last int) bool {
+func (s *v1Splitter) section(h entryKey, last int) bool {
 	if h.value.Tag == "!!null" || inBlock(h.value) {
 		s.note(h.line)
-		s.lead = append(s.lead, s.slice(h.line+1, last)...)
+		s.pendingComments = append(s.pendingComments, s.slice(h.line+1, last)...)
 		return true
 	}
-	var list []item
+	var list []docItem
 	root := s.root
 	root.node = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{h.key, h.value}}
-	s.entries(root, func(it item) bool { list = append(list, it); return true })
-	return s.anew(h.line, last, list...)
+	s.entries(root, func(it docItem) bool { list = append(list, it); return true })
+	return s.rewriteDoc(h.line, last, list...)
 }
 
 // rest gives what stands after the colon of a key, with the end of the line.
-func (s *splitter) rest(h head) (string, bool) {
+func (s *v1Splitter) rest(h entryKey) (string, bool) {
 	start := s.offset(h.key)
 	raw := rawWord(s.src.text[start:], h.key.Value)
 	rest := strings.TrimLeft(s.src.text[start+raw:s.startOf(h.line+1)], " ")
@@ -272,37 +272,37 @@ func (s *splitter) rest(h head) (string, bool) {
 }
 
 // note keeps the comment of a line for the next document.
-func (s *splitter) note(line int) {
+func (s *v1Splitter) note(line int) {
 	if at, ok := s.comments[line]; ok {
-		s.lead = append(s.lead, s.src.text[at.start:at.end]+"\n")
+		s.pendingComments = append(s.pendingComments, s.src.text[at.start:at.end]+"\n")
 	}
 }
 
 // begin ends the document before and writes the comments of the next.
-func (s *splitter) begin() {
+func (s *v1Splitter) begin() {
 	if s.any {
 		if text := s.out.String(); !strings.HasSuffix(text, "\n") {
 			s.out.WriteString("\n")
 		}
 		s.out.WriteString("---\n")
-		for len(s.lead) > 0 && strings.TrimSpace(s.lead[0]) == "" {
-			s.lead = s.lead[1:]
+		for len(s.pendingComments) > 0 && strings.TrimSpace(s.pendingComments[0]) == "" {
+			s.pendingComments = s.pendingComments[1:]
 		}
 	}
-	for _, line := range s.lead {
+	for _, line := range s.pendingComments {
 		s.out.WriteString(strings.TrimLeft(line, " \t"))
 	}
-	s.any, s.lead = true, nil
+	s.any, s.pendingComments = true, nil
 }
 
-// headed begins a document with its kind and name.
-func (s *splitter) headed(h head) {
+// writeHeader begins a document with its kind and name.
+func (s *v1Splitter) writeHeader(h entryKey) {
 	s.begin()
 	s.out.WriteString("kind: " + h.kind + "\nname: " + spelled(h.key.Value) + "\n")
 }
 
 // flowMapping writes an entry that stands in braces.
-func (s *splitter) flowMapping(h head, last int) {
+func (s *v1Splitter) flowMapping(h entryKey, last int) {
 	start := s.offset(h.value)
 	s.out.WriteString("{kind: " + h.kind + ", name: " + spelled(h.key.Value))
 	if len(h.value.Content) > 0 {
@@ -312,7 +312,7 @@ func (s *splitter) flowMapping(h head, last int) {
 }
 
 // body writes lines with less indent, after a new one.
-func (s *splitter) body(first, last, indent int, before string) {
+func (s *v1Splitter) body(first, last, indent int, before string) {
 	for _, line := range s.slice(first, last) {
 		n := 0
 		for n < indent && n < len(line) && line[n] == ' ' {

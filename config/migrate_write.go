@@ -11,11 +11,11 @@ import (
 )
 
 // rewrite makes the documents anew, with all comments above the first.
-func (s *splitter) rewrite() (string, bool) {
-	var list []item
-	s.entries(s.root, func(it item) bool { list = append(list, it); return true })
+func (s *v1Splitter) rewrite() (string, bool) {
+	var list []docItem
+	s.entries(s.root, func(it docItem) bool { list = append(list, it); return true })
 	marked := s.first == s.root.node.Line && strings.HasPrefix(s.src.line(s.first), "---")
-	ok := s.anew(s.first, s.last, list...)
+	ok := s.rewriteDoc(s.first, s.last, list...)
 	if marked {
 		return "---\n" + s.out.String(), ok
 	}
@@ -23,7 +23,7 @@ func (s *splitter) rewrite() (string, bool) {
 }
 
 // documentOf gives an entry as a document of its own.
-func documentOf(it item) *yaml.Node {
+func documentOf(it docItem) *yaml.Node {
 	v := it.value
 	if v.node.Kind == yaml.SequenceNode {
 		v = listed(v)
@@ -46,8 +46,8 @@ func plainCopy(n *yaml.Node) *yaml.Node {
 	return c
 }
 
-// anew writes entries from their values, the comments of their lines above.
-func (s *splitter) anew(first, last int, list ...item) bool {
+// rewriteDoc writes entries from their values, the comments of their lines above.
+func (s *v1Splitter) rewriteDoc(first, last int, list ...docItem) bool {
 	for line := first; line < last; line++ {
 		s.note(line)
 	}

@@ -41,7 +41,7 @@ type Model struct {
 // Prices are what a million tokens cost, in billionths of a currency.
 type Prices struct {
 	Input, Output, Cached int64
-	Set                   bool // there are some, if only of 0
+	Given                 bool // there are some, if only of 0
 }
 
 // Secret is a text that is not printed.
@@ -64,7 +64,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // modelType is a type of model.
 type modelType struct {
 	name string
-	read func(item, *Model)
+	read func(docItem, *Model)
 }
 
 // modelTypes is the one place that lists what a model can be.
@@ -79,15 +79,15 @@ func modelTypes() []modelType {
 	}
 }
 
-func readModel(it item) {
+func readModel(it docItem) {
 	it.declare()
-	all := typeNames()
+	all := modelTypeNames()
 	at, ok := it.child("type")
 	if !ok {
 		it.at("type").fail("is missing", listing("there are ", all))
 		return
 	}
-	name, ok := at.filled()
+	name, ok := at.nonEmpty()
 	if !ok {
 		return
 	}
@@ -101,7 +101,7 @@ func readModel(it item) {
 	it.doc.config.Models = append(it.doc.config.Models, m)
 }
 
-func typeNames() (all []string) {
+func modelTypeNames() (all []string) {
 	for _, t := range modelTypes() {
 		all = append(all, t.name)
 	}
@@ -112,10 +112,10 @@ func typeNames() (all []string) {
 func kindOf() field { return field{"type", func(value) {}} }
 
 // readPlain reads a model that has nothing to set.
-func readPlain(it item, _ *Model) { it.fields(kindOf()) }
+func readPlain(it docItem, _ *Model) { it.fields(kindOf()) }
 
 // readFile reads a model that a file holds.
-func readFile(it item, m *Model) {
+func readFile(it docItem, m *Model) {
 	it.fields(kindOf(), field{"file", func(v value) { m.File, m.Source = v.file() }})
 	if _, ok := it.child("file"); !ok {
 		it.at("file").fail("is missing", "a model of type "+m.Type+" names its file")
@@ -133,19 +133,19 @@ const (
 
 // provider reads a model behind an address; variable holds its key unless the
 // document names another.
-func provider(variable string) func(item, *Model) {
-	return func(it item, m *Model) {
+func provider(variable string) func(docItem, *Model) {
+	return func(it docItem, m *Model) {
 		m.Stream = true
 		it.fields(
 			kindOf(),
 			field{"model", filledText(&m.Model)},
 			field{"baseURL", address(&m.BaseURL)},
 			field{"apiKey", secret(&m.Key, &m.KeyFrom)},
-			field{"stream", truth(&m.Stream)},
-			field{"maxTokens", amount(&m.MaxTokens, maxModelTokens)},
+			field{"stream", boolField(&m.Stream)},
+			field{"maxTokens", intField(&m.MaxTokens, maxModelTokens)},
 			field{"temperature", temperature(&m.Temperature)},
-			field{"contextWindow", amount(&m.ContextWindow, maxModelTokens)},
-			field{"maxConcurrency", amount(&m.Concurrency, maxAtOnce)},
+			field{"contextWindow", intField(&m.ContextWindow, maxModelTokens)},
+			field{"maxConcurrency", intField(&m.Concurrency, maxAtOnce)},
 			field{"timeout", duration(&m.Timeout, maxModelTime)},
 			field{"prices", mapping(
 				field{"input", price(&m.Prices.Input)},
@@ -160,34 +160,34 @@ func provider(variable string) func(item, *Model) {
 		if m.KeyFrom == "" && m.BaseURL == "" {
 			m.KeyFrom, m.Key = variable, it.at("apiKey").key(variable)
 		}
-		if _, m.Prices.Set = it.child("prices"); !m.Prices.Set {
-			it.doc.doubt(it.unpriced)
+		if _, m.Prices.Given = it.child("prices"); !m.Prices.Given {
+			it.doc.deferCheck(it.requirePrices)
 		}
-		it.workable(m)
+		it.checkModel(m)
 	}
 }
 
-// workable refuses what each field may say and all together cannot.
-func (it item) workable(m *Model) {
+// checkModel refuses what each field may say and all together cannot.
+func (it docItem) checkModel(m *Model) {
 	if m.ContextWindow > 0 && m.MaxTokens >= m.ContextWindow {
 		at, _ := it.child("maxTokens")
 		at.fail("leaves no room for the request: the contextWindow holds both", "an answer of "+strconv.Itoa(m.ContextWindow/4)+", say")
 	}
 	if m.Type == "anthropic" && m.Temperature != nil && *m.Temperature > 1 {
 		at, _ := it.child("temperature")
-		at.wrong("a number from 0 to 1", "the models of this provider take no more")
+		at.failType("a number from 0 to 1", "the models of this provider take no more")
 	}
 }
 
 func filledText(to *string) func(value) {
 	return func(v value) {
-		if text, ok := v.filled(); ok {
+		if text, ok := v.nonEmpty(); ok {
 			*to = text
 		}
 	}
 }
 
-func amount(to *int, most int64) func(value) {
+func intField(to *int, most int64) func(value) {
 	var n int64
 	read := upTo(&n, most)
 	return func(v value) {
@@ -202,15 +202,15 @@ const completions = "/chat/completions"
 // address reads where a provider is.
 func address(to *string) func(value) {
 	return func(v value) {
-		text, ok := v.filled()
+		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		switch u, err := url.Parse(text); {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			v.hide("must be an address", "as https://api.example.com/v1")
+			v.failRedacted("must be an address", "as https://api.example.com/v1")
 		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			v.hide("holds more than scheme, host and path", "a key is written as apiKey: ${NAME}")
+			v.failRedacted("holds more than scheme, host and path", "a key is written as apiKey: ${NAME}")
 		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completions):
 			v.fail("ends in "+completions+", which every request adds", "without it, as https://api.example.com/v1")
 		default:
@@ -224,14 +224,14 @@ func address(to *string) func(value) {
 func secret(to *Secret, from *string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode {
-			v.hide("must be a variable", "as ${OPENAI_API_KEY}")
+			v.failRedacted("must be a variable", "as ${OPENAI_API_KEY}")
 			return
 		}
 		name, ok := strings.CutPrefix(v.node.Value, "${")
 		name, closed := strings.CutSuffix(name, "}")
 		name, _, fallback := strings.Cut(name, ":")
 		if !ok || !closed || fallback || !isVariable(name) {
-			v.hide("must be a variable and nothing else: documents are kept with every task", "write ${OPENAI_API_KEY}, say, and set that")
+			v.failRedacted("must be a variable and nothing else: documents are kept with every task", "write ${OPENAI_API_KEY}, say, and set that")
 			return
 		}
 		*to, *from = v.key(name), name
@@ -244,7 +244,7 @@ func (v value) key(variable string) Secret {
 	text, _ := v.doc.env(variable)
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
-		v.hide("what the variable "+clip(variable)+" holds is no key: it has characters that are not printable ASCII", "set it anew")
+		v.failRedacted("what the variable "+clip(variable)+" holds is no key: it has characters that are not printable ASCII", "set it anew")
 		return ""
 	}
 	return Secret(text)
@@ -282,7 +282,7 @@ func (v value) number(most float64) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || !(f >= 0 && f <= most) {
-		v.wrong("a number from 0 to "+strconv.FormatFloat(most, 'f', -1, 64), "")
+		v.failType("a number from 0 to "+strconv.FormatFloat(most, 'f', -1, 64), "")
 		return 0, false
 	}
 	return f, true
@@ -292,7 +292,7 @@ func (v value) number(most float64) (float64, bool) {
 func fallbacks(self string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of models", "as [cheap, local]")
+			v.failType("a list of models", "as [cheap, local]")
 			return
 		}
 		for _, entry := range v.items() {
@@ -310,7 +310,7 @@ func fallbacks(self string, to *[]string) func(value) {
 
 // file reads the file that v names, relative to the document.
 func (v value) file() (path string, data []byte) {
-	name, ok := v.filled()
+	name, ok := v.nonEmpty()
 	if !ok {
 		return "", nil
 	}

@@ -15,11 +15,11 @@ type Module struct {
 	TypePos  Pos
 }
 
-func readModule(it item) {
+func readModule(it docItem) {
 	it.declare()
 	m := Module{Name: it.name, Pos: it.pos}
 	it.fields(
-		field{"type", func(v value) { m.Type, _ = v.filled(); m.TypePos = v.pos }},
+		field{"type", func(v value) { m.Type, _ = v.nonEmpty(); m.TypePos = v.pos }},
 		field{"settings", func(v value) { m.Settings = v.settings() }},
 	)
 	if _, ok := it.child("type"); !ok {
@@ -31,7 +31,7 @@ func readModule(it item) {
 // settings gives a mapping as JSON, its variables substituted.
 func (v value) settings() json.RawMessage {
 	if v.node.Kind != yaml.MappingNode {
-		v.wrong("a mapping of settings", "")
+		v.failType("a mapping of settings", "")
 		return nil
 	}
 	settings, err := json.Marshal(v.plain())

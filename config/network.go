@@ -30,10 +30,10 @@ const (
 	maxTimeout   = 4 * time.Minute
 )
 
-func readNetwork(it item) {
+func readNetwork(it docItem) {
 	network := Network{Name: it.name, Pos: it.pos}
 	it.fields(
-		field{"allowHTTP", truth(&network.AllowHTTP)},
+		field{"allowHTTP", boolField(&network.AllowHTTP)},
 		field{"privateAddresses", prefixes(&network.PrivateAddresses)},
 		field{"hosts", hostRule(&network.Hosts)},
 		field{"maxBody", upTo(&network.MaxBody, maxArtifactBytes)},
@@ -57,8 +57,8 @@ func redirects(to **int) func(value) {
 	}
 }
 
-// truth reads true or false. A variable may hold it.
-func truth(to *bool) func(value) {
+// boolField reads true or false. A variable may hold it.
+func boolField(to *bool) func(value) {
 	return func(v value) {
 		word, ok := v.node.Value, v.node.Tag == "!!bool"
 		if v.hasVariable() {
@@ -67,7 +67,7 @@ func truth(to *bool) func(value) {
 			}
 		}
 		if !ok || word != "true" && word != "false" {
-			v.wrong("true or false", "")
+			v.failType("true or false", "")
 			return
 		}
 		*to = word == "true"
@@ -80,14 +80,14 @@ func duration(to *time.Duration, most time.Duration) func(value) {
 		var d time.Duration
 		var err error
 		if v.node.Tag != "!!int" {
-			text, ok := v.filled()
+			text, ok := v.nonEmpty()
 			if !ok {
 				return
 			}
 			d, err = time.ParseDuration(text)
 		}
 		if err != nil || d < time.Millisecond || d > most {
-			v.wrong("a time from 1ms to "+most.String(), "with its unit, as 30s")
+			v.failType("a time from 1ms to "+most.String(), "with its unit, as 30s")
 			return
 		}
 		*to = d
@@ -98,7 +98,7 @@ func duration(to *time.Duration, most time.Duration) func(value) {
 func prefixes(to *[]netip.Prefix) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.wrong("a list of address ranges", "as [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
+			v.failType("a list of address ranges", "as [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
 			return
 		}
 		for _, item := range v.items() {
@@ -110,7 +110,7 @@ func prefixes(to *[]netip.Prefix) func(value) {
 }
 
 func (v value) prefix() (netip.Prefix, bool) {
-	text, ok := v.filled()
+	text, ok := v.nonEmpty()
 	if !ok {
 		return netip.Prefix{}, false
 	}
@@ -119,7 +119,7 @@ func (v value) prefix() (netip.Prefix, bool) {
 	case err != nil && singleAddress(text) != "":
 		v.fail(quote(v.node.Value)+" is one address, not a range", "write "+singleAddress(text))
 	case err != nil || p.Addr().Is4In6():
-		v.wrong("an address range", "as 10.1.0.0/16 or fd00::/8")
+		v.failType("an address range", "as 10.1.0.0/16 or fd00::/8")
 	case p != p.Masked():
 		v.fail(quote(v.node.Value)+" has address bits behind its length", "write "+p.Masked().String())
 	default:

@@ -13,7 +13,7 @@ import (
 // tools that no tool leads to, states that are led to where no tool can be
 // called, and prompts that nobody can be given.
 func (c *Config) Notes() (list []string) {
-	list = c.stray()
+	list = c.unlistedPrompts()
 	led, served := map[string]*DeclaredTool{}, map[string]*DeclaredTool{} // the first tool of each
 	always := false                                                       // a tool can be called in every state
 	for i := range c.Tools {
@@ -46,8 +46,8 @@ func stateNote(t *DeclaredTool, state, format string) string {
 	return strings.TrimPrefix(t.Pos.String()+": ", ": ") + "tool " + t.Name + " " + fmt.Sprintf(format, quote(state))
 }
 
-// stray says which prompts no group lists.
-func (c *Config) stray() (list []string) {
+// unlistedPrompts says which prompts no group lists.
+func (c *Config) unlistedPrompts() (list []string) {
 	listed := map[string]bool{}
 	for _, t := range c.Toolsets {
 		for _, name := range t.Prompts {

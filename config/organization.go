@@ -47,7 +47,7 @@ type Limits struct {
 	Rounds int // of tool calls in one turn
 }
 
-func readOrganization(it item) {
+func readOrganization(it docItem) {
 	org := Organization{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"rootPrompt", text(&org.RootPrompt)},
@@ -85,7 +85,7 @@ func organizationLimits(to *OrganizationLimits) func(value) {
 func mapping(known ...field) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.wrong("a mapping", "")
+			v.failType("a mapping", "")
 			return
 		}
 		v.fields(known)

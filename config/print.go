@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// print gives a digest of what the document says, whichever spelling it is in,
+// fingerprint gives a digest of what the document says, whichever spelling it is in,
 // and of what else makes it.
-func (it item) print(more ...string) string {
+func (it docItem) fingerprint(more ...string) string {
 	b := appendText(it.doc.scratch[:0], it.kind, it.name)
 	for key, val := range it.pairs() {
 		name := key.node.Value
@@ -29,7 +29,7 @@ func (it item) print(more ...string) string {
 }
 
 // printOf gives a digest of some fields.
-func (it item) printOf(fields ...string) string {
+func (it docItem) printOf(fields ...string) string {
 	b := it.doc.scratch[:0]
 	for _, name := range fields {
 		if at, ok := it.child(name); ok {
@@ -47,7 +47,7 @@ func (v value) appendTo(b []byte) []byte {
 	b = append(b, byte(v.node.Kind))
 	if v.node.Kind == yaml.ScalarNode {
 		text := v.node.Value
-		if !v.doc.verbatim {
+		if !v.doc.raw {
 			text, _ = v.expanded()
 		}
 		return appendText(b, v.node.Tag, v.brief(text))

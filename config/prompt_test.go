@@ -27,9 +27,9 @@ func TestSpellingsOfPrompts(t *testing.T) {
 			t.Fatalf("%s: %v, %v", name, cfg.Prompts, err)
 		}
 		if first == "" {
-			first = cfg.Prompts[0].Print
+			first = cfg.Prompts[0].Fingerprint
 		}
-		if cfg.Prompts[0].Print != first {
+		if cfg.Prompts[0].Fingerprint != first {
 			t.Errorf("%s: the prompt is another", name)
 		}
 		out, err := config.Migrate([]byte(text))
@@ -95,7 +95,7 @@ func TestPromptsAreReloaded(t *testing.T) {
 	}
 	write("kind: prompt\nname: trip\n" + strings.Replace(trip, "To ", "From ", 1) + "---\n{kind: group, name: g, prompts: [trip]}\n")
 	next, err := cfg.Reload([]string{file}, testEnv)
-	if err != nil || len(next.Prompts) != 1 || next.Prompts[0].Print == cfg.Prompts[0].Print || next.Prompts[0].Messages[0].Content != "From {{.city}}." {
+	if err != nil || len(next.Prompts) != 1 || next.Prompts[0].Fingerprint == cfg.Prompts[0].Fingerprint || next.Prompts[0].Messages[0].Content != "From {{.city}}." {
 		t.Errorf("got %+v, %v", next.Prompts, err)
 	}
 	write("{kind: group, name: g, prompts: [trip]}\n")

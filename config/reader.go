@@ -14,29 +14,29 @@ import (
 
 // reader carries one Load or Read.
 type reader struct {
-	config    *Config
-	env       Env
-	open      func(path string) ([]byte, error) // a file that a document names
-	named     map[string][]byte                 // those opened
-	kinds     map[string]kind
-	toolTypes []toolType
-	names     map[declared]Pos
-	refs      []reference
-	tools     []*pending                // declared ones, until all that they name is read
-	kept      []int                     // tools of an earlier configuration, among config.Tools
-	doubts    []func(used models)       // of what only the whole configuration shows
-	sets      map[string]*parameter.Set // of parameters that are written alike
-	scratch   []byte                    // of prints
-	partial   bool                      // something could not be read, so a missing name proves nothing
-	errs      Errors
+	config         *Config
+	env            Env
+	open           func(path string) ([]byte, error) // a file that a document names
+	named          map[string][]byte                 // those opened
+	kinds          map[string]kind
+	toolTypes      []toolType
+	names          map[docKey]Pos
+	refs           []reference
+	tools          []*pendingTool            // declared ones, until all that they name is read
+	reused         []int                     // tools of an earlier configuration, among config.Tools
+	deferredChecks []func(used models)       // of what only the whole configuration shows
+	sets           map[string]*parameter.Set // of parameters that are written alike
+	scratch        []byte                    // of prints
+	partial        bool                      // something could not be read, so a missing name proves nothing
+	errs           Errors
 }
 
-// declared is what a name is unique within.
-type declared struct{ kind, name string }
+// docKey is what a name is unique within.
+type docKey struct{ kind, name string }
 
 // reference is a field that names another document.
 type reference struct {
-	declared
+	docKey
 	at value
 }
 
@@ -52,7 +52,7 @@ func newReader(env Env, open func(string) ([]byte, error)) *reader {
 		kinds:     byName(kinds()),
 		toolTypes: toolTypes(),
 		sets:      make(map[string]*parameter.Set),
-		names:     make(map[declared]Pos),
+		names:     make(map[docKey]Pos),
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *reader) read(files []File) (*Config, error) {
 	r.config.Files = append(r.config.Files[:len(files):len(files)], r.namedFiles()...)
 	if !r.partial {
 		r.resolve()
-		r.settle()
+		r.runDeferred()
 		r.finish()
 	}
 	return r.config, Join(nil, r.errs...)
@@ -81,7 +81,7 @@ func (r *reader) file(src *source) {
 			return
 		}
 		d := newDocument(r, src)
-		if d.sound(root) {
+		if d.check(root) {
 			d.read(d.value(root, ""))
 		}
 	}
@@ -116,13 +116,13 @@ func (r *reader) report(at Pos, src *source, field, message, hint string) {
 // resolve refuses references to documents that do not exist.
 func (r *reader) resolve() {
 	for _, ref := range r.refs {
-		if _, ok := r.names[ref.declared]; !ok && len(r.errs) <= maxErrors {
-			ref.at.fail(fmt.Sprintf("no %s is named %q", ref.kind, ref.name), r.hintFor(ref.declared))
+		if _, ok := r.names[ref.docKey]; !ok && len(r.errs) <= maxErrors {
+			ref.at.fail(fmt.Sprintf("no %s is named %q", ref.kind, ref.name), r.hintFor(ref.docKey))
 		}
 	}
 }
 
-func (r *reader) hintFor(missing declared) string {
+func (r *reader) hintFor(missing docKey) string {
 	var known []string
 	for d := range r.names {
 		if d.kind == missing.kind {
@@ -157,7 +157,7 @@ func (r *reader) include(path string) ([]byte, error) {
 func (r *reader) namedFiles() []File {
 	var files []File
 	for _, path := range slices.Sorted(maps.Keys(r.named)) {
-		files = append(files, File{Path: path, Data: r.named[path], Named: true})
+		files = append(files, File{Path: path, Data: r.named[path], Included: true})
 	}
 	return files
 }

@@ -13,7 +13,7 @@ import (
 func (c *Config) Reload(paths []string, env Env) (*Config, error) {
 	files, faults := gather(paths)
 	if len(faults) == 0 {
-		if cfg, ok := c.patched(files, env); ok {
+		if cfg, ok := c.reloadTools(files, env); ok {
 			return cfg, nil
 		}
 	}
@@ -24,10 +24,10 @@ func (c *Config) Reload(paths []string, env Env) (*Config, error) {
 // together.
 const maxPatched = 64
 
-// patched reads files with the tools of c. It is not ok if that may differ
+// reloadTools reads files with the tools of c. It is not ok if that may differ
 // from reading all of them, and if anything is wrong with them.
-func (c *Config) patched(files []File, env Env) (*Config, bool) {
-	known := c.standing()
+func (c *Config) reloadTools(files []File, env Env) (*Config, bool) {
+	known := c.reusableTools()
 	if len(known) == 0 {
 		return nil, false
 	}
@@ -42,7 +42,7 @@ func (c *Config) patched(files []File, env Env) (*Config, bool) {
 		}
 		for _, p := range parts {
 			if old, ok := known[p.sum]; ok {
-				r.keep(c.Tools[old.tool], Pos{f.Path, p.line + old.below, old.column})
+				r.reuseTool(c.Tools[old.tool], Pos{f.Path, p.line + old.below, old.column})
 				continue
 			}
 			if fresh++; fresh > maxPatched || !r.part(src, p) {
@@ -59,13 +59,13 @@ func (r *reader) patchedConfig(files []File) (*Config, bool) {
 		r.config.Tools = nil
 	}
 	r.resolve()
-	r.settle()
+	r.runDeferred()
 	r.finish()
 	return r.config, len(r.errs) == 0
 }
 
-// part is the text of one document, from its marker on.
-type part struct {
+// docText is the text of one document, from its marker on.
+type docText struct {
 	line int // that it begins on
 	text string
 	sum  [sha256.Size]byte
@@ -73,14 +73,14 @@ type part struct {
 
 // parts gives the documents of a file as text. It is not ok for a file that
 // cannot be read document by document.
-func (s *source) parts() (list []part, ok bool) {
+func (s *source) parts() (list []docText, ok bool) {
 	if s.refuse() != nil {
 		return nil, false
 	}
 	begin, line := 0, 1
 	cut := func(end, next int) {
 		if text := s.text[begin:end]; strings.TrimSpace(text) != "" {
-			list = append(list, part{line, text, sha256.Sum256([]byte(text))})
+			list = append(list, docText{line, text, sha256.Sum256([]byte(text))})
 		}
 		begin, line = end, next
 	}
@@ -102,19 +102,19 @@ func isMarker(line string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// stood is a tool whose document is known by its text.
-type stood struct {
+// reusableTool is a tool whose document is known by its text.
+type reusableTool struct {
 	tool   int // among Config.Tools
 	below  int // lines from the beginning of the part to the tool's
 	column int
 }
 
-// standing gives the tools of c that a document alone makes, by its text.
-func (c *Config) standing() map[[sha256.Size]byte]stood {
-	known := make(map[[sha256.Size]byte]stood, len(c.Tools))
+// reusableTools gives the tools of c that a document alone makes, by its text.
+func (c *Config) reusableTools() map[[sha256.Size]byte]reusableTool {
+	known := make(map[[sha256.Size]byte]reusableTool, len(c.Tools))
 	at := 0 // tools are in the order of files and documents
 	for _, f := range c.Files {
-		if f.Named {
+		if f.Included {
 			continue
 		}
 		parts, ok := newSource(f).parts()
@@ -126,31 +126,31 @@ func (c *Config) standing() map[[sha256.Size]byte]stood {
 			for at < len(c.Tools) && c.Tools[at].Pos.File == f.Path && (i+1 == len(parts) || c.Tools[at].Pos.Line < parts[i+1].line) {
 				at, count = at+1, count+1
 			}
-			if count == 1 && c.Tools[first].own && !strings.Contains(p.text, "${") {
+			if count == 1 && c.Tools[first].cacheable && !strings.Contains(p.text, "${") {
 				pos := c.Tools[first].Pos
-				known[p.sum] = stood{first, pos.Line - p.line, pos.Column}
+				known[p.sum] = reusableTool{first, pos.Line - p.line, pos.Column}
 			}
 		}
 	}
 	return known
 }
 
-// keep takes a tool over; whether it is still right finish says.
-func (r *reader) keep(t DeclaredTool, at Pos) {
-	key := declared{"tool", t.Name}
+// reuseTool takes a tool over; whether it is still right finish says.
+func (r *reader) reuseTool(t DeclaredTool, at Pos) {
+	key := docKey{"tool", t.Name}
 	if _, taken := r.names[key]; taken {
-		r.spoil()
+		r.invalidate()
 	}
 	t.Pos, r.names[key] = at, at
-	r.kept = append(r.kept, len(r.config.Tools))
+	r.reused = append(r.reused, len(r.config.Tools))
 	r.config.Tools = append(r.config.Tools, t)
 }
 
-// spoil notes that something is wrong, which a full reading finds and words.
-func (r *reader) spoil() { r.errs = append(r.errs, new(Error)) }
+// invalidate notes that something is wrong, which a full reading finds and words.
+func (r *reader) invalidate() { r.errs = append(r.errs, new(Error)) }
 
 // part reads one document of a file.
-func (r *reader) part(src *source, p part) bool {
+func (r *reader) part(src *source, p docText) bool {
 	text := strings.Repeat("\n", p.line-1) + p.text
 	loader, err := yaml.NewLoader(strings.NewReader(text), limits())
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *reader) part(src *source, p part) bool {
 	}
 	if !isEmpty(&doc) {
 		d := newDocument(r, src)
-		if root := doc.Content[0]; d.sound(root) {
+		if root := doc.Content[0]; d.check(root) {
 			d.read(d.value(root, ""))
 		}
 	}

@@ -24,7 +24,7 @@ type Role struct {
 	Pos        Pos
 }
 
-func readRole(it item) {
+func readRole(it docItem) {
 	role := Role{Name: it.name, Pos: it.pos}
 	it.declare()
 	// Root is known by a flag, never by name; the name would mislead people.
@@ -38,16 +38,16 @@ func readRole(it item) {
 		field{"grant", groups(&role.Grant)},
 		field{"limits", limitFields(&role.Limits)},
 		field{"hosts", hostRule(&role.Hosts)},
-		field{"toolGated", truth(&role.ToolGated)},
+		field{"toolGated", boolField(&role.ToolGated)},
 		field{"server", server(&role)},
 		later("approval"),
 		field{"pattern", oneOf(&role.Pattern, "react", "plan")},
 	)
-	if groups := role.ToolGroups; role.ToolGated && groups.Set && !groups.All && len(groups.IDs) == 0 {
+	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
 		it.at("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools give its answers")
 	}
 	if pattern, ok := it.child("pattern"); ok && role.Pattern == "plan" {
-		it.doc.doubt(func(used models) { pattern.planned(role, used) })
+		it.doc.deferCheck(func(used models) { pattern.checkPlanPattern(role, used) })
 	}
 	it.doc.config.Roles = append(it.doc.config.Roles, role)
 }
@@ -55,7 +55,7 @@ func readRole(it item) {
 // server reads which module a role is confined to.
 func server(role *Role) func(value) {
 	return func(v value) {
-		if name, ok := v.filled(); ok {
+		if name, ok := v.nonEmpty(); ok {
 			role.Server, role.ServerPos = name, v.pos
 		}
 	}
@@ -64,7 +64,7 @@ func server(role *Role) func(value) {
 // oneOf reads one of some words.
 func oneOf(to *string, words ...string) func(value) {
 	return func(v value) {
-		word, ok := v.filled()
+		word, ok := v.nonEmpty()
 		switch {
 		case !ok:
 		case !slices.Contains(words, word):

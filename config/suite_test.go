@@ -89,7 +89,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("kind: role\nname: ${NAME}\ntoolGroups: [a, '*']\nlimits: {rounds: ${ROUNDS}}\n---\nkind: organization\nname: o\n"))
 	f.Add([]byte("{kind: model, name: m, type: script, file: m.js}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		files := []config.File{{Path: "org.yaml", Data: data}, {Path: "m.js", Named: true}}
+		files := []config.File{{Path: "org.yaml", Data: data}, {Path: "m.js", Included: true}}
 		cfg, err := config.Read(files, testEnv)
 		if cfg == nil {
 			t.Fatal("no Config")

@@ -38,13 +38,13 @@ func (v value) fail(message, hint string) {
 	v.doc.report(v.pos, v.doc.src, v.field, message, hint)
 }
 
-// hide reports what may hold a secret, so without an excerpt.
-func (v value) hide(message, hint string) {
+// failRedacted reports what may hold a secret, so without an excerpt.
+func (v value) failRedacted(message, hint string) {
 	v.doc.report(v.pos, &source{}, v.field, message, hint)
 }
 
-// wrong reports a value of another type than wanted.
-func (v value) wrong(want, hint string) {
+// failType reports a value of another type than wanted.
+func (v value) failType(want, hint string) {
 	if v.isNull() {
 		v.fail("has no value; it must be "+want, hint)
 		return
@@ -56,22 +56,22 @@ func (v value) wrong(want, hint string) {
 // before substitution decides: ${PORT} is text whatever PORT holds.
 func (v value) text() (string, bool) {
 	if v.node.Kind != yaml.ScalarNode {
-		v.wrong("text", "")
+		v.failType("text", "")
 		return "", false
 	}
 	switch v.node.Tag {
 	case "!!str", "!", "!!timestamp", "!!merge": // a date is text in YAML 1.2; << too, as a value
 		return v.expanded()
 	case "!!int", "!!float", "!!bool":
-		v.wrong("text", "write "+quote(v.node.Value))
+		v.failType("text", "write "+quote(v.node.Value))
 		return "", false
 	}
-	v.wrong("text", "")
+	v.failType("text", "")
 	return "", false
 }
 
-// filled is text that may not be empty.
-func (v value) filled() (string, bool) {
+// nonEmpty is text that may not be empty.
+func (v value) nonEmpty() (string, bool) {
 	s, ok := v.text()
 	if ok && s == "" {
 		v.fail("must not be empty", "")
@@ -98,7 +98,7 @@ func (v value) integer(least, most int64, want string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || n < least || n > most {
-		v.wrong(want, "")
+		v.failType(want, "")
 		return 0, false
 	}
 	return n, true
@@ -172,7 +172,7 @@ func (v value) describe() string {
 // join extends a path by a key; a key that is no plain word is quoted.
 func join(path, key string) string {
 	key = clip(key)
-	if strings.ContainsFunc(key, odd) || key == "" {
+	if strings.ContainsFunc(key, needsQuote) || key == "" {
 		key = strconv.Quote(key)
 	}
 	if path == "" {
@@ -181,7 +181,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func odd(r rune) bool { return r <= ' ' || r == '.' || r == ':' || r >= 0x7f }
+func needsQuote(r rune) bool { return r <= ' ' || r == '.' || r == ':' || r >= 0x7f }
 
 // quote shows text in a message, on one line and not too much of it.
 func quote(s string) string { return strconv.Quote(clip(s)) }

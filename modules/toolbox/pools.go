@@ -31,7 +31,7 @@ func (p *Pools) Open() int {
 func (p *Pools) acquire(c Config, log *slog.Logger) (*pool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if one := p.open[c.Source.Print]; one != nil {
+	if one := p.open[c.Source.Fingerprint]; one != nil {
 		one.users++
 		return one, nil
 	}
@@ -39,7 +39,7 @@ func (p *Pools) acquire(c Config, log *slog.Logger) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	one.print, one.users = c.Source.Print, 1
+	one.print, one.users = c.Source.Fingerprint, 1
 	if one.print == "" { // nobody can say what is the same as it
 		one.print = "\x00" + strconv.Itoa(p.unnamed())
 	}

@@ -102,11 +102,11 @@ func TestToolsChangeUnderASourceThatStays(t *testing.T) {
 }
 
 func TestSourcesThatAreTheSameShareConnections(t *testing.T) {
-	source := config.Source{Name: "a", Type: config.SourceSQLite, Database: t.TempDir() + "/a.db", Print: "p"}
+	source := config.Source{Name: "a", Type: config.SourceSQLite, Database: t.TempDir() + "/a.db", Fingerprint: "p"}
 	var pools toolbox.Pools
 	var all []*toolbox.Module
 	for _, print := range []string{"p", "p", "q", "", ""} {
-		source.Print = print
+		source.Fingerprint = print
 		m, err := toolbox.New(toolbox.Config{Source: source, Pools: &pools})
 		if err != nil {
 			t.Fatal(err)
