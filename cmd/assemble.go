@@ -126,8 +126,8 @@ func assemble(c *common, a assembly) (*house, error) {
 func (h *house) api(c *common) (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: h.rt, Authenticate: h.tokens.Authenticate, Log: h.log, Version: version(),
-		Metrics: metrics.Handler(h.figures, h.log), Refused: h.counted.Refused, MCP: h.mcp,
-		Pins: h.pins, Settled: h.loader.WaitIdle,
+		Metrics: metrics.Handler(h.figures, h.log), OnRefused: h.counted.Refused, MCP: h.mcp,
+		Pins: h.pins, WaitIdle: h.loader.WaitIdle,
 	})
 }
 

@@ -75,7 +75,7 @@ func mcpAlone(ctx context.Context, c *common, role string) (began bool, err erro
 			}
 			defer h.follow(ctx, c)()
 		}
-		err := h.mcp.Talk(ctx, c.in, c.out, identity.ByOperator("operator"), role)
+		err := h.mcp.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
 		if cfg == nil && errcode.Of(err) == errcode.RoleNotFound {
 			err = errcode.Wrap(errcode.RoleNotFound, err, "%s in %s; -f names a configuration that has it", errcode.Message(err), c.data)
 		}

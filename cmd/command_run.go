@@ -143,7 +143,7 @@ func (h *house) serve(c *common) (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, gateway.OfOwner(handler)) }()
+	go func() { done <- gateway.Serve(ctx, l, gateway.TrustLocalOwner(handler)) }()
 	return func() error {
 		cancel()
 		return <-done

@@ -107,7 +107,7 @@ func (h *house) openFront(c *common, o *serveOptions, cfg *config.Config) (*fron
 	if err != nil {
 		return nil, err
 	}
-	door := gateway.Door{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, Refused: h.counted.Refused}
+	door := gateway.HostCheck{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, OnRefused: h.counted.Refused}
 	f := &front{handler: door.Wrap(handler)}
 	address := defaultAddress
 	for _, a := range []string{said.Address, o.address} {

@@ -95,8 +95,8 @@ func toolShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, na
 			{"states", statesOf(t)}, {"moves to", t.State}, {"vouch", vouchers(t.Auth)}, {"description", t.Description}, {"input", schema.String()},
 		}
 	}
-	if t.Quarantined != nil {
-		shown = append(shown, [2]string{"quarantine", differenceOf(*t.Quarantined)}, [2]string{"digest", t.Digest})
+	if t.QuarantineEntry != nil {
+		shown = append(shown, [2]string{"quarantine", differenceOf(*t.QuarantineEntry)}, [2]string{"digest", t.Digest})
 	}
 	return printOne(out, asJSON, t, shown)
 }

@@ -66,7 +66,7 @@ func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name
 	}
 	for i, s := range list {
 		if !c.json {
-			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", clean(s.Name), clean(string(s.Owner)), clean(s.Digest), differenceOf(s.Quarantined))
+			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", clean(s.Name), clean(string(s.Owner)), clean(s.Digest), differenceOf(s.QuarantineEntry))
 		}
 		if dryRun {
 			continue
@@ -94,7 +94,7 @@ func another(name string) error {
 
 // waitingFor lists what is in quarantine under the name of a tool or a server:
 // with a digest, the one definition that has it.
-func waitingFor(ctx context.Context, client *gateway.Client, name, digest string) (list []gateway.Suspect, err error) {
+func waitingFor(ctx context.Context, client *gateway.Client, name, digest string) (list []gateway.QuarantinedTool, err error) {
 	for s, err := range client.Quarantine(ctx) {
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func waitingFor(ctx context.Context, client *gateway.Client, name, digest string
 	if digest == "" {
 		return list, nil
 	}
-	at := slices.IndexFunc(list, func(s gateway.Suspect) bool { return s.Digest == digest })
+	at := slices.IndexFunc(list, func(s gateway.QuarantinedTool) bool { return s.Digest == digest })
 	if at < 0 {
 		return nil, another(name)
 	}
@@ -118,7 +118,7 @@ func waitingFor(ctx context.Context, client *gateway.Client, name, digest string
 
 func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
 	head := []string{"NAME", "OWNER", "WHY", "DESCRIPTION"}
-	return printList(out, asJSON, client.Quarantine(ctx), head, func(s gateway.Suspect) []string {
+	return printList(out, asJSON, client.Quarantine(ctx), head, func(s gateway.QuarantinedTool) []string {
 		why := "new"
 		if s.Accepted != nil {
 			why = "changed"
@@ -128,7 +128,7 @@ func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, 
 }
 
 // differenceOf shows what accepting a definition would change.
-func differenceOf(q gateway.Quarantined) string {
+func differenceOf(q gateway.QuarantineEntry) string {
 	before, old := "", "/dev/null"
 	if q.Accepted != nil {
 		before, old = pinText(*q.Accepted), "accepted"

@@ -106,7 +106,7 @@ func settleIn(ctx context.Context, c *common) (*gateway.Client, func() error, er
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}
-	return gateway.Local(gateway.OfOwner(handler)), h.Close, nil
+	return gateway.Local(gateway.TrustLocalOwner(handler)), h.Close, nil
 }
 
 // hasData says whether there is a data directory with something in it.

@@ -32,7 +32,7 @@ func serveSuite(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	handler := gateway.Door{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := gateway.HostCheck{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := server.Serve(w, r, caller); err != nil {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 			http.Error(w, err.Error(), http.StatusForbidden)

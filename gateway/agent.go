@@ -89,7 +89,7 @@ func (a *api) agents(ctx context.Context, task identity.TaskID, want string) ([]
 	return slices.DeleteFunc(list, func(agent org.Agent) bool { return a.doing(agent) != want }), nil
 }
 
-func agentKey(a org.Agent) string { return byAge(a.CreatedAt, string(a.ID)) }
+func agentKey(a org.Agent) string { return byCreation(a.CreatedAt, string(a.ID)) }
 
 // doing says what an agent is doing.
 func (a *api) doing(agent org.Agent) string {
@@ -205,7 +205,7 @@ func (a *api) sendMessage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, err := a.rt.Send(r.Context(), asOperator(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
+	sent, err := a.rt.Send(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
 	return status{http.StatusAccepted, sent}, err
 }
 
@@ -241,7 +241,7 @@ func (a *api) terminateAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rt.Terminate(r.Context(), asOperator(), agent.ID, reasonOf(r)); err != nil {
+	if err := a.rt.Terminate(r.Context(), operatorCall(), agent.ID, reasonOf(r)); err != nil {
 		return nil, err
 	}
 	agent, err = a.rt.AgentRecord(r.Context(), agent.ID)

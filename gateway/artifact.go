@@ -24,7 +24,7 @@ func (a *api) listArtifacts(r *http.Request) (any, error) {
 		}
 		list = append(list, artifact)
 	}
-	key := func(v runtime.Artifact) string { return byAge(v.CreatedAt, v.ID) }
+	key := func(v runtime.Artifact) string { return byCreation(v.CreatedAt, v.ID) }
 	slices.SortFunc(list, func(x, y runtime.Artifact) int { return strings.Compare(key(x), key(y)) })
 	return paginate(r, list, key, same)
 }
@@ -62,14 +62,14 @@ func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// pictures are the types of bytes that are served as such: a browser can only
+// imageTypes are the types of bytes that are served as such: a browser can only
 // show them. Of any other the guess is not passed on.
-var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 func contentOf(a runtime.Artifact, content []byte) (kind string, body []byte) {
 	var text string
 	switch {
-	case a.Binary && slices.Contains(pictures, a.MediaType):
+	case a.Binary && slices.Contains(imageTypes, a.MediaType):
 		return a.MediaType, content
 	case a.Binary:
 		return "application/octet-stream", content

@@ -13,8 +13,8 @@ import (
 // moment, and then for as long as this many bytes a second would need: no
 // reader that is stuck holds it for ever.
 const (
-	patience = 30 * time.Second
-	slowest  = 1 << 20
+	backupStall = 30 * time.Second
+	minRate     = 1 << 20
 )
 
 // backup streams a copy of the organization's file. One that breaks off ends
@@ -23,7 +23,7 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	store, ok := a.rt.Store().(interface {
 		Backup(context.Context, io.Writer) (uint64, error)
 	})
-	if !ok || !beside(r) {
+	if !ok || !isLocalRequest(r) {
 		return noRoute(w, r)
 	}
 	if err := a.rt.Flush(); err != nil {
@@ -31,7 +31,7 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="rolecall.backup"`)
 	w.Header().Set("Content-Type", "application/octet-stream")
-	p := &paced{w: w, began: time.Now()}
+	p := &deadlineWriter{w: w, began: time.Now()}
 	seq, err := store.Backup(r.Context(), p)
 	switch {
 	case err != nil && p.taken == 0 && r.Context().Err() == nil:
@@ -45,10 +45,10 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// beside says whether a request came over a socket or was made in this
+// isLocalRequest says whether a request came over a socket or was made in this
 // process. A copy holds everything, prompts and all: over a network nobody
 // gets one, whoever it is.
-func beside(r *http.Request) bool {
+func isLocalRequest(r *http.Request) bool {
 	at := r.Context().Value(http.LocalAddrContextKey)
 	if at == nil {
 		return true // no server has it
@@ -57,8 +57,8 @@ func beside(r *http.Request) bool {
 	return ok && addr.Network() == "unix"
 }
 
-// paced writes an answer to a reader that has to keep up.
-type paced struct {
+// deadlineWriter writes an answer to a reader that has to keep up.
+type deadlineWriter struct {
 	w     http.ResponseWriter
 	began time.Time
 	taken int64
@@ -66,8 +66,8 @@ type paced struct {
 
 // Write implements io.Writer. In this process there is no deadline to set, and
 // nobody to wait for: the reader is the process itself.
-func (p *paced) Write(b []byte) (int, error) {
-	due := p.began.Add(patience + time.Duration(p.taken/slowest)*time.Second)
+func (p *deadlineWriter) Write(b []byte) (int, error) {
+	due := p.began.Add(backupStall + time.Duration(p.taken/minRate)*time.Second)
 	err := http.NewResponseController(p.w).SetWriteDeadline(due)
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err

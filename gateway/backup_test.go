@@ -105,7 +105,7 @@ func TestNobodyGetsABackupOverANetwork(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if got := refused(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != gateway.NoRoute {
+	if got := refused(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != gateway.RouteNotFound {
 		t.Errorf("got %d %s, %v", answer.StatusCode, body, err)
 	}
 }
@@ -120,11 +120,11 @@ func TestAStoreWithoutBackupsHasNoRouteToThem(t *testing.T) {
 	}
 	defer rt.Close()
 	h := &house{rt: rt}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner}); err != nil {
+	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator}); err != nil {
 		t.Fatal(err)
 	}
 	status, body := h.ask(t, "/api/v1/backup", "")
-	if got := refused(t, body); status != http.StatusNotFound || got.Code != gateway.NoRoute {
+	if got := refused(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }

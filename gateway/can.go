@@ -112,16 +112,16 @@ func (a *api) unknown(tool string, err error) Verdict {
 	}
 }
 
-// judge answers for one role or agent.
-type judge struct {
+// accessQuery answers for one role or agent.
+type accessQuery struct {
 	snapshot *toolgroups.Snapshot
 	seat     *gate.Subject
 	role     org.Role // whose rights these are; without a name for root
 	groups   *toolgroups.Set
-	keeps    func(*toolgroups.Handle) string // the rule that keeps a tool away
+	deniedBy func(*toolgroups.Handle) string // the rule that keeps a tool away
 }
 
-func (a *api) judgeOf(r *http.Request, q Question) (judge, error) {
+func (a *api) judgeOf(r *http.Request, q Question) (accessQuery, error) {
 	if q.Role != "" {
 		id, err := a.roleID(q.Role)
 		return a.roleJudge(id, q.State, q.Groups), err
@@ -133,46 +133,46 @@ func (a *api) judgeOf(r *http.Request, q Question) (judge, error) {
 	return a.agentJudge(agent, q.State, q.Groups), err
 }
 
-func (a *api) roleJudge(id identity.RoleID, state string, groups *toolgroups.Set) judge {
+func (a *api) roleJudge(id identity.RoleID, state string, groups *toolgroups.Set) accessQuery {
 	narrow := toolgroups.All()
 	if groups != nil {
 		narrow = *groups
 	}
 	role, _ := a.org().Role(id)
-	return judge{
+	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		seat:  a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
-		keeps: func(h *toolgroups.Handle) string { return a.org().WhyRole(id, narrow, h) },
+		seat:     a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
+		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyRole(id, narrow, h) },
 	}
 }
 
-func (a *api) agentJudge(agent org.Agent, state string, groups *toolgroups.Set) judge {
+func (a *api) agentJudge(agent org.Agent, state string, groups *toolgroups.Set) accessQuery {
 	seat := a.rt.Gate().Subject(identity.ByAgent(agent.ID))
 	if state != "" {
 		seat.State = state
 	}
 	role, _ := a.org().Role(agent.Role)
-	return judge{
+	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups, seat: seat,
-		keeps: func(h *toolgroups.Handle) string { return a.org().WhyAgent(agent.ID, h) },
+		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyAgent(agent.ID, h) },
 	}
 }
 
 // allows says whether the gate would let the tool through, narrowed.
-func (j judge) allows(tool string) bool {
+func (j accessQuery) allows(tool string) bool {
 	return j.seat.Authorize(tool).Allowed() && j.reaches(tool)
 }
 
 // reaches says whether the groups asked for hold a tool. Root's own use is
 // never narrowed, no more than a task narrows it.
-func (j judge) reaches(tool string) bool {
+func (j accessQuery) reaches(tool string) bool {
 	if j.groups == nil || j.groups.IsAll() || j.role.Name == "" {
 		return true
 	}
 	return j.snapshot.InGroups(tool, j.groups.IDs()...)
 }
 
-func (j judge) verdict(tool string) Verdict {
+func (j accessQuery) verdict(tool string) Verdict {
 	d := j.seat.Authorize(tool)
 	v := Verdict{
 		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: j.rule(d),
@@ -185,7 +185,7 @@ func (j judge) verdict(tool string) Verdict {
 }
 
 // rule words what decided.
-func (j judge) rule(d gate.Decision) string {
+func (j accessQuery) rule(d gate.Decision) string {
 	h, ok := j.snapshot.Lookup(d.Tool)
 	switch {
 	case !ok:
@@ -193,14 +193,14 @@ func (j judge) rule(d gate.Decision) string {
 	case d.Allowed():
 		return j.grantedBy(h)
 	}
-	if rule := j.keeps(h); rule != "" {
+	if rule := j.deniedBy(h); rule != "" {
 		return rule
 	}
 	return "its group offers it in the states " + orNone(h.Definition.States)
 }
 
 // grantedBy names the group that lets a tool through, and the role that has it.
-func (j judge) grantedBy(h *toolgroups.Handle) string {
+func (j accessQuery) grantedBy(h *toolgroups.Handle) string {
 	switch {
 	case j.role.Name == "":
 		return "root uses org_management alone"

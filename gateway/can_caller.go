@@ -7,8 +7,8 @@ import (
 
 // canCaller answers a question of a caller, who may ask about its own role, and
 // need not name it. To it nobody else exists, nor a tool or a group that its role has not.
-func (a *api) canCaller(s sight, q Question) any {
-	q.Groups = s.within(q.Groups)
+func (a *api) canCaller(s visibility, q Question) any {
+	q.Groups = s.filter(q.Groups)
 	if q.Who != "" {
 		return a.whoCaller(s, q)
 	}
@@ -30,12 +30,12 @@ func (a *api) canCaller(s sight, q Question) any {
 		}
 	}
 	v := a.roleJudge(id, q.State, q.Groups).verdict(q.Tool)
-	v.Group = s.home(h)
+	v.Group = s.groupOf(h)
 	return v
 }
 
 // whoCaller lists of those who may call a tool the caller's own role.
-func (a *api) whoCaller(s sight, q Question) Holders {
+func (a *api) whoCaller(s visibility, q Question) Holders {
 	out := Holders{Tool: q.Who, Roles: []RoleHolder{}, Agents: []AgentHolder{}, Epoch: a.org().Epoch()}
 	if _, ok := s.tool(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()

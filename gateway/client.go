@@ -31,16 +31,16 @@ type Client struct {
 	token string // sent as a bearer token unless ""
 }
 
-// nowhere is the base of clients whose transport knows where to go.
-const nowhere = "http://rolecall"
+// inProcessBaseURL is the base of clients whose transport knows where to go.
+const inProcessBaseURL = "http://rolecall"
 
 // newClient makes a client that goes where transport leads.
 func newClient(transport http.RoundTripper) *Client {
-	return &Client{http: &http.Client{Transport: transport, CheckRedirect: stay}, base: nowhere}
+	return &Client{http: &http.Client{Transport: transport, CheckRedirect: noRedirect}, base: inProcessBaseURL}
 }
 
-// stay follows no redirect: a gateway sends none, and a token is not for others.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirect follows no redirect: a gateway sends none, and a token is not for others.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Dial makes a client of the process that serves the data directory dir.
 //
@@ -95,7 +95,7 @@ func (c *Client) WithToken(token string) (*Client, error) {
 }
 
 // Local makes a client of a handler in this process.
-func Local(handler http.Handler) *Client { return newClient(local{handler}) }
+func Local(handler http.Handler) *Client { return newClient(inProcessTransport{handler}) }
 
 // Close lets go of idle connections.
 func (c *Client) Close() error {
@@ -169,8 +169,8 @@ func refusalOf(answer *http.Response) error {
 	return &errcode.Error{Code: body.Error.Code, Message: body.Error.Message, Details: body.Error.Details}
 }
 
-// ask sends a request and decodes the answer.
-func ask[T any](ctx context.Context, c *Client, q call) (T, error) {
+// doJSON sends a request and decodes the answer.
+func doJSON[T any](ctx context.Context, c *Client, q call) (T, error) {
 	var v T
 	answer, err := c.do(ctx, q)
 	if err != nil {
@@ -193,7 +193,7 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 			}
 		}
 		for {
-			page, err := ask[Page[T]](ctx, c, q)
+			page, err := doJSON[Page[T]](ctx, c, q)
 			if err != nil {
 				var none T
 				yield(none, err)

@@ -16,53 +16,53 @@ const maxRequest = 16 << 20
 // bodyTime is how long a body may take to arrive.
 const bodyTime = time.Minute
 
-// Door stands before a handler that is reached over TCP. It lets those requests
+// HostCheck stands before a handler that is reached over TCP. It lets those requests
 // through that name this gateway (Host, against DNS rebinding) and that no page
 // of another origin sent (Origin); it says nothing of who sends them. The zero
 // Door takes the listener's own address and its pages alone.
-type Door struct {
-	Hosts   []hosts.Authority  // further names; one without a port stands for every port
-	Origins []hosts.Origin     // further origins whose pages may ask
-	Tokens  *Tokens            // whose start-up token is traded for a cookie; nil is none
-	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
+type HostCheck struct {
+	Hosts     []hosts.Authority  // further names; one without a port stands for every port
+	Origins   []hosts.Origin     // further origins whose pages may ask
+	Tokens    *Tokens            // whose start-up token is traded for a cookie; nil is none
+	OnRefused func(errcode.Code) // told the code of every refusal; nil is nobody
 }
 
 // Wrap gives the handler behind the door. The connection's address is read from
 // the request's context, where servers of net/http put it; without one only Hosts
 // are taken.
-func (d Door) Wrap(next http.Handler) http.Handler {
+func (d HostCheck) Wrap(next http.Handler) http.Handler {
 	if d.Tokens != nil {
-		next = d.Tokens.enter(next)
+		next = d.Tokens.startupRedirect(next)
 	}
-	return &guard{d, next}
+	return &hostCheckHandler{d, next}
 }
 
-// guard is a Door and what is behind it.
-type guard struct {
-	door Door
+// hostCheckHandler is a Door and what is behind it.
+type hostCheckHandler struct {
+	door HostCheck
 	next http.Handler
 }
 
 // ServeHTTP implements http.Handler.
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := g.check(r); err != nil {
-		if g.door.Refused != nil {
-			g.door.Refused(errcode.Of(err))
+		if g.door.OnRefused != nil {
+			g.door.OnRefused(errcode.Of(err))
 		}
 		refuseWith(w, err)
 		return
 	}
-	if g.shares(w, r) {
+	if g.handleCORS(w, r) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	bound(w, r)
+	limitBody(w, r)
 	g.next.ServeHTTP(w, r)
 }
 
 // check refuses what is for another host, or from another origin.
-func (g *guard) check(r *http.Request) error {
+func (g *hostCheckHandler) check(r *http.Request) error {
 	host, ok := hosts.ParseAuthority(r.Host)
 	if !ok || !isHere(host, localAddr(r)) && !isIn(host, g.door.Hosts) {
 		return errcode.New(HostRefused, "the host %.100q is not this gateway's; use its address, or list the name under hosts of kind: gateway", r.Host)
@@ -75,14 +75,14 @@ func (g *guard) check(r *http.Request) error {
 }
 
 // allows says whether the configuration names an origin.
-func (g *guard) allows(text string) bool {
+func (g *hostCheckHandler) allows(text string) bool {
 	from, ok := hosts.ParseOrigin(text)
 	return ok && slices.Contains(g.door.Origins, from)
 }
 
-// shares lets a browser hand the answer to the page of an allowed origin. It
+// handleCORS lets a browser hand the answer to the page of an allowed origin. It
 // says whether the request was only a question about that (a preflight).
-func (g *guard) shares(w http.ResponseWriter, r *http.Request) bool {
+func (g *hostCheckHandler) handleCORS(w http.ResponseWriter, r *http.Request) bool {
 	if len(g.door.Origins) == 0 {
 		return false
 	}
@@ -103,14 +103,14 @@ func (g *guard) shares(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// bound limits how much a body may be, and how long it may take.
-func bound(w http.ResponseWriter, r *http.Request) {
+// limitBody limits how much a body may be, and how long it may take.
+func limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
 	control := http.NewResponseController(w)
 	if control.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
-		r.Body = &timedBody{http.MaxBytesReader(w, r.Body, maxRequest), func() { _ = control.SetReadDeadline(time.Time{}) }}
+		r.Body = &deadlineBody{http.MaxBytesReader(w, r.Body, maxRequest), func() { _ = control.SetReadDeadline(time.Time{}) }}
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)

@@ -2,15 +2,15 @@ package gateway
 
 import "io"
 
-// timedBody is a body that has to arrive by a deadline, which arrived lifts: an
+// deadlineBody is a body that has to arrive by a deadline, which arrived lifts: an
 // answer may last longer.
-type timedBody struct {
+type deadlineBody struct {
 	io.ReadCloser
 	arrived func()
 }
 
 // Read implements io.Reader.
-func (b *timedBody) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.arrived()

@@ -61,7 +61,7 @@ func TestABodyHasToArriveAndAnAnswerMayLast(t *testing.T) {
 						told <- "arrived, and answered after " + time.Since(began).String()
 					}
 				})
-				door := gateway.Door{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(handler)
+				door := gateway.HostCheck{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(handler)
 				here, there := net.Pipe()
 				l := &oneCall{conns: make(chan net.Conn, 1)}
 				l.conns <- there

@@ -34,9 +34,9 @@ func TestTheDoorLooksAtHostAndOrigin(t *testing.T) {
 	h := open(t, team)
 	_, me := holder("me", gateway.Token{Operator: true})
 	var codes []errcode.Code
-	url := reached(t, h, gateway.Door{
+	url := reached(t, h, gateway.HostCheck{
 		Hosts: []hosts.Authority{{Name: "gw.example.com"}, {Name: "port.example.com", Port: "8080"}, {Name: "2001:db8::1"}}, Origins: []hosts.Origin{app},
-		Tokens: known(t, h, me), Refused: func(c errcode.Code) { codes = append(codes, c) },
+		Tokens: known(t, h, me), OnRefused: func(c errcode.Code) { codes = append(codes, c) },
 	})
 	address := strings.TrimPrefix(url, "http://")
 	_, port, _ := net.SplitHostPort(address)
@@ -103,7 +103,7 @@ func TestAnAllowedOriginMayReadAndIsToldWhat(t *testing.T) {
 	h := open(t, team)
 	_, me := holder("me", gateway.Token{Operator: true})
 	const page = "https://app.example.com"
-	url := reached(t, h, gateway.Door{Origins: []hosts.Origin{app}, Tokens: known(t, h, me)})
+	url := reached(t, h, gateway.HostCheck{Origins: []hosts.Origin{app}, Tokens: known(t, h, me)})
 	ask := http.Header{"Origin": {page}, "Access-Control-Request-Method": {"PATCH"}}
 	status, header, _ := answerTo(t, http.MethodOptions, url+"/api/v1/roles", ask, nil)
 	if status != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != page || header.Get("Access-Control-Allow-Credentials") != "" ||
@@ -125,7 +125,7 @@ func TestAnAllowedOriginMayReadAndIsToldWhat(t *testing.T) {
 
 func TestADoorWithoutAServersAddressTakesItsHostsAlone(t *testing.T) {
 	h := open(t, team)
-	behind := &house{handler: gateway.Door{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(h.handler)}
+	behind := &house{handler: gateway.HostCheck{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(h.handler)}
 	for host, want := range map[string]int{"gw.example.com": 200, "127.0.0.1": 403, "localhost": 403, "example.com": 403} {
 		if status, _ := behind.ask(t, "http://"+host+"/healthz", ""); status != want {
 			t.Errorf("%s: %d, want %d", host, status, want)
@@ -136,15 +136,15 @@ func TestADoorWithoutAServersAddressTakesItsHostsAlone(t *testing.T) {
 func TestBodiesThatAreTooMuchAreRefusedAndNothingElseIsDisturbed(t *testing.T) {
 	h := open(t, team)
 	_, me := holder("me", gateway.Token{Operator: true})
-	url := reached(t, h, gateway.Door{Tokens: known(t, h, me)})
+	url := reached(t, h, gateway.HostCheck{Tokens: known(t, h, me)})
 	for _, c := range []struct {
 		name string
 		body io.Reader
 		want int
 		code errcode.Code
 	}{
-		{"10 MB", strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`), 413, gateway.BodyTooBig},
-		{"10 MB of unknown length", io.MultiReader(strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`)), 413, gateway.BodyTooBig},
+		{"10 MB", strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`), 413, gateway.BodyTooLarge},
+		{"10 MB of unknown length", io.MultiReader(strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`)), 413, gateway.BodyTooLarge},
 		{"deep lists", strings.NewReader(`{"role":` + strings.Repeat("[", 500_000)), 400, errcode.InvalidArguments},
 		{"deep objects", strings.NewReader(strings.Repeat(`{"role":`, 100_000)), 400, errcode.InvalidArguments},
 	} {
@@ -184,7 +184,7 @@ func TestAddressesThatOthersReachNeedTokens(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	h := open(t, team)
-	serveOn(t, l, gateway.Door{}.Wrap(h.handler))
+	serveOn(t, l, gateway.HostCheck{}.Wrap(h.handler))
 	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
 		status, _, body := answerTo(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
 		if status != want {
@@ -221,7 +221,7 @@ func TestAClientFollowsNoRedirect(t *testing.T) {
 		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	c, err := gateway.Remote(atDoor(t, gateway.Door{}, handler)+"/team/", "rc_x")
+	c, err := gateway.Remote(atDoor(t, gateway.HostCheck{}, handler)+"/team/", "rc_x")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,7 @@ func openAt(t *testing.T, dir string, b brain) *house {
 	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner, Metrics: figures, Refused: counted.Refused}); err != nil {
+	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Metrics: figures, OnRefused: counted.Refused}); err != nil {
 		t.Fatal(err)
 	}
 	return h

@@ -11,9 +11,9 @@ import (
 
 // Codes that only HTTP knows.
 const (
-	NoRoute     errcode.Code = "route_not_found"    // no route has this path
-	WrongMethod errcode.Code = "method_not_allowed" // the route takes other methods
-	BodyTooBig  errcode.Code = "body_too_large"     // the body is over its cap
+	RouteNotFound    errcode.Code = "route_not_found"    // no route has this path
+	MethodNotAllowed errcode.Code = "method_not_allowed" // the route takes other methods
+	BodyTooLarge     errcode.Code = "body_too_large"     // the body is over its cap
 
 	HostRefused   errcode.Code = "host_not_allowed"   // the Host header names another gateway
 	OriginRefused errcode.Code = "origin_not_allowed" // a page of another origin asks
@@ -56,7 +56,7 @@ var statuses = map[errcode.Code]int{
 	HostRefused:                     http.StatusForbidden,
 	OriginRefused:                   http.StatusForbidden,
 
-	NoRoute:                  http.StatusNotFound,
+	RouteNotFound:            http.StatusNotFound,
 	errcode.RoleNotFound:     http.StatusNotFound,
 	errcode.AgentNotFound:    http.StatusNotFound,
 	errcode.TaskNotFound:     http.StatusNotFound,
@@ -67,7 +67,7 @@ var statuses = map[errcode.Code]int{
 	errcode.UnknownTool:      http.StatusNotFound,
 	errcode.ToolNotAvailable: http.StatusNotFound, // not to be told from unknown_tool
 
-	WrongMethod: http.StatusMethodNotAllowed,
+	MethodNotAllowed: http.StatusMethodNotAllowed,
 
 	errcode.Conflict:                 http.StatusConflict,
 	errcode.RoleExists:               http.StatusConflict,
@@ -81,7 +81,7 @@ var statuses = map[errcode.Code]int{
 	errcode.TurnAborted:              http.StatusConflict,
 	errcode.RequestAborted:           http.StatusConflict,
 
-	BodyTooBig: http.StatusRequestEntityTooLarge,
+	BodyTooLarge: http.StatusRequestEntityTooLarge,
 
 	errcode.ToolExecutionFailed: http.StatusUnprocessableEntity,
 	errcode.ToolInterrupted:     http.StatusUnprocessableEntity,

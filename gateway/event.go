@@ -48,16 +48,16 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if deltas && follow && !ended {
 		events = a.rt.Watch(ctx, task.ID, after)
 	}
-	if err := s.sendAll(task.ID, events, func() error { return a.stillIn(r) }); err != nil {
-		return a.cutOff(s, err)
+	if err := s.sendAll(task.ID, events, func() error { return a.reauthenticate(r) }); err != nil {
+		return a.abortStream(s, err)
 	}
 	s.close(ended)
 	return nil
 }
 
-// cutOff ends a stream that the log broke, or its token: one that has begun visibly, so
+// abortStream ends a stream that the log broke, or its token: one that has begun visibly, so
 // that it does not pass for a whole one.
-func (a *api) cutOff(s *stream, err error) error {
+func (a *api) abortStream(s *stream, err error) error {
 	if !s.opened {
 		return err
 	}
@@ -97,7 +97,7 @@ type stream struct {
 }
 
 func newStream(w http.ResponseWriter, r *http.Request) *stream {
-	return &stream{w: mcp.Hasty(w, 0), sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
+	return &stream{w: mcp.WithWriteTimeout(w, 0), sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
 }
 
 func acceptsSSE(r *http.Request) bool {

@@ -35,7 +35,7 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := atDoor(t, gateway.Door{Tokens: all}, handler) + "/api/v1/tasks/" + string(h.start(t, "go")) + "/events?follow=1"
+			url := atDoor(t, gateway.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(h.start(t, "go")) + "/events?follow=1"
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -37,7 +37,7 @@ func Example() {
 	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		log.Fatal(err)
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner})
+	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,12 +1,12 @@
 // Package gateway owns the door for people and programs outside: the HTTP API
 // of contract §5, the socket it is served on, and the client that commands use.
 //
-//	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner, Log: log})
+//	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Log: log})
 //	listener, err := gateway.Listen(dataDir)
 //	err = gateway.Serve(ctx, listener, handler)
 //
 // Config.Authenticate says who sends a request: on the socket whoever reaches
-// it (OfOwner), elsewhere who holds one of the Tokens. A route is the operator's
+// it (TrustLocalOwner), elsewhere who holds one of the Tokens. A route is the operator's
 // unless its line in routes says that it is for callers too, who see of it what
 // their role has; the rest does not exist for them. On TCP the handler stands
 // behind a Door, which looks at Host and Origin.
@@ -43,14 +43,14 @@ type Config struct {
 	Log          *slog.Logger // nil discards
 	Version      string       // shown by /healthz
 
-	Metrics http.Handler       // answers /metrics; nil says that there is none
-	Refused func(errcode.Code) // told the code of every refusal; nil is nobody
+	Metrics   http.Handler       // answers /metrics; nil says that there is none
+	OnRefused func(errcode.Code) // told the code of every refusal; nil is nobody
 
 	MCP *mcp.Server // answers at /mcp and /roles/{role}/mcp; nil says that there is none
 
 	Pins *modules.Pins // what is in quarantine; nil is nothing
-	// Settled returns when what was accepted is offered; nil is at once.
-	Settled func(context.Context) error
+	// WaitIdle returns when what was accepted is offered; nil is at once.
+	WaitIdle func(context.Context) error
 }
 
 // api answers requests about one runtime.
@@ -81,13 +81,13 @@ func New(config Config) (http.Handler, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	if config.Refused == nil {
-		config.Refused = func(errcode.Code) {}
+	if config.OnRefused == nil {
+		config.OnRefused = func(errcode.Code) {}
 	}
-	if config.Settled == nil {
-		config.Settled = func(context.Context) error { return nil }
+	if config.WaitIdle == nil {
+		config.WaitIdle = func(context.Context) error { return nil }
 	}
-	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, refused: config.Refused, pins: config.Pins, settled: config.Settled}
+	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, refused: config.OnRefused, pins: config.Pins, settled: config.WaitIdle}
 	return a.guarded(a.mux()), nil
 }
 
@@ -108,42 +108,42 @@ type endpoint func(w http.ResponseWriter, r *http.Request) error
 func (a *api) routes() []route {
 	const paged = "limit cursor "
 	list := []route{
-		{"GET", "/{$}", "", callers, answer(a.index)},
-		{"GET", "/healthz", "", anybody, answer(a.health)},
-		{"GET", "/readyz", "", anybody, answer(a.ready)},
-		{"GET", "/metrics", "", operators, a.showMetrics},
+		{"GET", "/{$}", "", accessCaller, answer(a.index)},
+		{"GET", "/healthz", "", accessPublic, answer(a.health)},
+		{"GET", "/readyz", "", accessPublic, answer(a.ready)},
+		{"GET", "/metrics", "", accessOperator, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status", operators, answer(a.listTasks)},
-		{"GET", "/api/v1/tasks/{id}", "", operators, answer(a.showTask)},
-		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", operators, a.taskEvents},
-		{"POST", "/api/v1/tasks/{id}/cancel", "reason", operators, answer(a.cancelTask)},
+		{"GET", "/api/v1/tasks", paged + "status", accessOperator, answer(a.listTasks)},
+		{"GET", "/api/v1/tasks/{id}", "", accessOperator, answer(a.showTask)},
+		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", accessOperator, a.taskEvents},
+		{"POST", "/api/v1/tasks/{id}/cancel", "reason", accessOperator, answer(a.cancelTask)},
 
-		{"GET", "/api/v1/roles", paged, operators, answer(a.listRoles)},
-		{"POST", "/api/v1/roles", "dryRun", operators, answer(a.createRole)},
-		{"GET", "/api/v1/roles/{id}", "", operators, answer(a.showRole)},
-		{"PATCH", "/api/v1/roles/{id}", "dryRun", operators, answer(a.updateRole)},
-		{"DELETE", "/api/v1/roles/{id}", "dryRun", operators, answer(a.deleteRole)},
+		{"GET", "/api/v1/roles", paged, accessOperator, answer(a.listRoles)},
+		{"POST", "/api/v1/roles", "dryRun", accessOperator, answer(a.createRole)},
+		{"GET", "/api/v1/roles/{id}", "", accessOperator, answer(a.showRole)},
+		{"PATCH", "/api/v1/roles/{id}", "dryRun", accessOperator, answer(a.updateRole)},
+		{"DELETE", "/api/v1/roles/{id}", "dryRun", accessOperator, answer(a.deleteRole)},
 
-		{"GET", "/api/v1/agents", paged + "task status", operators, answer(a.listAgents)},
-		{"GET", "/api/v1/agents/{id}", "", operators, answer(a.showAgent)},
-		{"DELETE", "/api/v1/agents/{id}", "reason", operators, answer(a.terminateAgent)},
-		{"GET", "/api/v1/agents/{id}/journal", paged, operators, answer(a.agentJournal)},
-		{"POST", "/api/v1/agents/{id}/messages", "", operators, answer(a.sendMessage)},
-		{"POST", "/api/v1/agents/{id}/abort", "", operators, answer(a.abortAgent)},
+		{"GET", "/api/v1/agents", paged + "task status", accessOperator, answer(a.listAgents)},
+		{"GET", "/api/v1/agents/{id}", "", accessOperator, answer(a.showAgent)},
+		{"DELETE", "/api/v1/agents/{id}", "reason", accessOperator, answer(a.terminateAgent)},
+		{"GET", "/api/v1/agents/{id}/journal", paged, accessOperator, answer(a.agentJournal)},
+		{"POST", "/api/v1/agents/{id}/messages", "", accessOperator, answer(a.sendMessage)},
+		{"POST", "/api/v1/agents/{id}/abort", "", accessOperator, answer(a.abortAgent)},
 
-		{"GET", "/api/v1/tool-groups", paged, callers, answer(a.listGroups)},
-		{"GET", "/api/v1/tool-groups/{id}", "", callers, answer(a.showGroup)},
-		{"GET", "/api/v1/tools", paged + "group", callers, answer(a.listTools)},
-		{"GET", "/api/v1/tools/{name}", "", callers, answer(a.showTool)},
-		{"POST", "/api/v1/tools/{name}/accept", "", operators, answer(a.acceptTool)},
-		{"GET", "/api/v1/quarantine", paged, operators, answer(a.listQuarantine)},
-		{"POST", "/api/v1/can", "", callers, answer(a.can)},
+		{"GET", "/api/v1/tool-groups", paged, accessCaller, answer(a.listGroups)},
+		{"GET", "/api/v1/tool-groups/{id}", "", accessCaller, answer(a.showGroup)},
+		{"GET", "/api/v1/tools", paged + "group", accessCaller, answer(a.listTools)},
+		{"GET", "/api/v1/tools/{name}", "", accessCaller, answer(a.showTool)},
+		{"POST", "/api/v1/tools/{name}/accept", "", accessOperator, answer(a.acceptTool)},
+		{"GET", "/api/v1/quarantine", paged, accessOperator, answer(a.listQuarantine)},
+		{"POST", "/api/v1/can", "", accessCaller, answer(a.can)},
 
-		{"GET", "/api/v1/artifacts", paged + "task", operators, answer(a.listArtifacts)},
-		{"GET", "/api/v1/artifacts/{id}", "content", operators, a.showArtifact},
-		{"POST", "/api/v1/sweep", "dryRun", operators, answer(a.sweep)},
+		{"GET", "/api/v1/artifacts", paged + "task", accessOperator, answer(a.listArtifacts)},
+		{"GET", "/api/v1/artifacts/{id}", "content", accessOperator, a.showArtifact},
+		{"POST", "/api/v1/sweep", "dryRun", accessOperator, answer(a.sweep)},
 
-		{"GET", "/api/v1/backup", "", operators, a.backup},
+		{"GET", "/api/v1/backup", "", accessOperator, a.backup},
 	}
 	return append(append(list, a.toolboxRoutes()...), a.mcpRoutes()...)
 }
@@ -157,9 +157,9 @@ func (a *api) mux() *http.ServeMux {
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for path, allowed := range methods {
-		mux.Handle(path, a.admit(callers, wrongMethod(strings.Join(allowed, ", "))))
+		mux.Handle(path, a.admit(accessCaller, wrongMethod(strings.Join(allowed, ", "))))
 	}
-	mux.Handle("/", a.admit(callers, noRoute))
+	mux.Handle("/", a.admit(accessCaller, noRoute))
 	return mux
 }
 
@@ -176,12 +176,12 @@ func (r route) checked() endpoint {
 func wrongMethod(allowed string) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return errcode.New(WrongMethod, "%s is not answered with %s; it takes %s", r.URL.Path, r.Method, allowed)
+		return errcode.New(MethodNotAllowed, "%s is not answered with %s; it takes %s", r.URL.Path, r.Method, allowed)
 	}
 }
 
 func noRoute(_ http.ResponseWriter, r *http.Request) error {
-	return errcode.New(NoRoute, "there is no %s", r.URL.Path)
+	return errcode.New(RouteNotFound, "there is no %s", r.URL.Path)
 }
 
 // handle makes a handler of an endpoint.

@@ -22,7 +22,7 @@ type Tool struct {
 	States      []string           `json:"availableInStates,omitzero"` // absent: every state
 	Auth        *tool.Auth         `json:"auth,omitempty"`             // who has to vouch for the caller; absent: nobody
 
-	*Quarantined // what waits under this name; nil when nothing does. For the operator
+	*QuarantineEntry // what waits under this name; nil when nothing does. For the operator
 }
 
 func (a *api) listGroups(r *http.Request) (any, error) {

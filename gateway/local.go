@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// local is an http.RoundTripper that calls a handler in this process. Answers
+// inProcessTransport is an http.RoundTripper that calls a handler in this process. Answers
 // are streamed: what the handler writes is read at once, or it waits.
-type local struct{ handler http.Handler }
+type inProcessTransport struct{ handler http.Handler }
 
 // RoundTrip implements http.RoundTripper. It returns when the handler has
 // sent its headers; closing the answer's body ends the handler's context and
 // waits for it.
-func (t local) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	w := newAnswer(cancel)
 	go w.serve(t.handler, serverSide(ctx, r))
@@ -41,9 +41,9 @@ func serverSide(ctx context.Context, r *http.Request) *http.Request {
 	return in
 }
 
-// inbound is an answer on its way: the handler's http.ResponseWriter, and the
+// pipeResponse is an answer on its way: the handler's http.ResponseWriter, and the
 // body that the client reads.
-type inbound struct {
+type pipeResponse struct {
 	*io.PipeReader
 	pipe   *io.PipeWriter
 	cancel context.CancelFunc
@@ -56,14 +56,14 @@ type inbound struct {
 	done   chan struct{} // closed when the handler has returned
 }
 
-func newAnswer(cancel context.CancelFunc) *inbound {
-	w := &inbound{cancel: cancel, header: http.Header{}, headed: make(chan struct{}), done: make(chan struct{})}
+func newAnswer(cancel context.CancelFunc) *pipeResponse {
+	w := &pipeResponse{cancel: cancel, header: http.Header{}, headed: make(chan struct{}), done: make(chan struct{})}
 	w.PipeReader, w.pipe = io.Pipe()
 	return w
 }
 
 // serve runs the handler. One that panics breaks its answer off.
-func (w *inbound) serve(handler http.Handler, r *http.Request) {
+func (w *pipeResponse) serve(handler http.Handler, r *http.Request) {
 	defer close(w.done)
 	defer r.Body.Close()
 	defer func() {
@@ -80,10 +80,10 @@ func (w *inbound) serve(handler http.Handler, r *http.Request) {
 }
 
 // Header implements http.ResponseWriter.
-func (w *inbound) Header() http.Header { return w.header }
+func (w *pipeResponse) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter; the first one counts.
-func (w *inbound) WriteHeader(status int) {
+func (w *pipeResponse) WriteHeader(status int) {
 	w.once.Do(func() {
 		w.status, w.sent = status, w.header.Clone()
 		close(w.headed)
@@ -91,23 +91,23 @@ func (w *inbound) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (w *inbound) Write(p []byte) (int, error) {
+func (w *pipeResponse) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.pipe.Write(p)
 }
 
 // Flush implements http.Flusher: nothing is held back.
-func (w *inbound) Flush() { w.WriteHeader(http.StatusOK) }
+func (w *pipeResponse) Flush() { w.WriteHeader(http.StatusOK) }
 
 // Close ends the handler and waits for it. It may be called twice.
-func (w *inbound) Close() error {
+func (w *pipeResponse) Close() error {
 	w.cancel()
 	err := w.PipeReader.Close()
 	<-w.done
 	return err
 }
 
-func (w *inbound) response(r *http.Request) *http.Response {
+func (w *pipeResponse) response(r *http.Request) *http.Response {
 	return &http.Response{
 		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.sent, Body: w, ContentLength: -1, Request: r,

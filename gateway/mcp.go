@@ -20,7 +20,7 @@ func (a *api) mcpRoutes() []route {
 	var list []route
 	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp", "/roles/{role}/mcp/{toolset...}"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-			list = append(list, route{method, path, "", callers, a.serveMCP})
+			list = append(list, route{method, path, "", accessCaller, a.serveMCP})
 		}
 	}
 	return list
@@ -31,7 +31,7 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 		return noRoute(w, r)
 	}
 	if r.Header.Get("Upgrade") != "" { // what lets the sender in may end before the connection does
-		r = r.WithContext(mcp.Lasting(r.Context(), func() bool { return a.stillIn(r) == nil }))
+		r = r.WithContext(mcp.WithRevalidation(r.Context(), func() bool { return a.reauthenticate(r) == nil }))
 	}
 	return a.mcp.Serve(w, r, sender(r))
 }
@@ -51,7 +51,7 @@ func UntilShutdown(ctx context.Context) (context.Context, context.CancelFunc) {
 // Errors: those of the gateway, as RoleNotFound; ErrNotServed when the client's
 // gateway is in this process.
 func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writer) error {
-	if c.base == nowhere && isLocal(c.http.Transport) {
+	if c.base == inProcessBaseURL && isLocal(c.http.Transport) {
 		return ErrNotServed
 	}
 	path := "/roles/" + strings.ReplaceAll(url.PathEscape(role), ".", "%2E") + "/mcp"
@@ -67,11 +67,11 @@ func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writ
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	return carry(ctx, conn, in, out)
+	return bridge(ctx, conn, in, out)
 }
 
-// carry carries lines to and fro until the other side has no more to say.
-func carry(ctx context.Context, conn io.ReadWriter, in io.Reader, out io.Writer) error {
+// bridge carries lines to and fro until the other side has no more to say.
+func bridge(ctx context.Context, conn io.ReadWriter, in io.Reader, out io.Writer) error {
 	var ended atomic.Bool
 	go func() {
 		_, err := io.Copy(conn, in)
@@ -92,6 +92,6 @@ func carry(ctx context.Context, conn io.ReadWriter, in io.Reader, out io.Writer)
 
 // isLocal says whether requests stay in this process.
 func isLocal(transport http.RoundTripper) bool {
-	_, ok := transport.(local)
+	_, ok := transport.(inProcessTransport)
 	return ok
 }

@@ -89,7 +89,7 @@ func TestMCPLinesEndWithTheirToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := openPipe(t, strings.TrimPrefix(atDoor(t, gateway.Door{Tokens: all}, handler), "http://"), token)
+			client := openPipe(t, strings.TrimPrefix(atDoor(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`
 			if got := client.ask(list); !strings.Contains(got, `"result"`) {
 				t.Fatalf("the token's holder got %q", got)

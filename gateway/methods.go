@@ -26,23 +26,23 @@ func (c *Client) Roles(ctx context.Context) iter.Seq2[Role, error] {
 
 // Role gives one role.
 func (c *Client) Role(ctx context.Context, ref string) (Role, error) {
-	return ask[Role](ctx, c, call{method: http.MethodGet, path: path("roles", ref)})
+	return doJSON[Role](ctx, c, call{method: http.MethodGet, path: path("roles", ref)})
 }
 
 // CreateRole makes a role, or with dryRun says what it would be, without id.
 func (c *Client) CreateRole(ctx context.Context, q RoleRequest, dryRun bool) (Role, error) {
-	return ask[Role](ctx, c, call{method: http.MethodPost, path: path("roles"), query: dry(dryRun), body: q})
+	return doJSON[Role](ctx, c, call{method: http.MethodPost, path: path("roles"), query: dry(dryRun), body: q})
 }
 
 // UpdateRole changes a role, or with dryRun only says what that would mean.
 func (c *Client) UpdateRole(ctx context.Context, ref string, q RoleRequest, dryRun bool) (RoleChange, error) {
-	return ask[RoleChange](ctx, c, call{method: http.MethodPatch, path: path("roles", ref), query: dry(dryRun), body: q})
+	return doJSON[RoleChange](ctx, c, call{method: http.MethodPatch, path: path("roles", ref), query: dry(dryRun), body: q})
 }
 
 // DeleteRole takes a role out of use, or with dryRun only says what that
 // would mean.
 func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleChange, error) {
-	return ask[RoleChange](ctx, c, call{method: http.MethodDelete, path: path("roles", ref), query: dry(dryRun)})
+	return doJSON[RoleChange](ctx, c, call{method: http.MethodDelete, path: path("roles", ref), query: dry(dryRun)})
 }
 
 func dry(run bool) url.Values {
@@ -59,7 +59,7 @@ func (c *Client) Agents(ctx context.Context, task identity.TaskID, status string
 
 // Agent gives one agent.
 func (c *Client) Agent(ctx context.Context, ref string) (AgentDetail, error) {
-	return ask[AgentDetail](ctx, c, call{method: http.MethodGet, path: path("agents", ref)})
+	return doJSON[AgentDetail](ctx, c, call{method: http.MethodGet, path: path("agents", ref)})
 }
 
 // Journal lists the events of an agent's stream, oldest first.
@@ -69,17 +69,17 @@ func (c *Client) Journal(ctx context.Context, ref string) iter.Seq2[journal.Even
 
 // Send writes to an agent.
 func (c *Client) Send(ctx context.Context, ref string, q MessageRequest) (builtin.Sent, error) {
-	return ask[builtin.Sent](ctx, c, call{method: http.MethodPost, path: path("agents", ref, "messages"), body: q})
+	return doJSON[builtin.Sent](ctx, c, call{method: http.MethodPost, path: path("agents", ref, "messages"), body: q})
 }
 
 // Abort ends the turn of an agent that is at work.
 func (c *Client) Abort(ctx context.Context, ref string) (Agent, error) {
-	return ask[Agent](ctx, c, call{method: http.MethodPost, path: path("agents", ref, "abort")})
+	return doJSON[Agent](ctx, c, call{method: http.MethodPost, path: path("agents", ref, "abort")})
 }
 
 // Terminate ends an agent and everything below it.
 func (c *Client) Terminate(ctx context.Context, ref, reason string) (Agent, error) {
-	return ask[Agent](ctx, c, call{method: http.MethodDelete, path: path("agents", ref), query: because(reason)})
+	return doJSON[Agent](ctx, c, call{method: http.MethodDelete, path: path("agents", ref), query: because(reason)})
 }
 
 func because(reason string) url.Values {
@@ -96,7 +96,7 @@ func (c *Client) Groups(ctx context.Context) iter.Seq2[toolgroups.Info, error] {
 
 // Group gives one tool group.
 func (c *Client) Group(ctx context.Context, id string) (toolgroups.Info, error) {
-	return ask[toolgroups.Info](ctx, c, call{method: http.MethodGet, path: path("tool-groups", id)})
+	return doJSON[toolgroups.Info](ctx, c, call{method: http.MethodGet, path: path("tool-groups", id)})
 }
 
 // Tools lists the tools of a group, or of all for "", sorted by name.
@@ -106,17 +106,17 @@ func (c *Client) Tools(ctx context.Context, group string) iter.Seq2[Tool, error]
 
 // Tool gives one tool.
 func (c *Client) Tool(ctx context.Context, name string) (Tool, error) {
-	return ask[Tool](ctx, c, call{method: http.MethodGet, path: path("tools", name)})
+	return doJSON[Tool](ctx, c, call{method: http.MethodGet, path: path("tools", name)})
 }
 
 // Can asks what the gate would say to a role or an agent.
 func (c *Client) Can(ctx context.Context, q Question) (Verdict, error) {
-	return ask[Verdict](ctx, c, call{method: http.MethodPost, path: path("can"), body: q})
+	return doJSON[Verdict](ctx, c, call{method: http.MethodPost, path: path("can"), body: q})
 }
 
 // Who lists those that may call the tool q.Who.
 func (c *Client) Who(ctx context.Context, q Question) (Holders, error) {
-	return ask[Holders](ctx, c, call{method: http.MethodPost, path: path("can"), body: q})
+	return doJSON[Holders](ctx, c, call{method: http.MethodPost, path: path("can"), body: q})
 }
 
 // Tasks lists the tasks in a status, or in any for "", sorted by age and
@@ -127,12 +127,12 @@ func (c *Client) Tasks(ctx context.Context, status string) iter.Seq2[Task, error
 
 // Task gives one task.
 func (c *Client) Task(ctx context.Context, id string) (Task, error) {
-	return ask[Task](ctx, c, call{method: http.MethodGet, path: path("tasks", id)})
+	return doJSON[Task](ctx, c, call{method: http.MethodGet, path: path("tasks", id)})
 }
 
 // Cancel ends a task; one that has ended stays as it is.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (Task, error) {
-	return ask[Task](ctx, c, call{method: http.MethodPost, path: path("tasks", id, "cancel"), query: because(reason)})
+	return doJSON[Task](ctx, c, call{method: http.MethodPost, path: path("tasks", id, "cancel"), query: because(reason)})
 }
 
 // Events yields the public events of a task after a number, up to its result.
@@ -175,7 +175,7 @@ func (c *Client) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[
 
 // Artifact gives the record of an artifact, by its id or reference.
 func (c *Client) Artifact(ctx context.Context, ref string) (runtime.Artifact, error) {
-	return ask[runtime.Artifact](ctx, c, call{method: http.MethodGet, path: path("artifacts", ref)})
+	return doJSON[runtime.Artifact](ctx, c, call{method: http.MethodGet, path: path("artifacts", ref)})
 }
 
 // Content gives the content of an artifact: a text as it is, bytes as they
@@ -192,10 +192,10 @@ func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
 // Sweep removes stored contents that nothing names, or with dryRun only counts
 // them.
 func (c *Client) Sweep(ctx context.Context, dryRun bool) (runtime.SweepResult, error) {
-	return ask[runtime.SweepResult](ctx, c, call{method: http.MethodPost, path: path("sweep"), query: dry(dryRun)})
+	return doJSON[runtime.SweepResult](ctx, c, call{method: http.MethodPost, path: path("sweep"), query: dry(dryRun)})
 }
 
 // Health asks whether the process answers.
 func (c *Client) Health(ctx context.Context) (Health, error) {
-	return ask[Health](ctx, c, call{method: http.MethodGet, path: "/healthz"})
+	return doJSON[Health](ctx, c, call{method: http.MethodGet, path: "/healthz"})
 }

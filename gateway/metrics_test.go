@@ -59,7 +59,7 @@ func TestMetricsAreServedAsTextWhileAnythingElseIsJSON(t *testing.T) {
 
 func TestAHandlerWithoutMetricsHasNoRouteToThem(t *testing.T) {
 	status, body := open(t, team).ask(t, "/metrics", "")
-	if got := refused(t, body); status != http.StatusNotFound || got.Code != gateway.NoRoute {
+	if got := refused(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }
@@ -67,7 +67,7 @@ func TestAHandlerWithoutMetricsHasNoRouteToThem(t *testing.T) {
 func TestEveryRefusalIsTold(t *testing.T) {
 	h := open(t, team)
 	var told []errcode.Code
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: gateway.Owner, Refused: func(code errcode.Code) { told = append(told, code) }})
+	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: gateway.AlwaysOperator, OnRefused: func(code errcode.Code) { told = append(told, code) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestEveryRefusalIsTold(t *testing.T) {
 	for _, request := range []string{"GET /healthz", "GET /api/v1/roles/nobody", "GET /nowhere", "PUT /healthz", "GET /readyz?x=1"} {
 		h.send(t, request, "", nil)
 	}
-	want := []errcode.Code{errcode.RoleNotFound, gateway.NoRoute, gateway.WrongMethod, errcode.InvalidArguments}
+	want := []errcode.Code{errcode.RoleNotFound, gateway.RouteNotFound, gateway.MethodNotAllowed, errcode.InvalidArguments}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +told):\n%s", diff)
 	}

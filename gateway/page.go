@@ -70,9 +70,9 @@ func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func
 	return page, nil
 }
 
-// byAge is the key of things that are sorted by age: text that sorts as the
+// byCreation is the key of things that are sorted by age: text that sorts as the
 // times do, then the id.
-func byAge(t time.Time, id string) string {
+func byCreation(t time.Time, id string) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000000Z ") + id
 }
 

@@ -12,22 +12,22 @@ import (
 // with the code unauthenticated, refuses the request.
 type Authenticate func(*http.Request) (identity.Principal, error)
 
-// Owner is an Authenticate for a handler that only the operator gets to.
-func Owner(*http.Request) (identity.Principal, error) { return operator, nil }
+// AlwaysOperator is an Authenticate for a handler that only the operator gets to.
+func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator, nil }
 
 type ownerKey struct{}
 
-// OfOwner marks the requests to next as those of the data directory's owner: on
+// TrustLocalOwner marks the requests to next as those of the data directory's owner: on
 // its socket, and in its own process. Tokens takes them for the operator's
 // unless they carry a token.
-func OfOwner(next http.Handler) http.Handler {
+func TrustLocalOwner(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownerKey{}, true)))
 	})
 }
 
-// ofOwner says whether OfOwner marked a request.
-func ofOwner(r *http.Request) bool {
+// isLocalOwner says whether TrustLocalOwner marked a request.
+func isLocalOwner(r *http.Request) bool {
 	marked, _ := r.Context().Value(ownerKey{}).(bool)
 	return marked
 }
@@ -44,9 +44,9 @@ func Sender(ctx context.Context) identity.Principal {
 // sender gives who sent a request.
 func sender(r *http.Request) identity.Principal { return Sender(r.Context()) }
 
-// stillIn says whether who sent a request would still be let in as who it was
+// reauthenticate says whether who sent a request would still be let in as who it was
 // then: for answers that outlive a token.
-func (a *api) stillIn(r *http.Request) error {
+func (a *api) reauthenticate(r *http.Request) error {
 	now, err := a.authenticate(r)
 	if err == nil && now != sender(r) {
 		err = noToken()
@@ -59,9 +59,9 @@ func (a *api) stillIn(r *http.Request) error {
 type access uint8
 
 const (
-	operators access = iota
-	callers          // those who act in a role too; they see what the role has
-	anybody          // those who are not known too; they learn that it answers
+	accessOperator access = iota
+	accessCaller          // those who act in a role too; they see what the role has
+	accessPublic          // those who are not known too; they learn that it answers
 )
 
 // admits says whether a route answers a principal.
@@ -70,9 +70,9 @@ func (to access) admits(p identity.Principal) bool {
 	case identity.Operator:
 		return true
 	case identity.Caller:
-		return to == callers || to == anybody
+		return to == accessCaller || to == accessPublic
 	}
-	return to == anybody
+	return to == accessPublic
 }
 
 // admit makes a handler of an endpoint for those that the access says.
@@ -83,7 +83,7 @@ func (a *api) admit(to access, serve endpoint) http.Handler {
 			p = identity.Principal{}
 		}
 		switch {
-		case err != nil && to != anybody:
+		case err != nil && to != accessPublic:
 			return err
 		case !to.admits(p):
 			return errcode.New(errcode.InsufficientPermissions, "%s %s is for the operator", r.Method, r.URL.Path)

@@ -27,7 +27,7 @@ func decode[T any](r *http.Request) (T, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		_, _ = io.CopyN(io.Discard, r.Body, maxRequest) // who is still sending reads no answer
-		return v, errcode.New(BodyTooBig, "the body has more than %d bytes", maxBody)
+		return v, errcode.New(BodyTooLarge, "the body has more than %d bytes", maxBody)
 	}
 	if err != nil {
 		return v, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
@@ -41,7 +41,7 @@ func decode[T any](r *http.Request) (T, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return v, misfit(err)
+		return v, bodyError(err)
 	}
 	return v, nil
 }
@@ -71,8 +71,8 @@ func noNulls(data []byte) (err error) {
 	return err
 }
 
-// misfit words what encoding/json found, without names of Go.
-func misfit(err error) error {
+// bodyError words what encoding/json found, without names of Go.
+func bodyError(err error) error {
 	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case !ok:

@@ -61,7 +61,7 @@ func (a *api) createRole(r *http.Request) (any, error) {
 		role, err := a.org().PlanRole(operator, q.spec())
 		return a.role(role), err
 	}
-	role, err := a.rt.CreateRole(r.Context(), asOperator(), q.spec())
+	role, err := a.rt.CreateRole(r.Context(), operatorCall(), q.spec())
 	return status{http.StatusCreated, a.role(role)}, err
 }
 
@@ -128,7 +128,7 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 	return role.ID, err
 }
 
-// asOperator is a call of the operator's own, under a fresh id.
-func asOperator() tool.Call {
+// operatorCall is a call of the operator's own, under a fresh id.
+func operatorCall() tool.Call {
 	return tool.Call{ID: identity.CallID(identity.NewID()), By: operator}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// sight is what of the registry the sender of a request is shown: the operator
+// visibility is what of the registry the sender of a request is shown: the operator
 // all, a caller what its role has. The zero sight is nothing.
-type sight struct {
+type visibility struct {
 	snapshot *toolgroups.Snapshot
 	all      bool
 	role     org.Role         // of a caller
@@ -19,8 +19,8 @@ type sight struct {
 }
 
 // sight gives what the sender of a request is shown.
-func (a *api) sight(r *http.Request) sight {
-	s := sight{snapshot: a.snapshot(), view: new(toolgroups.View)}
+func (a *api) sight(r *http.Request) visibility {
+	s := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
 	switch p := sender(r); p.Kind {
 	case identity.Operator:
 		s.all = true
@@ -33,22 +33,22 @@ func (a *api) sight(r *http.Request) sight {
 }
 
 // has says whether a tool is there for the sender.
-func (s sight) has(h *toolgroups.Handle) bool { return s.all || s.view.Has(h) }
+func (s visibility) has(h *toolgroups.Handle) bool { return s.all || s.view.Has(h) }
 
 // tool finds a tool that is there for the sender.
-func (s sight) tool(name string) (*toolgroups.Handle, bool) {
+func (s visibility) tool(name string) (*toolgroups.Handle, bool) {
 	h, ok := s.snapshot.Lookup(name)
 	return h, ok && s.has(h)
 }
 
 // tools lists the tools that are there for the sender, sorted by name.
-func (s sight) tools() []*toolgroups.Handle {
+func (s visibility) tools() []*toolgroups.Handle {
 	return slices.DeleteFunc(s.snapshot.Tools(), func(h *toolgroups.Handle) bool { return !s.has(h) })
 }
 
 // group gives a group with those of its tools that are there for the sender;
 // false without any, or when the role does not use the group.
-func (s sight) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
+func (s visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
 	info, ok := s.snapshot.Group(id)
 	if !ok || s.all {
 		return info, ok
@@ -65,7 +65,7 @@ func (s sight) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
 }
 
 // groups lists the groups that are there for the sender, sorted by id.
-func (s sight) groups() []toolgroups.Info {
+func (s visibility) groups() []toolgroups.Info {
 	var list []toolgroups.Info
 	for _, g := range s.snapshot.Groups() {
 		if shown, ok := s.group(g.ID); ok {
@@ -75,8 +75,8 @@ func (s sight) groups() []toolgroups.Info {
 	return list
 }
 
-// within gives of a set of groups those that are there for the sender.
-func (s sight) within(set *toolgroups.Set) *toolgroups.Set {
+// filter gives of a set of groups those that are there for the sender.
+func (s visibility) filter(set *toolgroups.Set) *toolgroups.Set {
 	if set == nil || set.IsAll() || s.all {
 		return set
 	}
@@ -87,9 +87,9 @@ func (s sight) within(set *toolgroups.Set) *toolgroups.Set {
 	return &kept
 }
 
-// home names the group that a tool is shown in: its own, or for a caller whose
+// groupOf names the group that a tool is shown in: its own, or for a caller whose
 // role has not that one, the first by which the role has the tool.
-func (s sight) home(h *toolgroups.Handle) toolgroups.GroupID {
+func (s visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
 	if _, ok := s.group(h.Group); ok {
 		return h.Group
 	}
@@ -102,8 +102,8 @@ func (s sight) home(h *toolgroups.Handle) toolgroups.GroupID {
 }
 
 // show gives a tool as the sender sees it.
-func (s sight) show(h *toolgroups.Handle) Tool {
+func (s visibility) show(h *toolgroups.Handle) Tool {
 	shown := toolOf(h)
-	shown.Group = s.home(h)
+	shown.Group = s.groupOf(h)
 	return shown
 }

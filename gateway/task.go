@@ -40,7 +40,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	if want != "" {
 		list = slices.DeleteFunc(list, func(t org.Task) bool { return string(t.Status) != want })
 	}
-	byAge := func(t org.Task) string { return byAge(t.CreatedAt, string(t.ID)) }
+	byAge := func(t org.Task) string { return byCreation(t.CreatedAt, string(t.ID)) }
 	return paginate(r, list, byAge, func(t org.Task) Task {
 		stored, err := a.rt.TaskRecord(r.Context(), t.ID)
 		if err != nil { // what memory has is still worth showing

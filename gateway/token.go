@@ -37,7 +37,7 @@ type TokensConfig struct {
 // Tokens knows who holds which bearer token. It authenticates, in this order:
 //
 //  1. a request with an Authorization header by the token in it (RFC 6750),
-//  2. one that OfOwner marked as the operator's,
+//  2. one that TrustLocalOwner marked as the operator's,
 //  3. one with the cookie that the start-up token was traded for.
 //
 // Whoever presents a token is that token's principal or nobody: one that is not
@@ -45,7 +45,7 @@ type TokensConfig struct {
 type Tokens struct {
 	config TokensConfig
 	known  atomic.Pointer[[]grant]
-	startup
+	startupToken
 }
 
 // grant is a token with its audience read.
@@ -102,7 +102,7 @@ func (t *Tokens) Authenticate(r *http.Request) (identity.Principal, error) {
 		return identity.Principal{}, badToken(err)
 	case given:
 		return t.byBearer(r, bearer)
-	case ofOwner(r):
+	case isLocalOwner(r):
 		return operator, nil
 	}
 	return t.byCookie(r)

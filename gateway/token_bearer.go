@@ -57,7 +57,7 @@ func audienceOf(text string) (audience, error) {
 		return audience{}, nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || climbs(u) {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || hasDotSegments(u) {
 		return audience{}, fmt.Errorf("the audience %q is no URL of scheme, host and path", text)
 	}
 	return audience{host: bareHost(u.Host), path: strings.TrimRight(u.EscapedPath(), "/")}, nil
@@ -71,11 +71,11 @@ func (a audience) holds(r *http.Request) bool {
 	}
 	path := r.URL.EscapedPath()
 	under := path == a.path || strings.HasPrefix(path, a.path+"/")
-	return under && !climbs(r.URL) && bareHost(r.Host) == a.host
+	return under && !hasDotSegments(r.URL) && bareHost(r.Host) == a.host
 }
 
-// climbs says whether a path has segments that lead elsewhere than they stand.
-func climbs(u *url.URL) bool {
+// hasDotSegments says whether a path has segments that lead elsewhere than they stand.
+func hasDotSegments(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(s string) bool { return s == "." || s == ".." })
 }
 

@@ -49,7 +49,7 @@ func FuzzHostAndOrigin(f *testing.F) {
 	}
 	behind := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	gw, app := hosts.Authority{Name: "gw.example.com"}, hosts.Authority{Name: "app.example.com"}
-	door := gateway.Door{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(behind)
+	door := gateway.HostCheck{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(behind)
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7464}
 	f.Fuzz(func(t *testing.T, host, origin string, sent bool) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -28,11 +28,11 @@ func NewToken() (token string, digest [sha256.Size]byte) {
 	return token, sha256.Sum256([]byte(token))
 }
 
-// startup is the start-up token and the cookie for it. The zero startup has
+// startupToken is the start-up token and the cookie for it. The zero startup has
 // neither.
-type startup struct{ keys atomic.Pointer[keys] }
+type startupToken struct{ keys atomic.Pointer[startupKeys] }
 
-type keys struct {
+type startupKeys struct {
 	token, session [sha256.Size]byte // digests
 	cookie         string
 }
@@ -41,21 +41,21 @@ type keys struct {
 // holder is the operator until the process ends: by an Authorization header, or
 // in a browser by the address /?token=TOKEN.
 func (t *Tokens) Startup() (token string) {
-	k := new(keys)
+	k := new(startupKeys)
 	token, k.token = NewToken()
 	k.cookie, k.session = NewToken()
 	t.keys.Store(k)
 	return token
 }
 
-func (s *startup) isStartup(digest [sha256.Size]byte) bool {
+func (s *startupToken) isStartup(digest [sha256.Size]byte) bool {
 	k := s.keys.Load()
 	return k != nil && subtle.ConstantTimeCompare(digest[:], k.token[:]) == 1
 }
 
-// enter answers a GET of / with the start-up token in its query: it sets the
+// startupRedirect answers a GET of / with the start-up token in its query: it sets the
 // cookie and leads to / without the token. Other requests are next's.
-func (t *Tokens) enter(next http.Handler) http.Handler {
+func (t *Tokens) startupRedirect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" || r.Method != http.MethodGet || !r.URL.Query().Has("token") {
 			next.ServeHTTP(w, r)
@@ -82,7 +82,7 @@ func (t *Tokens) byCookie(r *http.Request) (identity.Principal, error) {
 	if k == nil || !k.among(r.CookiesNamed(cookieName)) {
 		return identity.Principal{}, noToken()
 	}
-	if !ownPage(r) {
+	if !isSameSite(r) {
 		return identity.Principal{}, errcode.New(OriginRefused, "%s %s with a cookie is for this gateway's own pages", r.Method, r.URL.Path)
 	}
 	return operator, nil
@@ -90,7 +90,7 @@ func (t *Tokens) byCookie(r *http.Request) (identity.Principal, error) {
 
 // among says whether one of the cookies is ours. Every server on this host may
 // set some of that name.
-func (k *keys) among(cookies []*http.Cookie) bool {
+func (k *startupKeys) among(cookies []*http.Cookie) bool {
 	for _, c := range cookies[:min(len(cookies), 16)] {
 		digest := sha256.Sum256([]byte(c.Value))
 		if subtle.ConstantTimeCompare(digest[:], k.session[:]) == 1 {
@@ -100,9 +100,9 @@ func (k *keys) among(cookies []*http.Cookie) bool {
 	return false
 }
 
-// ownPage says whether a browser sent a request for a page of this origin, or
+// isSameSite says whether a browser sent a request for a page of this origin, or
 // because somebody typed its address.
-func ownPage(r *http.Request) bool {
+func isSameSite(r *http.Request) bool {
 	origin, site := r.Header.Values("Origin"), r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case len(origin) > 0:

@@ -16,7 +16,7 @@ import (
 func TestTheStartUpTokenIsTradedForACookie(t *testing.T) {
 	h := open(t, team)
 	tokens := known(t, h)
-	url := reached(t, h, gateway.Door{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
+	url := reached(t, h, gateway.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
 	if status, _, _ := answerTo(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
 		t.Errorf("without a start-up token an empty one: %d, want 401", status)
 	}

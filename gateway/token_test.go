@@ -37,7 +37,7 @@ func holder(name string, token gateway.Token) (string, gateway.Token) {
 }
 
 // reached serves a house behind a door on loopback and gives its URL.
-func reached(t testing.TB, h *house, door gateway.Door) string {
+func reached(t testing.TB, h *house, door gateway.HostCheck) string {
 	t.Helper()
 	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: door.Tokens.Authenticate, Version: "v0"})
 	if err != nil {
@@ -47,7 +47,7 @@ func reached(t testing.TB, h *house, door gateway.Door) string {
 }
 
 // atDoor serves a handler behind a door on loopback and gives its URL.
-func atDoor(t testing.TB, door gateway.Door, handler http.Handler) string {
+func atDoor(t testing.TB, door gateway.HostCheck, handler http.Handler) string {
 	t.Helper()
 	l, err := gateway.ListenTCP("127.0.0.1:0", false)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestWhoPresentsWhatIsWho(t *testing.T) {
 func authenticateAs(tokens *gateway.Tokens, r *http.Request, marked bool) (p identity.Principal, err error) {
 	var handler http.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { p, err = tokens.Authenticate(r) })
 	if marked {
-		handler = gateway.OfOwner(handler)
+		handler = gateway.TrustLocalOwner(handler)
 	}
 	handler.ServeHTTP(nil, r)
 	return p, err
@@ -247,7 +247,7 @@ func TestRefusalsOfTokensReadAlike(t *testing.T) {
 	_, late := holder("late", gateway.Token{Operator: true, Expires: today.Add(-time.Hour)})
 	_, gone := holder("gone", gateway.Token{Role: "gone"})
 	_, mcp := holder("mcp", gateway.Token{Operator: true, Audience: "http://127.0.0.1/mcp"})
-	url := reached(t, h, gateway.Door{Tokens: known(t, h, late, gone, mcp)}) + "/api/v1/tools"
+	url := reached(t, h, gateway.HostCheck{Tokens: known(t, h, late, gone, mcp)}) + "/api/v1/tools"
 	var first string
 	for _, token := range []string{"rc_unknown", "rc_late", "rc_gone", "rc_mcp", "%", strings.Repeat("a", 5000)} {
 		status, header, body := answerTo(t, http.MethodGet, url, bearer(token), nil)

@@ -13,20 +13,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Quarantined is a definition from outside that waits for the operator. No
+// QuarantineEntry is a definition from outside that waits for the operator. No
 // role has it, not even one with all groups.
-type Quarantined struct {
+type QuarantineEntry struct {
 	Quarantined bool         `json:"quarantined"` // true
 	Digest      string       `json:"digest"`      // of Offered: what Accept names
 	Offered     modules.Pin  `json:"offered"`
 	Accepted    *modules.Pin `json:"accepted,omitempty"` // what was accepted under this name; absent for a new tool
 }
 
-// Suspect is a tool in quarantine, as the list of them has it.
-type Suspect struct {
+// QuarantinedTool is a tool in quarantine, as the list of them has it.
+type QuarantinedTool struct {
 	Name  string           `json:"name"`
 	Owner toolgroups.Owner `json:"owner"`
-	Quarantined
+	QuarantineEntry
 }
 
 // AcceptRequest names the definition that the operator has seen.
@@ -34,8 +34,8 @@ type AcceptRequest struct {
 	Digest string `json:"digest"`
 }
 
-func suspectOf(w modules.PendingTool) Suspect {
-	return Suspect{w.Name, w.Owner, Quarantined{true, w.Digest, w.Offered, w.Accepted}}
+func suspectOf(w modules.PendingTool) QuarantinedTool {
+	return QuarantinedTool{w.Name, w.Owner, QuarantineEntry{true, w.Digest, w.Offered, w.Accepted}}
 }
 
 func (a *api) listQuarantine(r *http.Request) (any, error) {
@@ -73,7 +73,7 @@ func (a *api) withQuarantine(r *http.Request, t Tool, there bool) (Tool, bool, e
 	if !there {
 		t.Name, t.Owner = s.Name, s.Owner
 	}
-	t.Quarantined = &s.Quarantined
+	t.QuarantineEntry = &s.QuarantineEntry
 	return t, true, nil
 }
 
@@ -102,23 +102,23 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	}
 	a.log.Info("a definition was accepted", "tool", name, "owner", w.Owner, "digest", w.Digest)
 	s := suspectOf(w)
-	s.Quarantined.Quarantined = false
-	ctx, cancel := context.WithTimeout(r.Context(), settling)
+	s.QuarantineEntry.Quarantined = false
+	ctx, cancel := context.WithTimeout(r.Context(), settleTimeout)
 	defer cancel()
 	_ = a.settled(ctx) // it is accepted all the same
 	return s, nil
 }
 
-// settling is how long an answer waits for what was accepted to be offered.
-const settling = 5 * time.Second
+// settleTimeout is how long an answer waits for what was accepted to be offered.
+const settleTimeout = 5 * time.Second
 
 // Quarantine lists the tools whose definitions wait for the operator, sorted by
 // name.
-func (c *Client) Quarantine(ctx context.Context) iter.Seq2[Suspect, error] {
-	return list[Suspect](ctx, c, path("quarantine"), nil)
+func (c *Client) Quarantine(ctx context.Context) iter.Seq2[QuarantinedTool, error] {
+	return list[QuarantinedTool](ctx, c, path("quarantine"), nil)
 }
 
 // Accept puts the definition of a tool that has this digest in force.
-func (c *Client) Accept(ctx context.Context, name, digest string) (Suspect, error) {
-	return ask[Suspect](ctx, c, call{method: http.MethodPost, path: path("tools", name, "accept"), body: AcceptRequest{digest}})
+func (c *Client) Accept(ctx context.Context, name, digest string) (QuarantinedTool, error) {
+	return doJSON[QuarantinedTool](ctx, c, call{method: http.MethodPost, path: path("tools", name, "accept"), body: AcceptRequest{digest}})
 }

@@ -43,7 +43,7 @@ func suspicious(t *testing.T) (*house, *modules.Pins, func(gateway.Authenticate)
 
 func TestTheOperatorSeesAndAccepts(t *testing.T) {
 	_, pins, handler := suspicious(t)
-	client := gateway.Local(handler(gateway.Owner))
+	client := gateway.Local(handler(gateway.AlwaysOperator))
 	ctx := t.Context()
 
 	var listed []string
@@ -57,10 +57,10 @@ func TestTheOperatorSeesAndAccepts(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	write, err := client.Tool(ctx, "fs__write")
-	if err != nil || write.Quarantined == nil || write.Owner != "module:fs" || write.Offered.Description != "writes elsewhere" || write.Accepted.Description != "writes" {
+	if err != nil || write.QuarantineEntry == nil || write.Owner != "module:fs" || write.Offered.Description != "writes elsewhere" || write.Accepted.Description != "writes" {
 		t.Fatalf("got %+v, %v", write, err)
 	}
-	if read, err := client.Tool(ctx, "read_file"); err != nil || read.Quarantined != nil {
+	if read, err := client.Tool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
 		t.Errorf("got %+v, %v", read, err)
 	}
 	if _, err := client.Accept(ctx, "fs__write", strings.Repeat("0", 64)); errcode.Of(err) != errcode.Conflict {
@@ -70,7 +70,7 @@ func TestTheOperatorSeesAndAccepts(t *testing.T) {
 		t.Errorf("nothing to accept: %v", err)
 	}
 	accepted, err := client.Accept(ctx, "fs__write", write.Digest)
-	if err != nil || accepted.Name != "fs__write" || accepted.Quarantined.Quarantined {
+	if err != nil || accepted.Name != "fs__write" || accepted.QuarantineEntry.Quarantined {
 		t.Errorf("got %+v, %v", accepted, err)
 	}
 	p, err := pins.Get(ctx, modules.Owner("fs"))

@@ -26,50 +26,50 @@ const maxArguments = 8 << 20
 // for the role that the operator names. Their refusals are in its shape,
 // {"status", "error"}, but for those of who is not let in.
 func (a *api) toolboxRoutes() (list []route) {
-	invoke := few(a.busy(), a.invoke)
+	invoke := limitConcurrency(a.busy(), a.invoke)
 	for _, at := range []string{"", "/roles/{role}"} {
 		list = append(list,
-			route{"GET", at + "/api/toolset", "", callers, a.asToolbox(a.showToolset)},
-			route{"GET", at + "/api/toolset/{name...}", "", callers, a.asToolbox(a.showToolset)},
-			route{"GET", at + "/api/tool/{name}", "", callers, a.asToolbox(a.showDeclared)},
-			route{"POST", at + "/api/tool/{name}/invoke", "", callers, a.asToolbox(invoke)},
+			route{"GET", at + "/api/toolset", "", accessCaller, a.asToolbox(a.showToolset)},
+			route{"GET", at + "/api/toolset/{name...}", "", accessCaller, a.asToolbox(a.showToolset)},
+			route{"GET", at + "/api/tool/{name}", "", accessCaller, a.asToolbox(a.showDeclared)},
+			route{"POST", at + "/api/tool/{name}/invoke", "", accessCaller, a.asToolbox(invoke)},
 		)
 	}
 	return list
 }
 
 // busy counts the calls of each sender, together with what it asks over MCP.
-func (a *api) busy() *mcp.Busy {
+func (a *api) busy() *mcp.ConcurrencyLimiter {
 	if a.mcp == nil {
-		return mcp.NewBusy(0)
+		return mcp.NewConcurrencyLimiter(0)
 	}
-	return a.mcp.Busy()
+	return a.mcp.Limiter()
 }
 
-// few gives an endpoint that each sender asks only so often at once.
-func few(busy *mcp.Busy, serve endpoint) endpoint {
+// limitConcurrency gives an endpoint that each sender asks only so often at once.
+func limitConcurrency(busy *mcp.ConcurrencyLimiter, serve endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		leave, err := busy.Enter(sender(r))
 		if err != nil {
 			return err
 		}
 		defer leave()
-		return serve(mcp.Hasty(w, 0), r)
+		return serve(mcp.WithWriteTimeout(w, 0), r)
 	}
 }
 
-// acting gives what the sender of a request reaches.
-func (a *api) acting(r *http.Request) (booth, error) {
-	by, role, err := mcp.Acting(a.org(), sender(r), r.PathValue("role"))
+// toolboxScope gives what the sender of a request reaches.
+func (a *api) toolboxScope(r *http.Request) (toolboxScope, error) {
+	by, role, err := mcp.ResolveCaller(a.org(), sender(r), r.PathValue("role"))
 	if err != nil {
-		return booth{}, err
+		return toolboxScope{}, err
 	}
-	return booth{api: a, by: by, role: role, snapshot: a.snapshot()}, nil
+	return toolboxScope{api: a, by: by, role: role, snapshot: a.snapshot()}, nil
 }
 
-// booth is what one caller reaches through the HTTP API of Toolbox. Tools that
+// toolboxScope is what one caller reaches through the HTTP API of Toolbox. Tools that
 // take secure arguments are not there: it has no way to send any.
-type booth struct {
+type toolboxScope struct {
 	api      *api
 	by       identity.Principal // a Caller
 	role     org.Role
@@ -77,7 +77,7 @@ type booth struct {
 }
 
 // offered yields the tools that are there in some workflow state.
-func (b booth) offered(yield func(tool.Definition) bool) {
+func (b toolboxScope) offered(yield func(tool.Definition) bool) {
 	for _, d := range b.api.rt.Gate().Subject(b.by).Listable() {
 		if !isSecure(d) && !yield(d) {
 			return
@@ -86,7 +86,7 @@ func (b booth) offered(yield func(tool.Definition) bool) {
 }
 
 // offers finds a tool that is there.
-func (b booth) offers(name string) (tool.Definition, bool) {
+func (b toolboxScope) offers(name string) (tool.Definition, bool) {
 	for d := range b.offered {
 		if d.Name == name {
 			return d, true
@@ -106,14 +106,14 @@ func unknown(name string) error {
 // invoke takes a call through the gate. Whatever the tool makes of it is
 // answered 200.
 func (a *api) invoke(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.acting(r)
+	b, err := a.toolboxScope(r)
 	if err != nil {
 		return err
 	}
 	name := r.PathValue("name")
 	args, err := argumentsOf(r)
 	if err != nil {
-		return b.unread(name, err)
+		return b.bodyError(name, err)
 	}
 	result, err := b.call(r, name, args)
 	if err != nil {
@@ -125,9 +125,9 @@ func (a *api) invoke(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// unread gives the error of a body that cannot be read: as with Toolbox, that
+// bodyError gives the error of a body that cannot be read: as with Toolbox, that
 // there is no such tool comes first.
-func (b booth) unread(name string, err error) error {
+func (b toolboxScope) bodyError(name string, err error) error {
 	if _, ok := b.offers(name); !ok && errcode.Of(err) == errcode.InvalidArguments {
 		return unknown(name)
 	}
@@ -135,7 +135,7 @@ func (b booth) unread(name string, err error) error {
 }
 
 // call gives the text of a call's result.
-func (b booth) call(r *http.Request, name string, args json.RawMessage) ([]byte, error) {
+func (b toolboxScope) call(r *http.Request, name string, args json.RawMessage) ([]byte, error) {
 	var known tool.Definition
 	if h, ok := b.snapshot.Lookup(name); ok {
 		known = h.Definition
@@ -160,7 +160,7 @@ func (b booth) call(r *http.Request, name string, args json.RawMessage) ([]byte,
 // refusal gives the error of a call that is not answered with a result: there
 // is no such tool, or nobody vouches for the caller. A tool that is offered in
 // another workflow state says so in its result.
-func (b booth) refusal(a *gate.Admission, name string) error {
+func (b toolboxScope) refusal(a *gate.Admission, name string) error {
 	if !a.Decision.Allowed() {
 		if _, ok := b.offers(name); !ok || a.Decision.Rule() != toolgroups.WrongState {
 			return unknown(name)
@@ -180,12 +180,12 @@ func (b booth) refusal(a *gate.Admission, name string) error {
 // one.
 func argumentsOf(r *http.Request) (json.RawMessage, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, errcode.New(wrongMedia, "the content type has to be application/json")
+		return nil, errcode.New(unsupportedMediaType, "the content type has to be application/json")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxArguments))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		_, _ = io.CopyN(io.Discard, r.Body, maxRequest) // who is still sending reads no answer
-		return nil, errcode.New(BodyTooBig, "request body is over the limit of %d bytes", maxArguments)
+		return nil, errcode.New(BodyTooLarge, "request body is over the limit of %d bytes", maxArguments)
 	}
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidArguments, err, "request body could not be read")

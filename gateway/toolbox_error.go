@@ -6,8 +6,8 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// wrongMedia is the code of a body that is not said to be JSON.
-const wrongMedia errcode.Code = "unsupported_media_type"
+// unsupportedMediaType is the code of a body that is not said to be JSON.
+const unsupportedMediaType errcode.Code = "unsupported_media_type"
 
 // toolboxRefusal is the body of a refusal as clients of Toolbox read it.
 type toolboxRefusal struct {
@@ -32,7 +32,7 @@ func (a *api) asToolbox(serve endpoint) endpoint {
 }
 
 func toolboxStatus(err error) int {
-	if errcode.Of(err) == wrongMedia {
+	if errcode.Of(err) == unsupportedMediaType {
 		return http.StatusUnsupportedMediaType
 	}
 	return statusOf(err)

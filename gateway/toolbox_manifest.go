@@ -30,7 +30,7 @@ type toolboxTool struct {
 // showToolset describes the tools of a group, or without a name all that the
 // caller's role has.
 func (a *api) showToolset(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.acting(r)
+	b, err := a.toolboxScope(r)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (a *api) showToolset(w http.ResponseWriter, r *http.Request) error {
 
 // holds says whether a group is there that shows so many tools. What bounds a
 // role of all groups may hide one, and then it shows none.
-func (b booth) holds(id toolgroups.GroupID, within int) bool {
+func (b toolboxScope) holds(id toolgroups.GroupID, within int) bool {
 	if b.role.Use.IsAll() && within == 0 {
 		return false
 	}
@@ -59,7 +59,7 @@ func (b booth) holds(id toolgroups.GroupID, within int) bool {
 
 // showDeclared describes one tool.
 func (a *api) showDeclared(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.acting(r)
+	b, err := a.toolboxScope(r)
 	if err != nil {
 		return err
 	}

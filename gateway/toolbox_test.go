@@ -31,14 +31,14 @@ import (
 func toolboxHouse(t *testing.T) (mine, operator *house) {
 	t.Helper()
 	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.Reserved()...)
-	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: gatewaytest.Vouchers{},
+	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: gatewaytest.FakeAuthn{},
 		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
 	h := &house{rt: rt, store: store}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.Owner, Version: "v0"}); err != nil {
+	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v0"}); err != nil {
 		t.Fatal(err)
 	}
 	yes, no := true, false

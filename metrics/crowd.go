@@ -7,11 +7,11 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// crowd remembers, of the agents of tasks that have not ended, what a later
+// agentTracker remembers, of the agents of tasks that have not ended, what a later
 // event is held against. It is used with Metrics.mu held.
-type crowd struct {
+type agentTracker struct {
 	tasks  map[identity.TaskID]map[identity.AgentID]*agent
-	gone   gone
+	gone   recentlyEnded
 	size   int // agents in tasks
 	unread int // messages that they have not taken
 }
@@ -19,15 +19,15 @@ type crowd struct {
 // agent is what is remembered of one. Times are Unix nanoseconds; 0 is a time
 // that is not known.
 type agent struct {
-	born    bool       // its spawn was seen
-	working bool       // it is in a turn
-	turn    int64      // when the turn began
-	rested  int64      // when the last turn ended
-	state   string     // the label of its workflow state; "" when it is not known
-	entered int64      // when it came into that state
-	tools   int        // how many it saw with its last answer; -1 when it is not known
-	unread  int        // messages sent and not taken
-	open    []openCall // allowed and without outcome
+	spawnSeen bool       // its spawn was seen
+	working   bool       // it is in a turn
+	turn      int64      // when the turn began
+	lastIdle  int64      // when the last turn ended
+	state     string     // the label of its workflow state; "" when it is not known
+	entered   int64      // when it came into that state
+	tools     int        // how many it saw with its last answer; -1 when it is not known
+	unread    int        // messages sent and not taken
+	open      []openCall // allowed and without outcome
 }
 
 type openCall struct {
@@ -36,13 +36,13 @@ type openCall struct {
 	began int64
 }
 
-func newCrowd() crowd {
-	return crowd{tasks: map[identity.TaskID]map[identity.AgentID]*agent{}, gone: gone{ids: map[string]struct{}{}}}
+func newCrowd() agentTracker {
+	return agentTracker{tasks: map[identity.TaskID]map[identity.AgentID]*agent{}, gone: recentlyEnded{ids: map[string]struct{}{}}}
 }
 
-// of gives what is remembered of the agent that an event is about, nil of one
+// agentFor gives what is remembered of the agent that an event is about, nil of one
 // that is no more.
-func (c *crowd) of(e journal.Event) *agent {
+func (c *agentTracker) agentFor(e journal.Event) *agent {
 	if a := c.tasks[e.Task][e.Agent]; a != nil {
 		return a
 	}
@@ -59,7 +59,7 @@ func (c *crowd) of(e journal.Event) *agent {
 }
 
 // drop forgets an agent.
-func (c *crowd) drop(task identity.TaskID, id identity.AgentID) {
+func (c *agentTracker) drop(task identity.TaskID, id identity.AgentID) {
 	a := c.tasks[task][id]
 	if a == nil {
 		return
@@ -70,8 +70,8 @@ func (c *crowd) drop(task identity.TaskID, id identity.AgentID) {
 }
 
 // mail counts messages of an agent whose mailbox was seen from its beginning.
-func (c *crowd) mail(a *agent, n int) {
-	if a.born {
+func (c *agentTracker) mail(a *agent, n int) {
+	if a.spawnSeen {
 		a.unread += n
 		c.unread += n
 	}
@@ -81,14 +81,14 @@ func (c *crowd) mail(a *agent, n int) {
 // next turn when the last one ends.
 func (a *agent) begin() {
 	if !a.working {
-		a.working, a.turn = true, a.rested
+		a.working, a.turn = true, a.lastIdle
 	}
 }
 
 // end ends the turn and gives how long it took, if that is known.
 func (a *agent) end(at int64) (time.Duration, bool) {
 	began := a.turn
-	a.working, a.turn, a.rested, a.open = false, 0, at, nil
+	a.working, a.turn, a.lastIdle, a.open = false, 0, at, nil
 	return time.Duration(max(0, at-began)), began != 0
 }
 
@@ -112,20 +112,20 @@ func (a *agent) close(id identity.CallID) (openCall, bool) {
 	return openCall{}, false
 }
 
-// gone remembers the last ids that ended: an event that was committed before
+// recentlyEnded remembers the last ids that ended: an event that was committed before
 // an end may be observed after it.
-type gone struct {
+type recentlyEnded struct {
 	ids  map[string]struct{}
 	ring [4096]string
 	at   int
 }
 
-func (g *gone) has(id string) bool {
+func (g *recentlyEnded) has(id string) bool {
 	_, ok := g.ids[id]
 	return ok
 }
 
-func (g *gone) add(id string) {
+func (g *recentlyEnded) add(id string) {
 	if g.has(id) {
 		return
 	}

@@ -25,16 +25,16 @@ func (m *Metrics) started(b journal.TaskStarted) {
 }
 
 func (m *Metrics) spawned(e journal.Event) {
-	m.lives.of("spawned", "", "").Inc()
-	if a := m.crowd.of(e); a != nil {
-		a.born, a.entered = true, e.At.UnixNano()
+	m.agentLifetimes.of("spawned", "", "").Inc()
+	if a := m.crowd.agentFor(e); a != nil {
+		a.spawnSeen, a.entered = true, e.At.UnixNano()
 	}
 }
 
 func (m *Metrics) terminated(e journal.Event) {
-	m.lives.of("terminated", "", "").Inc()
+	m.agentLifetimes.of("terminated", "", "").Inc()
 	if a := m.crowd.tasks[e.Task][e.Agent]; a != nil {
-		m.dwelt(a, e.At.UnixNano(), "")
+		m.observeStateTime(a, e.At.UnixNano(), "")
 	}
 	m.crowd.drop(e.Task, e.Agent)
 	m.crowd.gone.add(string(e.Agent))
@@ -47,7 +47,7 @@ func (m *Metrics) sent(b journal.MessageSent) {
 }
 
 func (m *Metrics) taken(e journal.Event) {
-	a := m.crowd.of(e)
+	a := m.crowd.agentFor(e)
 	if a == nil {
 		return
 	}
@@ -59,7 +59,7 @@ func (m *Metrics) taken(e journal.Event) {
 
 func (m *Metrics) answered(e journal.Event, b journal.ModelAnswered) {
 	m.spent(label(e.Role), b.Answer.Usage)
-	a := m.crowd.of(e)
+	a := m.crowd.agentFor(e)
 	if a == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (m *Metrics) spent(role string, u model.Usage) {
 
 func (m *Metrics) called(e journal.Event, b journal.ToolCall) {
 	m.decisions.of(label(b.Decision), label(string(b.Code)), "").Inc()
-	a := m.crowd.of(e)
+	a := m.crowd.agentFor(e)
 	if a != nil {
 		a.begin()
 	}
@@ -115,14 +115,14 @@ func (m *Metrics) called(e journal.Event, b journal.ToolCall) {
 			a.open = append(a.open, openCall{b.Call, m.names.tool(b.Tool), e.At.UnixNano()})
 		}
 	case b.Rule == toolgroups.WrongState.String():
-		m.misplaced.of("", "", "").Inc()
+		m.wrongState.of("", "", "").Inc()
 	case b.Code == errcode.ToolNotAvailable && m.names.knows(b.Tool):
 		m.denied.of("", "", "").Inc()
 	}
 }
 
 func (m *Metrics) returned(e journal.Event, id identity.CallID, outcome string) {
-	a := m.crowd.of(e)
+	a := m.crowd.agentFor(e)
 	if a == nil {
 		return
 	}
@@ -134,23 +134,23 @@ func (m *Metrics) returned(e journal.Event, id identity.CallID, outcome string) 
 func (m *Metrics) moved(e journal.Event, b journal.StateTransition) {
 	from, to := m.names.state(b.From), m.names.state(b.To)
 	m.transitions.of(m.names.tool(b.Tool), from, to).Inc()
-	if a := m.crowd.of(e); a != nil {
+	if a := m.crowd.agentFor(e); a != nil {
 		a.state = from
-		m.dwelt(a, e.At.UnixNano(), to)
+		m.observeStateTime(a, e.At.UnixNano(), to)
 	}
 }
 
-// dwelt counts the time in a state that ends.
-func (m *Metrics) dwelt(a *agent, at int64, next string) {
+// observeStateTime counts the time in a state that ends.
+func (m *Metrics) observeStateTime(a *agent, at int64, next string) {
 	state := a.state
 	if d, ok := a.leave(at, next); ok && state != "" {
-		m.dwelling.of(state, "", "").Observe(d.Seconds())
+		m.stateTime.of(state, "", "").Observe(d.Seconds())
 	}
 }
 
 func (m *Metrics) failed(e journal.Event, b journal.Failed) {
 	m.refused(b.Code)
-	if a := m.crowd.of(e); a != nil {
+	if a := m.crowd.agentFor(e); a != nil {
 		a.begin()
 		m.turned(e, a, "failed")
 	}
@@ -160,7 +160,7 @@ func (m *Metrics) finished(e journal.Event, b journal.Result) {
 	m.ended.of(status(b.Status), "", "").Inc()
 	at := e.At.UnixNano()
 	for id, a := range m.crowd.tasks[e.Task] {
-		m.dwelt(a, at, "")
+		m.observeStateTime(a, at, "")
 		m.crowd.drop(e.Task, id)
 	}
 	delete(m.crowd.tasks, e.Task)
@@ -173,5 +173,5 @@ func status(s string) string {
 	case org.Done, org.Failed, org.Cancelled:
 		return s
 	}
-	return other
+	return otherLabel
 }

@@ -41,26 +41,26 @@ type Load struct {
 
 // Metrics counts what events say. All methods are safe for concurrent use.
 type Metrics struct {
-	names names
+	names labelValues
 
-	requests    *family[prometheus.Counter]
-	filtered    *family[prometheus.Observer]
-	transitions *family[prometheus.Counter]
-	dwelling    *family[prometheus.Observer]
-	denied      *family[prometheus.Counter]
-	misplaced   *family[prometheus.Counter]
-	escalations *family[prometheus.Counter]
+	requests    *metricVec[prometheus.Counter]
+	filtered    *metricVec[prometheus.Observer]
+	transitions *metricVec[prometheus.Counter]
+	stateTime   *metricVec[prometheus.Observer]
+	denied      *metricVec[prometheus.Counter]
+	wrongState  *metricVec[prometheus.Counter]
+	escalations *metricVec[prometheus.Counter]
 
-	ended     *family[prometheus.Counter]
-	lives     *family[prometheus.Counter]
-	turns     *family[prometheus.Observer]
-	calls     *family[prometheus.Observer]
-	tokens    *family[prometheus.Counter]
-	cost      *family[prometheus.Counter]
-	decisions *family[prometheus.Counter]
+	ended          *metricVec[prometheus.Counter]
+	agentLifetimes *metricVec[prometheus.Counter]
+	turns          *metricVec[prometheus.Observer]
+	calls          *metricVec[prometheus.Observer]
+	tokens         *metricVec[prometheus.Counter]
+	cost           *metricVec[prometheus.Counter]
+	decisions      *metricVec[prometheus.Counter]
 
 	mu    sync.Mutex // guards what follows, and what the families have made
-	crowd crowd
+	crowd agentTracker
 }
 
 // New makes Metrics and registers them with reg. The error names the field of
@@ -72,9 +72,9 @@ func New(reg prometheus.Registerer, c Config) (*Metrics, error) {
 	case c.Load == nil:
 		return nil, errors.New("metrics: Config.Load is missing")
 	}
-	m := &Metrics{names: names{groups: c.Groups}, crowd: newCrowd()}
+	m := &Metrics{names: labelValues{groups: c.Groups}, crowd: newCrowd()}
 	var faults []error
-	for _, collector := range append(m.make(), newRegistry(&m.names), newLoads(m, c.Load)) {
+	for _, collector := range append(m.register(), newRegistry(&m.names), newLoads(m, c.Load)) {
 		faults = append(faults, reg.Register(collector))
 	}
 	return m, errors.Join(faults...)

@@ -6,9 +6,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// names tells names that the registry holds from those that somebody made up,
+// labelValues tells names that the registry holds from those that somebody made up,
 // which are never a label. It is safe for concurrent use.
-type names struct {
+type labelValues struct {
 	groups *toolgroups.Manager
 
 	mu     sync.Mutex // guards what follows, which is of one snapshot
@@ -17,42 +17,42 @@ type names struct {
 }
 
 // knows says whether there is a tool of this name.
-func (n *names) knows(tool string) bool {
+func (n *labelValues) knows(tool string) bool {
 	_, ok := n.groups.Snapshot().Lookup(tool)
 	return ok
 }
 
 // tool gives the label of a tool.
-func (n *names) tool(name string) string {
+func (n *labelValues) tool(name string) string {
 	if h, ok := n.groups.Snapshot().Lookup(name); ok {
 		return h.Definition.Name
 	}
-	return other
+	return otherLabel
 }
 
 // group gives the label of a group.
-func (n *names) group(id string) string {
+func (n *labelValues) group(id string) string {
 	if n.groups.Snapshot().Owner(toolgroups.GroupID(id)) == "" {
-		return other
+		return otherLabel
 	}
 	return id
 }
 
 // state gives the label of a workflow state: one that a tool names, or that of
 // agents which have none.
-func (n *names) state(name string) string {
+func (n *labelValues) state(name string) string {
 	if name == "" {
 		name = toolgroups.Undefined
 	}
 	if _, ok := n.offers()[name]; ok {
 		return name
 	}
-	return other
+	return otherLabel
 }
 
 // offers says how many tools each state offers to whom all groups are open.
 // Callers must not change it.
-func (n *names) offers() map[string]int {
+func (n *labelValues) offers() map[string]int {
 	now := n.groups.Snapshot()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +68,7 @@ func offersOf(s *toolgroups.Snapshot) map[string]int {
 	offers := map[string]int{toolgroups.Undefined: 0}
 	for _, h := range tools {
 		for _, state := range append(h.Definition.States[:len(h.Definition.States):len(h.Definition.States)], h.Definition.State) {
-			if state != "" && state != "*" && label(state) != other && len(offers) < maxSeries {
+			if state != "" && state != "*" && label(state) != otherLabel && len(offers) < maxSeries {
 				offers[state] = 0
 			}
 		}

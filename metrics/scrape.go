@@ -8,11 +8,11 @@ import (
 
 // registry shows what the registry of tool groups holds at a scrape.
 type registry struct {
-	names          *names
+	names          *labelValues
 	groups, states *prometheus.Desc
 }
 
-func newRegistry(n *names) *registry {
+func newRegistry(n *labelValues) *registry {
 	return &registry{n,
 		prometheus.NewDesc("agent_tool_group_availability", "Tools in the tool group now.", []string{"group"}, nil),
 		prometheus.NewDesc("agent_state_availability",
@@ -39,7 +39,7 @@ func sizes(groups []toolgroups.Info) map[string]int {
 	for _, g := range groups {
 		name := string(g.ID)
 		if len(tools) >= maxSeries {
-			name = other
+			name = otherLabel
 		}
 		tools[name] += g.Count
 	}

@@ -60,12 +60,12 @@ func (d Declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Structured: json.RawMessage(`[{"row":` + string(row) + `}]`)}, err
 }
 
-// Vouchers are services that vouch for tokens that are "good SERVICE": they are
+// FakeAuthn are services that vouch for tokens that are "good SERVICE": they are
 // of "ann of SERVICE".
-type Vouchers struct{}
+type FakeAuthn struct{}
 
 // Verify implements gate.Authn.
-func (Vouchers) Verify(_ context.Context, service, token string) (gate.Verified, error) {
+func (FakeAuthn) Verify(_ context.Context, service, token string) (gate.Verified, error) {
 	if token != "good "+service {
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "a bad token")
 	}

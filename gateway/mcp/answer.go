@@ -82,8 +82,8 @@ func asResult(o outcome) *sdk.CallToolResult {
 	return result
 }
 
-// begun begins the answer to a request.
-func begun(id string, size int) []byte {
+// beginResult begins the answer to a request.
+func beginResult(id string, size int) []byte {
 	b := make([]byte, 0, size+len(id)+256)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	return append(b, id...)
@@ -91,8 +91,8 @@ func begun(id string, size int) []byte {
 
 // listAnswer answers tools/list from ready bytes, which are not copied.
 func listAnswer(w http.ResponseWriter, id string, result []byte) {
-	begin := append(begun(id, 0), `,"result":`...)
-	headed(w, http.StatusOK, len(begin)+len(result)+1)
+	begin := append(beginResult(id, 0), `,"result":`...)
+	writeHeader(w, http.StatusOK, len(begin)+len(result)+1)
 	_, _ = w.Write(begin) // here and below: a peer that has gone is nobody's error
 	_, _ = w.Write(result)
 	_, _ = io.WriteString(w, "}")
@@ -102,7 +102,7 @@ func listAnswer(w http.ResponseWriter, id string, result []byte) {
 // _meta and resultType of versions without sessions.
 func callAnswer(id string, o outcome, about []byte) []byte {
 	r := o.result
-	b := append(begun(id, 2*len(r.Text)+3*len(r.Structured)+len(about)), `,"result":{`...)
+	b := append(beginResult(id, 2*len(r.Text)+3*len(r.Structured)+len(about)), `,"result":{`...)
 	b = append(b, about...)
 	b = append(b, `"content":[`...)
 	for i, part := range o.parts() {
@@ -127,7 +127,7 @@ func errorAnswer(id string, e *jsonrpc.Error) []byte {
 	if id == "" {
 		id = "null"
 	}
-	b := append(begun(id, len(e.Message)), `,"error":{"code":`...)
+	b := append(beginResult(id, len(e.Message)), `,"error":{"code":`...)
 	b = append(strconv.AppendInt(b, e.Code, 10), `,"message":`...)
 	b = gjson.AppendJSONString(b, e.Message)
 	if len(e.Data) > 0 {
@@ -138,12 +138,12 @@ func errorAnswer(id string, e *jsonrpc.Error) []byte {
 
 // write answers a request with one document.
 func write(w http.ResponseWriter, status int, body []byte) {
-	headed(w, status, len(body))
+	writeHeader(w, status, len(body))
 	_, _ = w.Write(body) // a peer that has gone is nobody's error
 }
 
-// headed begins an answer of so many bytes.
-func headed(w http.ResponseWriter, status, size int) {
+// writeHeader begins an answer of so many bytes.
+func writeHeader(w http.ResponseWriter, status, size int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(size))
 	w.WriteHeader(status)

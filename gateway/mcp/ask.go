@@ -26,13 +26,13 @@ func askDefinition() tool.Definition {
 }
 
 // mayAsk says whether a caller is offered the tool now.
-func (s *Server) mayAsk(d *door) bool { return s.offered(d).asks }
+func (s *Server) mayAsk(d *clientScope) bool { return s.toolListFor(d).asks }
 
 // ask gives a task to the organization and answers with its result. The
 // task's ceiling is what the caller's role is worth, now and later
 // (org.TaskSpec). It is cancelled with the call; when rolecall closes it stays,
 // to be resumed.
-func (s *Server) ask(ctx context.Context, d *door, args json.RawMessage) outcome {
+func (s *Server) ask(ctx context.Context, d *clientScope, args json.RawMessage) outcome {
 	if !s.mayAsk(d) {
 		return outcome{}
 	}
@@ -45,7 +45,7 @@ func (s *Server) ask(ctx context.Context, d *door, args json.RawMessage) outcome
 		return failed(AskName, err)
 	}
 	if !s.mayAsk(d) { // it was revoked before the task began
-		s.give(ctx, id, "the role of the caller may not ask any more")
+		s.cancelTask(ctx, id, "the role of the caller may not ask any more")
 		return outcome{}
 	}
 	return s.await(ctx, id)
@@ -79,14 +79,14 @@ func (s *Server) await(ctx context.Context, id identity.TaskID) outcome {
 		if err != nil {
 			break
 		}
-		if line := told(e); line != "" {
+		if line := progressText(e); line != "" {
 			done++
 			tool.Report(ctx, tool.Progress{Done: done, Message: line})
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		s.give(ctx, id, "the call that asked for it was cancelled")
+		s.cancelTask(ctx, id, "the call that asked for it was cancelled")
 		return outcome{fault: ctx.Err()}
 	case following.Err() != nil:
 		return failed(AskName, errcode.New(errcode.ToolUnavailable, "rolecall is closing; task %s goes on when it is resumed", id).With("task", id))
@@ -98,8 +98,8 @@ func (s *Server) await(ctx context.Context, id identity.TaskID) outcome {
 	return result(task)
 }
 
-// give gives up a task.
-func (s *Server) give(ctx context.Context, id identity.TaskID, why string) {
+// cancelTask gives up a task.
+func (s *Server) cancelTask(ctx context.Context, id identity.TaskID, why string) {
 	if err := s.rt.Cancel(context.WithoutCancel(ctx), id, why); err != nil {
 		s.log.Error("task not cancelled", "task", id, "error", err)
 	}
@@ -127,9 +127,9 @@ func failedAs(err error) outcome {
 	return outcome{result: &r}
 }
 
-// told words an event of a task in a line; "" when it is not worth one. What
+// progressText words an event of a task in a line; "" when it is not worth one. What
 // agents write, call with and answer is not in it.
-func told(e journal.Event) string {
+func progressText(e journal.Event) string {
 	switch b := e.Body.(type) {
 	case journal.TaskStarted:
 		return fmt.Sprintf("task %s begins", e.Task)

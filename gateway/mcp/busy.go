@@ -11,30 +11,30 @@ import (
 // Config says otherwise.
 const maxCalls = 64
 
-// Busy counts the requests of each sender that are under way, by whatever
+// ConcurrencyLimiter counts the requests of each sender that are under way, by whatever
 // protocol they came. It is safe for concurrent use.
-type Busy struct {
+type ConcurrencyLimiter struct {
 	most int
 
 	mu    sync.Mutex // guards under
 	under map[identity.Principal]int
 }
 
-// NewBusy lets each sender have so many requests under way; 0 is 64.
-func NewBusy(most int) *Busy {
+// NewConcurrencyLimiter lets each sender have so many requests under way; 0 is 64.
+func NewConcurrencyLimiter(most int) *ConcurrencyLimiter {
 	if most == 0 {
 		most = maxCalls
 	}
-	return &Busy{most: most, under: map[identity.Principal]int{}}
+	return &ConcurrencyLimiter{most: most, under: map[identity.Principal]int{}}
 }
 
-// Busy counts the requests that the Server answers, for others who answer the
+// Limiter counts the requests that the Server answers, for others who answer the
 // same senders.
-func (s *Server) Busy() *Busy { return s.busy }
+func (s *Server) Limiter() *ConcurrencyLimiter { return s.busy }
 
 // Enter counts a request until leave is called, once. The error is RateLimited:
 // the sender has too many under way.
-func (b *Busy) Enter(sender identity.Principal) (leave func(), err error) {
+func (b *ConcurrencyLimiter) Enter(sender identity.Principal) (leave func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.under[sender] >= b.most {
@@ -44,7 +44,7 @@ func (b *Busy) Enter(sender identity.Principal) (leave func(), err error) {
 	return func() { b.left(sender) }, nil
 }
 
-func (b *Busy) left(sender identity.Principal) {
+func (b *ConcurrencyLimiter) left(sender identity.Principal) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.under[sender]--; b.under[sender] == 0 {

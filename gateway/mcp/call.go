@@ -12,19 +12,19 @@ import (
 // call takes one call through the gate. To a client there are no tools but
 // those it is offered: a denial of any other is the zero outcome. A tool it is
 // offered that its workflow state does not allow now is a failure to read.
-func (s *Server) call(ctx context.Context, d *door, c asked) outcome {
+func (s *Server) call(ctx context.Context, d *clientScope, c toolCall) outcome {
 	if c.name == AskName {
 		return s.ask(ctx, d, c.args)
 	}
 	snapshot := s.rt.Groups().Snapshot()
-	if d.at.toolset != "" && !snapshot.InGroups(c.name, d.at.toolset) {
+	if d.endpoint.toolset != "" && !snapshot.InGroups(c.name, d.endpoint.toolset) {
 		return outcome{}
 	}
 	var known tool.Definition
 	if h, ok := snapshot.Lookup(c.name); ok {
 		known = h.Definition
 	}
-	if !c.may(known) {
+	if !c.secureAllowed(known) {
 		return outcome{}
 	}
 	a, err := s.rt.Invoke(c.shown(ctx, known.Auth), d.by, c.name, c.args)
@@ -38,7 +38,7 @@ func (s *Server) call(ctx context.Context, d *door, c asked) outcome {
 }
 
 // offers says whether a tool is offered to a caller in some state.
-func (s *Server) offers(d *door, name string) bool {
+func (s *Server) offers(d *clientScope, name string) bool {
 	return slices.ContainsFunc(s.rt.Gate().Subject(d.by).Listable(), func(o tool.Definition) bool { return o.Name == name })
 }
 

@@ -9,48 +9,48 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// door is one way in: who sends, in which role that acts, and at what. It goes
+// clientScope is one way in: who sends, in which role that acts, and at what. It goes
 // with the context of the requests, and of the sessions, that came through it.
-type door struct {
-	sender identity.Principal
-	by     identity.Principal // a Caller
-	at     *endpoint
-	json   bool // answers are single documents, never streams
-	any    bool // but for a session of streams: the client takes those too
-	piped  bool // it came by lines, and has no session id
+type clientScope struct {
+	sender   identity.Principal
+	by       identity.Principal // a Caller
+	endpoint *endpoint
+	json     bool // answers are single documents, never streams
+	any      bool // but for a session of streams: the client takes those too
+	stdio    bool // it came by lines, and has no session id
 
-	still  func() bool // says whether the sender is let in still; nil is for ever
-	hangUp func()      // ends the connection of one that is piped
+	still      func() bool // says whether the sender is let in still; nil is for ever
+	disconnect func()      // ends the connection of one that is piped
 }
 
-type doorKey struct{}
+type scopeKey struct{}
 
 type stillKey struct{}
 
-// Lasting gives the context for a request whose connection may outlast what
+// WithRevalidation gives the context for a request whose connection may outlast what
 // lets its sender in: still is asked again for each message that comes on it,
 // concurrently, and false ends the connection.
-func Lasting(ctx context.Context, still func() bool) context.Context {
+func WithRevalidation(ctx context.Context, still func() bool) context.Context {
 	return context.WithValue(ctx, stillKey{}, still)
 }
 
-// stays says whether the sender is let in still.
-func (d *door) stays() bool { return d.still == nil || d.still() }
+// stillAuthorized says whether the sender is let in still.
+func (d *clientScope) stillAuthorized() bool { return d.still == nil || d.still() }
 
-func (d *door) with(ctx context.Context) context.Context {
-	return context.WithValue(ctx, doorKey{}, d)
+func (d *clientScope) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, d)
 }
 
-// doorOf gives the door that ctx came through, nil for none.
-func doorOf(ctx context.Context) *door {
-	d, _ := ctx.Value(doorKey{}).(*door)
+// scopeFrom gives the door that ctx came through, nil for none.
+func scopeFrom(ctx context.Context) *clientScope {
+	d, _ := ctx.Value(scopeKey{}).(*clientScope)
 	return d
 }
 
-// door finds what a sender may reach. What is another's is answered as what is
+// scopeFor finds what a sender may reach. What is another's is answered as what is
 // not there. The caller says when it has left (endpoint.leave).
-func (s *Server) door(sender identity.Principal, role, toolset string) (*door, error) {
-	by, found, err := Acting(s.rt.Org(), sender, role)
+func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*clientScope, error) {
+	by, found, err := ResolveCaller(s.rt.Org(), sender, role)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func (s *Server) door(sender identity.Principal, role, toolset string) (*door, e
 	if toolset != "" && !s.holds(found, group) {
 		return nil, noGroup(toolset)
 	}
-	d := &door{sender: sender, by: by}
-	d.at = s.endpoint(key{found.ID, group})
-	if toolset != "" && found.Use.IsAll() && len(s.offered(d).within) == 0 && len(s.prompts(d)) == 0 { // what bounds the role may hide the group
-		d.at.leave()
+	d := &clientScope{sender: sender, by: by}
+	d.endpoint = s.endpoint(key{found.ID, group})
+	if toolset != "" && found.Use.IsAll() && len(s.toolListFor(d).within) == 0 && len(s.prompts(d)) == 0 { // what bounds the role may hide the group
+		d.endpoint.leave()
 		return nil, noGroup(toolset)
 	}
 	return d, nil
@@ -71,12 +71,12 @@ func noGroup(toolset string) error {
 	return errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
 }
 
-// Acting gives the caller that a sender acts as, and its role: the operator in
+// ResolveCaller gives the caller that a sender acts as, and its role: the operator in
 // the role of this id or name, a caller in its own, which it need not name.
 //
 // Errors: RoleNotFound, also for another's role; InvalidArguments for an operator
 // who names none; Unauthenticated.
-func Acting(o *org.Org, sender identity.Principal, name string) (identity.Principal, org.Role, error) {
+func ResolveCaller(o *org.Org, sender identity.Principal, name string) (identity.Principal, org.Role, error) {
 	switch sender.Kind {
 	case identity.Operator:
 		if name == "" {

@@ -28,8 +28,8 @@ type key struct {
 type endpoint struct {
 	key
 	server *sdk.Server
-	there  context.Context // ends when the role or group has gone
-	gone   context.CancelFunc
+	ctx    context.Context // ends when the role or group has gone
+	cancel context.CancelFunc
 	used   atomic.Int64 // when, in unix seconds
 	busy   atomic.Int64 // requests under way
 
@@ -40,12 +40,12 @@ type endpoint struct {
 // maxEndpoints bounds how many are kept ready.
 const maxEndpoints = 4096
 
-// look is how often idle sessions and endpoints are looked for.
-const look = time.Minute
+// sweepInterval is how often idle sessions and endpoints are looked for.
+const sweepInterval = time.Minute
 
-// neutral is the user in whose name the tools of a role are looked at when no
+// systemUser is the user in whose name the tools of a role are looked at when no
 // client asks.
-const neutral = "mcp"
+const systemUser = "mcp"
 
 // endpoint gives the endpoint of a role and group that exist, for a request
 // that is under way until leave.
@@ -54,9 +54,9 @@ func (s *Server) endpoint(k key) *endpoint {
 	defer s.mu.Unlock()
 	e := s.endpoints[k]
 	if e == nil {
-		s.shed()
+		s.evictOldest()
 		e = &endpoint{key: k}
-		e.there, e.gone = context.WithCancel(s.life)
+		e.ctx, e.cancel = context.WithCancel(s.life)
 		e.server = s.newServer(e)
 		s.endpoints[k] = e
 	}
@@ -74,13 +74,13 @@ func (e *endpoint) leave() {
 	e.busy.Add(-1)
 }
 
-// shed makes room for an endpoint: of those without a session the one that was
+// evictOldest makes room for an endpoint: of those without a session the one that was
 // used longest ago goes. With mu held.
-func (s *Server) shed() {
+func (s *Server) evictOldest() {
 	if len(s.endpoints) < maxEndpoints {
 		return
 	}
-	held := s.held()
+	held := s.inUse()
 	var oldest *endpoint
 	for _, e := range s.endpoints {
 		if !held[e] && e.busy.Load() == 0 && (oldest == nil || e.used.Load() < oldest.used.Load()) {
@@ -88,23 +88,23 @@ func (s *Server) shed() {
 		}
 	}
 	if oldest != nil {
-		s.let(oldest)
+		s.removeEndpoint(oldest)
 	}
 }
 
-// let lets go of an endpoint. With mu held.
-func (s *Server) let(e *endpoint) {
+// removeEndpoint lets go of an endpoint. With mu held.
+func (s *Server) removeEndpoint(e *endpoint) {
 	if s.endpoints[e.key] == e {
 		delete(s.endpoints, e.key)
 	}
-	e.gone()
+	e.cancel()
 }
 
-// held lists the endpoints that have sessions. With mu held.
-func (s *Server) held() map[*endpoint]bool {
+// inUse lists the endpoints that have sessions. With mu held.
+func (s *Server) inUse() map[*endpoint]bool {
 	held := map[*endpoint]bool{}
 	for _, session := range s.sessions {
-		held[session.at] = true
+		held[session.endpoint] = true
 	}
 	return held
 }
@@ -113,24 +113,24 @@ func (s *Server) held() map[*endpoint]bool {
 // sessions of roles that are gone, and lets go of what is idle. It ends with
 // the last endpoint.
 func (s *Server) watch() {
-	tick := time.NewTicker(min(look, s.config.Idle))
+	tick := time.NewTicker(min(sweepInterval, s.config.SessionTimeout))
 	defer tick.Stop()
 	for {
 		changed := s.rt.Org().Changed()
-		if !s.review() {
+		if !s.refreshAll() {
 			return
 		}
 		select {
 		case <-changed:
 		case now := <-tick.C:
-			s.tidy(now)
+			s.expireIdle(now)
 		case <-s.life.Done():
 		}
 	}
 }
 
-// review looks at every endpoint once; false when there is none any more.
-func (s *Server) review() bool {
+// refreshAll looks at every endpoint once; false when there is none any more.
+func (s *Server) refreshAll() bool {
 	s.mu.Lock()
 	list := make([]*endpoint, 0, len(s.endpoints))
 	for _, e := range s.endpoints {
@@ -151,50 +151,50 @@ func (s *Server) review() bool {
 func (s *Server) refresh(e *endpoint) {
 	role, ok := s.rt.Org().Role(e.role)
 	if !ok || role.Status != org.Active || e.toolset != "" && !s.holds(role, e.toolset) {
-		s.drop(e)
+		s.closeEndpoint(e)
 		return
 	}
-	s.listed(e, s.rt.Gate().Subject(identity.ByCaller(neutral, e.role)).Listable())
+	s.listed(e, s.rt.Gate().Subject(identity.ByCaller(systemUser, e.role)).Listable())
 }
 
-// drop forgets an endpoint that is gone, with its sessions. Calls that run end
+// closeEndpoint forgets an endpoint that is gone, with its sessions. Calls that run end
 // as they would.
-func (s *Server) drop(e *endpoint) {
+func (s *Server) closeEndpoint(e *endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.let(e)
+	s.removeEndpoint(e)
 	for _, session := range s.sessions {
-		if session.at == e {
+		if session.endpoint == e {
 			s.end(session)
 		}
 	}
 }
 
-// tidy ends the sessions that are idle, and forgets endpoints that nobody
+// expireIdle ends the sessions that are idle, and forgets endpoints that nobody
 // uses.
-func (s *Server) tidy(now time.Time) {
+func (s *Server) expireIdle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		if session.busy == 0 && now.Sub(session.used) >= s.config.Idle {
+		if session.busy == 0 && now.Sub(session.used) >= s.config.SessionTimeout {
 			s.end(session)
 		}
 	}
-	held := s.held()
+	held := s.inUse()
 	for _, e := range s.endpoints {
-		if !held[e] && e.busy.Load() == 0 && now.Unix()-e.used.Load() >= int64(s.config.Idle/time.Second) {
-			s.let(e)
+		if !held[e] && e.busy.Load() == 0 && now.Unix()-e.used.Load() >= int64(s.config.SessionTimeout/time.Second) {
+			s.removeEndpoint(e)
 		}
 	}
 }
 
-// offered gives what is listed to a caller now.
-func (s *Server) offered(d *door) *listing {
+// toolListFor gives what is listed to a caller now.
+func (s *Server) toolListFor(d *clientScope) *listing {
 	offered := s.rt.Gate().Subject(d.by).Listable()
 	if len(offered) == 0 { // of this caller perhaps, while others of the role are offered more
-		return s.newListing(d.at.toolset, nil)
+		return s.newListing(d.endpoint.toolset, nil)
 	}
-	return s.listed(d.at, offered)
+	return s.listed(d.endpoint, offered)
 }
 
 // listed gives the listing of what the gate offers, which is made once for
@@ -212,14 +212,14 @@ func (s *Server) listed(e *endpoint, offered []tool.Definition) *listing {
 	l := s.newListing(e.toolset, offered)
 	e.listing.Store(l)
 	if before != nil && !bytes.Equal(before.old, l.old) {
-		e.announce()
+		e.notifyListChanged()
 	}
 	return l
 }
 
-// announce has the SDK tell all sessions that the list has changed: it does so
+// notifyListChanged has the SDK tell all sessions that the list has changed: it does so
 // when it is given a tool. Nobody sees this one, and nobody can call it, since
 // the SDK is asked for neither (sdk.go).
-func (e *endpoint) announce() {
+func (e *endpoint) notifyListChanged() {
 	e.server.AddTool(&sdk.Tool{Name: "changed", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }

@@ -29,7 +29,7 @@ func FuzzReadRequest(f *testing.F) {
 			return
 		}
 		q := readRequest(body)
-		if !q.plain {
+		if !q.simple {
 			return
 		}
 		m, err := jsonrpc.DecodeMessage(body)

@@ -125,7 +125,7 @@ func (p plan) open(t testing.TB) *house {
 	}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{
-		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.Vouchers{},
+		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.FakeAuthn{},
 		Model: func(string) (model.Model, error) { return p.brain, nil },
 	})
 	if err != nil {

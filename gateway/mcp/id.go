@@ -10,24 +10,24 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// ids keep the numbers that identify requests as they are written. The SDK makes
+// idEncoder keep the numbers that identify requests as they are written. The SDK makes
 // floating-point numbers of them, which are others beyond 2^53; so it is shown a
 // text instead that holds the number, and what it answers is changed back. The
 // text begins with a secret, so that nothing else in an answer is one.
-type ids struct{ begin string }
+type idEncoder struct{ begin string }
 
-func newIDs() ids { return ids{`"` + rand.Text() + ":"} }
+func newIDs() idEncoder { return idEncoder{`"` + rand.Text() + ":"} }
 
-// splice is a part of a message that is shown as something else.
-type splice struct {
+// replacement is a part of a message that is shown as something else.
+type replacement struct {
 	at   int
 	text string
 }
 
-// hide gives a message, or a batch, as the SDK may see it.
-func (k ids) hide(body []byte) []byte {
+// encode gives a message, or a batch, as the SDK may see it.
+func (k idEncoder) encode(body []byte) []byte {
 	doc := gjson.ParseBytes(body)
-	var list []splice
+	var list []replacement
 	if doc.IsArray() {
 		doc.ForEach(func(_, message gjson.Result) bool {
 			list = append(list, numbers(message)...)
@@ -39,7 +39,7 @@ func (k ids) hide(body []byte) []byte {
 	if len(list) == 0 {
 		return body
 	}
-	slices.SortFunc(list, func(a, b splice) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(list, func(a, b replacement) int { return cmp.Compare(a.at, b.at) })
 	shown, from := make([]byte, 0, len(body)+len(list)*(len(k.begin)+1)), 0
 	for _, s := range list {
 		shown = append(append(append(append(shown, body[from:s.at]...), k.begin...), s.text...), '"')
@@ -50,10 +50,10 @@ func (k ids) hide(body []byte) []byte {
 
 // numbers finds the ids of a message that the SDK would change: its own, and the
 // one of the request that it cancels.
-func numbers(message gjson.Result) (list []splice) {
+func numbers(message gjson.Result) (list []replacement) {
 	for _, v := range []gjson.Result{message.Get("id"), message.Get("params.requestId")} {
 		if v.Type == gjson.Number && !isPlain(v.Raw) {
-			list = append(list, splice{v.Index, v.Raw})
+			list = append(list, replacement{v.Index, v.Raw})
 		}
 	}
 	return list
@@ -73,12 +73,12 @@ func meant(id string) string {
 	return id
 }
 
-// show gives what the SDK answers with the numbers as they were.
-func (k ids) show(text []byte) []byte {
+// decode gives what the SDK answers with the numbers as they were.
+func (k idEncoder) decode(text []byte) []byte {
 	before, rest, found := bytes.Cut(text, []byte(k.begin))
 	if !found {
 		return bytes.ReplaceAll(text, []byte(k.begin[1:]), nil) // in a sentence
 	}
 	number, after, _ := bytes.Cut(rest, []byte(`"`))
-	return slices.Concat(before, number, k.show(after))
+	return slices.Concat(before, number, k.decode(after))
 }

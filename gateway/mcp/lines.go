@@ -16,14 +16,14 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// lines is the transport of stdio: a message a line, each way. What comes in
+// lineTransport is the transport of stdio: a message a line, each way. What comes in
 // has passed the one strict reading before the SDK sees it; what did not is
 // answered with the protocol's error, and so is a call too many. It is an
 // sdk.Transport and its Connection.
-type lines struct {
+type lineTransport struct {
 	in   chan line
 	most int // calls under way
-	ids  ids
+	ids  idEncoder
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -52,13 +52,13 @@ const settling = 5 * time.Second
 
 // newLines reads in until it ends, in a goroutine that ends with it. close is
 // called once, when the connection ends.
-func newLines(in io.Reader, out io.Writer, most int, ids ids, close func()) *lines {
-	l := &lines{in: make(chan line), most: most, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+func newLines(in io.Reader, out io.Writer, most int, ids idEncoder, close func()) *lineTransport {
+	l := &lineTransport{in: make(chan line), most: most, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
 
-func (l *lines) scan(in *bufio.Reader) {
+func (l *lineTransport) scan(in *bufio.Reader) {
 	defer close(l.in)
 	for {
 		text, long, err := readLine(in)
@@ -96,14 +96,14 @@ func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
 }
 
 // Connect implements sdk.Transport.
-func (l *lines) Connect(context.Context) (sdk.Connection, error) { return l, nil }
+func (l *lineTransport) Connect(context.Context) (sdk.Connection, error) { return l, nil }
 
 // SessionID implements sdk.Connection: there is none.
-func (l *lines) SessionID() string { return "" }
+func (l *lineTransport) SessionID() string { return "" }
 
 // Read implements sdk.Connection. When the input has ended, calls under way may
 // still be answered for a moment.
-func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		select {
 		case got, open := <-l.in:
@@ -123,7 +123,7 @@ func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // message reads a line; nil when it was answered here.
-func (l *lines) message(got line) jsonrpc.Message {
+func (l *lineTransport) message(got line) jsonrpc.Message {
 	switch {
 	case got.long:
 		l.refuse("", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message has more than %d bytes", maxBody))
@@ -136,7 +136,7 @@ func (l *lines) message(got line) jsonrpc.Message {
 		l.refuse("", jsonrpc.CodeParseError, "the message is no JSON that is safe to read: "+err.Error())
 		return nil
 	}
-	m, err := jsonrpc.DecodeMessage(l.ids.hide(got.text))
+	m, err := jsonrpc.DecodeMessage(l.ids.encode(got.text))
 	if err != nil {
 		l.refuse("", jsonrpc.CodeInvalidRequest, "the message is none of JSON-RPC 2.0")
 		return nil
@@ -148,7 +148,7 @@ func (l *lines) message(got line) jsonrpc.Message {
 	return m
 }
 
-func (l *lines) enter() bool {
+func (l *lineTransport) enter() bool {
 	l.state.Lock()
 	defer l.state.Unlock()
 	if l.calls >= l.most {
@@ -159,7 +159,7 @@ func (l *lines) enter() bool {
 }
 
 // settle waits until all calls are answered, for a moment.
-func (l *lines) settle(ctx context.Context) {
+func (l *lineTransport) settle(ctx context.Context) {
 	timer := time.NewTimer(settling)
 	defer timer.Stop()
 	for {
@@ -182,7 +182,7 @@ func (l *lines) settle(ctx context.Context) {
 }
 
 // Write implements sdk.Connection.
-func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
+func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
@@ -200,19 +200,19 @@ func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-func (l *lines) refuse(id string, code int64, message string) {
+func (l *lineTransport) refuse(id string, code int64, message string) {
 	_ = l.write(errorAnswer(id, protocolError(code, message))) // who cannot be told finds out by itself
 }
 
-func (l *lines) write(text []byte) error {
+func (l *lineTransport) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.out.Write(append(l.ids.show(text), '\n'))
+	_, err := l.out.Write(append(l.ids.decode(text), '\n'))
 	return err
 }
 
 // Close implements sdk.Connection.
-func (l *lines) Close() error {
+func (l *lineTransport) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
 		l.close()

@@ -48,10 +48,10 @@ type Config struct {
 	Log     *slog.Logger // nil discards
 	Version string       // of this program, told to clients
 
-	Sessions int           // at once, of one sender; 64. The oldest idle one makes room
-	Calls    int           // requests at once, of one sender; 64
-	Idle     time.Duration // after which a session without requests ends; 30 minutes
-	Patience time.Duration // in which a client reads a part of an answer; 30 seconds
+	Sessions       int           // at once, of one sender; 64. The oldest idle one makes room
+	Calls          int           // requests at once, of one sender; 64
+	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes
+	WriteTimeout   time.Duration // in which a client reads a part of an answer; 30 seconds
 
 	// Streaming gives the context of an answer that may take for ever: it ends
 	// with the request, and when the listener shuts down. Nil is that of the
@@ -74,8 +74,8 @@ type Server struct {
 	work sync.WaitGroup // sessions that end, pipes, the watch
 
 	http transports
-	ids  ids
-	busy *Busy
+	ids  idEncoder
+	busy *ConcurrencyLimiter
 
 	mu        sync.Mutex // guards what follows; held for no I/O
 	endpoints map[key]*endpoint
@@ -89,7 +89,7 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcp: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.Idle < 0 || config.Patience < 0:
+	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0:
 		return nil, errors.New("mcp: Config.Sessions, Calls, Idle and Patience must not be negative")
 	}
 	config.complete()
@@ -97,7 +97,7 @@ func New(config Config) (*Server, error) {
 		config: config, rt: config.Runtime, log: config.Log,
 		about:     &sdk.Implementation{Name: "rolecall", Version: config.Version},
 		endpoints: map[key]*endpoint{}, sessions: map[string]*session{},
-		ids: newIDs(), busy: NewBusy(config.Calls),
+		ids: newIDs(), busy: NewConcurrencyLimiter(config.Calls),
 	}
 	s.signature = signature(s.about)
 	var err error
@@ -119,11 +119,11 @@ func (config *Config) complete() {
 	if config.Calls == 0 {
 		config.Calls = maxCalls
 	}
-	if config.Idle == 0 {
-		config.Idle = 30 * time.Minute
+	if config.SessionTimeout == 0 {
+		config.SessionTimeout = 30 * time.Minute
 	}
-	if config.Patience == 0 {
-		config.Patience = patience
+	if config.WriteTimeout == 0 {
+		config.WriteTimeout = writeTimeout
 	}
 	if config.Version == "" {
 		config.Version = "unknown"
@@ -143,7 +143,7 @@ func (s *Server) Close() error {
 		s.end(session)
 	}
 	for _, e := range s.endpoints {
-		s.let(e)
+		s.removeEndpoint(e)
 	}
 	s.mu.Unlock()
 	s.work.Wait()
@@ -160,12 +160,12 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 	if s.life.Err() != nil {
 		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is closing")
 	}
-	w = Hasty(w, s.config.Patience)
+	w = WithWriteTimeout(w, s.config.WriteTimeout)
 	toolset := r.PathValue("toolset")
 	if len(toolset) > 1 { // a slash alone is the name of nothing
 		toolset = strings.TrimSuffix(toolset, "/")
 	}
-	d, err := s.door(sender, r.PathValue("role"), toolset)
+	d, err := s.scopeFor(sender, r.PathValue("role"), toolset)
 	if errcode.Of(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
 		s.noToolset(w, r, sender)
 		return nil
@@ -173,10 +173,10 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 	if err != nil {
 		return err
 	}
-	defer d.at.leave()
+	defer d.endpoint.leave()
 	switch {
-	case wantsPipe(r):
-		return s.pipe(w, r, d)
+	case isUpgrade(r):
+		return s.serveUpgrade(w, r, d)
 	case r.Method == http.MethodPost:
 		return s.post(w, r, d)
 	}

@@ -300,7 +300,7 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	h := open(t)
-	for _, config := range []mcp.Config{{}, {Runtime: h.rt, Sessions: -1}, {Runtime: h.rt, Calls: -1}, {Runtime: h.rt, Idle: -1}} {
+	for _, config := range []mcp.Config{{}, {Runtime: h.rt, Sessions: -1}, {Runtime: h.rt, Calls: -1}, {Runtime: h.rt, SessionTimeout: -1}} {
 		if _, err := mcp.New(config); err == nil {
 			t.Errorf("%+v is taken", config)
 		}

@@ -47,7 +47,7 @@ func (s *Server) admit(w http.ResponseWriter, sender identity.Principal) (leave 
 }
 
 // post answers one POST: a message of the client.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, d *clientScope) error {
 	leave, ok := s.admit(w, d.sender)
 	if !ok {
 		return nil
@@ -63,13 +63,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, d *door) error {
 		return nil
 	}
 	d.json, d.any = !stream, anything
-	q, ok := received(w, r)
+	q, ok := readBody(w, r)
 	switch {
 	case !ok:
-	case sessionless(r, q):
-		s.postAlone(w, r, d, q)
+	case isStateless(r, q):
+		s.handleStateless(w, r, d, q)
 	default:
-		s.postInSession(w, r, d, q)
+		s.handleSession(w, r, d, q)
 	}
 	return nil
 }
@@ -82,11 +82,11 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json"
 }
 
-// received reads the body: strict JSON, or the request is refused. How long it
+// readBody reads the body: strict JSON, or the request is refused. How long it
 // may take to arrive is a matter of whoever listens.
-func received(w http.ResponseWriter, r *http.Request) (*request, bool) {
+func readBody(w http.ResponseWriter, r *http.Request) (*request, bool) {
 	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
-	_, err := buffer.ReadFrom(http.MaxBytesReader(bare(w), r.Body, maxBody))
+	_, err := buffer.ReadFrom(http.MaxBytesReader(unwrapWriter(w), r.Body, maxBody))
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
 		refuse(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBody))
 		return nil, false
@@ -100,19 +100,19 @@ func received(w http.ResponseWriter, r *http.Request) (*request, bool) {
 		return nil, false
 	}
 	q := readRequest(buffer.Bytes())
-	return q, !settled(w, r, q)
+	return q, !rejectEarly(w, r, q)
 }
 
-// settled answers what needs no look at who asks, and at what.
-func settled(w http.ResponseWriter, r *http.Request, q *request) bool {
+// rejectEarly answers what needs no look at who asks, and at what.
+func rejectEarly(w http.ResponseWriter, r *http.Request, q *request) bool {
 	switch {
-	case q.batch && !batched(r, q):
+	case q.batch && !batchAllowed(r, q):
 		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("batches are a part of 2025-03-26 alone, and have at most %d messages", maxBatch))
-	case q.odd:
+	case q.badID:
 		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the id must be a string or a number")
-	case !known(r):
+	case !versionSupported(r):
 		otherVersion(w, r, q.id)
-	case q.silent():
+	case q.isNotification():
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		return false
@@ -120,8 +120,8 @@ func settled(w http.ResponseWriter, r *http.Request, q *request) bool {
 	return true
 }
 
-// known says whether a request is of a version that is spoken, or names none.
-func known(r *http.Request) bool {
+// versionSupported says whether a request is of a version that is spoken, or names none.
+func versionSupported(r *http.Request) bool {
 	version := r.Header.Get(versionHeader)
 	return version == "" || slices.Contains(versions[:], version)
 }
@@ -140,8 +140,8 @@ func noMethod(w http.ResponseWriter, q *request, status int) {
 	refuse(w, status, q.id, jsonrpc.CodeMethodNotFound, "there is no method "+short(q.method, maxEcho))
 }
 
-// batched says whether a batch may be sent.
-func batched(r *http.Request, q *request) bool {
+// batchAllowed says whether a batch may be sent.
+func batchAllowed(r *http.Request, q *request) bool {
 	version := r.Header.Get(versionHeader)
 	if version != "" && version != "2025-03-26" {
 		return false
@@ -154,18 +154,18 @@ func batched(r *http.Request, q *request) bool {
 	return n <= maxBatch
 }
 
-// sessionless says whether a request is one of a version without sessions.
-func sessionless(r *http.Request, q *request) bool {
+// isStateless says whether a request is one of a version without sessions.
+func isStateless(r *http.Request, q *request) bool {
 	return r.Header.Get(versionHeader) >= stateless || q.version >= stateless || q.method == "server/discover"
 }
 
-// postAlone answers a request of a version without sessions.
-func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *request) {
+// handleStateless answers a request of a version without sessions.
+func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, d *clientScope, q *request) {
 	if q.unknown() {
 		noMethod(w, q, http.StatusNotFound)
 		return
 	}
-	if q.plain && q.id != "" && labelled(r, q) {
+	if q.simple && q.id != "" && headersMatchBody(r, q) {
 		s.answer(w, r, d, q, true)
 		return
 	}
@@ -174,57 +174,57 @@ func (s *Server) postAlone(w http.ResponseWriter, r *http.Request, d *door, q *r
 		var cancel context.CancelFunc
 		ctx, cancel = s.config.Streaming(ctx)
 		defer cancel()
-		defer context.AfterFunc(d.at.there, cancel)()
+		defer context.AfterFunc(d.endpoint.ctx, cancel)()
 	}
-	s.passOn(s.http.stateless[index(d.json)], w, r.WithContext(ctx), d, q)
+	s.forwardToSDK(s.http.stateless[index(d.json)], w, r.WithContext(ctx), d, q)
 }
 
-// labelled says whether the headers surely say what the body does.
-func labelled(r *http.Request, q *request) bool {
+// headersMatchBody says whether the headers surely say what the body does.
+func headersMatchBody(r *http.Request, q *request) bool {
 	return r.Header.Get(versionHeader) == stateless && q.version == stateless &&
 		r.Header.Get(methodHeader) == q.method && (q.method == listTools || r.Header.Get(nameHeader) == q.name && q.name != "") &&
 		r.Header["Last-Event-Id"] == nil
 }
 
-// postInSession answers a request of a version with sessions.
-func (s *Server) postInSession(w http.ResponseWriter, r *http.Request, d *door, q *request) {
+// handleSession answers a request of a version with sessions.
+func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, d *clientScope, q *request) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" && s.withoutSession(w, r, d, q) {
 		return
 	}
 	if id == "" { // a new one begins
-		s.passOn(s.http.stateful[index(d.json)], w, r, d, q)
+		s.forwardToSDK(s.http.stateful[index(d.json)], w, r, d, q)
 		return
 	}
 	session, leave := s.find(d, id)
 	if session == nil {
-		if !s.beside(d, id, q) || !s.withoutSession(w, r, d, q) {
+		if !s.sameSender(d, id, q) || !s.withoutSession(w, r, d, q) {
 			noSession(w, q.id)
 		}
 		return
 	}
 	defer leave()
-	if s.inSession(w, r, session, d, q) {
+	if s.answerInSession(w, r, session, d, q) {
 		return
 	}
 	if d.json && !session.json && !d.any {
 		refuse(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was begun by a client that accepts text/event-stream, and must go on so")
 		return
 	}
-	s.passOn(s.http.stateful[index(session.json)], w, r, d, q)
+	s.forwardToSDK(s.http.stateful[index(session.json)], w, r, d, q)
 }
 
 func noSession(w http.ResponseWriter, id string) {
 	refuse(w, http.StatusNotFound, id, codeNoSession, "there is no such session; initialize a new one")
 }
 
-// inSession answers a plain request of a session; false when it is the SDK's.
-func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *session, d *door, q *request) bool {
+// answerInSession answers a plain request of a session; false when it is the SDK's.
+func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session *session, d *clientScope, q *request) bool {
 	if q.unknown() {
 		noMethod(w, q, http.StatusOK)
 		return true
 	}
-	if !q.plain || q.version != "" || !spoken(r.Header) || r.Header["Last-Event-Id"] != nil {
+	if !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil {
 		return false
 	}
 	switch q.method {
@@ -249,21 +249,21 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, session *sess
 
 // answer answers a plain request: with one document or, when progress is asked
 // for and made, with a stream.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *door, q *request, alone bool) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *clientScope, q *request, alone bool) {
 	if q.method == listTools {
 		listAnswer(w, q.id, s.listFor(d, q, alone))
 		return
 	}
-	call := asked{name: q.name, args: present([]byte(q.args)), secure: []byte(q.secure), knows: alone && q.knows, header: r.Header}
+	call := toolCall{name: q.name, args: orEmptyObject([]byte(q.args)), secure: []byte(q.secure), knows: alone && q.hasSecureExt, header: r.Header}
 	run := func(ctx context.Context) outcome { return s.call(ctx, d, call) }
 	out := events{w: w}
 	var o outcome
 	if q.token == "" || d.json {
 		o = run(r.Context())
 	} else {
-		o = s.reporting(r.Context(), func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
+		o = s.withProgress(r.Context(), func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
 	}
-	status, body := s.worded(o, q, alone)
+	status, body := s.encodeOutcome(o, q, alone)
 	if out.opened {
 		out.send(body)
 		return
@@ -271,47 +271,47 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *door, q *requ
 	write(w, status, body)
 }
 
-// worded puts an outcome into an answer.
-func (s *Server) worded(o outcome, q *request, alone bool) (status int, body []byte) {
+// encodeOutcome puts an outcome into an answer.
+func (s *Server) encodeOutcome(o outcome, q *request, alone bool) (status int, body []byte) {
 	if e := o.refused(q.name); e != nil {
 		if alone && e.Code == jsonrpc.CodeInvalidParams {
 			return http.StatusBadRequest, errorAnswer(q.id, e)
 		}
 		return http.StatusOK, errorAnswer(q.id, e)
 	}
-	return http.StatusOK, callAnswer(q.id, o, choose(alone, s.signature, nil))
+	return http.StatusOK, callAnswer(q.id, o, cond(alone, s.signature, nil))
 }
 
-func choose[T any](yes bool, a, b T) T {
+func cond[T any](yes bool, a, b T) T {
 	if yes {
 		return a
 	}
 	return b
 }
 
-func index(json bool) int { return choose(json, 1, 0) }
+func index(json bool) int { return cond(json, 1, 0) }
 
-// passOn gives a request to the SDK: it comes through the door, its body is
+// forwardToSDK gives a request to the SDK: it comes through the door, its body is
 // read already, and the answer may be of any kind, since there is a handler for
 // each.
-func (s *Server) passOn(to http.Handler, w http.ResponseWriter, r *http.Request, d *door, q *request) {
-	body := s.ids.hide(q.body)
+func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Request, d *clientScope, q *request) {
+	body := s.ids.encode(q.body)
 	r = r.WithContext(d.with(r.Context()))
 	r.Header = maps.Clone(r.Header)
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	to.ServeHTTP(&relay{ResponseWriter: w, ids: s.ids, id: q.id}, r)
+	to.ServeHTTP(&idRestoringWriter{ResponseWriter: w, ids: s.ids, id: q.id}, r)
 }
 
 // stream answers what is no POST: the stream of a session, or its end.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, d *door) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, d *clientScope) {
 	ctx, cancel := s.config.Streaming(d.with(r.Context()))
 	defer cancel()
-	if !known(r) {
+	if !versionSupported(r) {
 		otherVersion(w, r, "")
 		return
 	}
-	w = &relay{ResponseWriter: w, ids: s.ids}
+	w = &idRestoringWriter{ResponseWriter: w, ids: s.ids}
 	id := r.Header.Get(sessionHeader)
 	if id == "" || r.Header.Get(versionHeader) >= stateless || r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		s.http.stateless[0].ServeHTTP(w, r.WithContext(ctx)) // takes POST alone, and says so

@@ -23,9 +23,9 @@ const (
 	maxMessage = 1000
 )
 
-// reporting runs a call and has its progress sent, one report at a time, by the
+// withProgress runs a call and has its progress sent, one report at a time, by the
 // goroutine that called. As the protocol wants it, progress only grows.
-func (s *Server) reporting(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
+func (s *Server) withProgress(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
 	reports, done := make(chan tool.Progress, maxReports), make(chan outcome, 1)
 	inner := tool.WithProgress(ctx, func(p tool.Progress) {
 		select {

@@ -15,13 +15,13 @@ import (
 
 // prompts lists what a caller is offered now, of the group it came to. As with
 // tools, there are no others for it.
-func (s *Server) prompts(d *door) []*toolgroups.Prompt {
-	return s.rt.Gate().Subject(d.by).Prompts(d.at.toolset)
+func (s *Server) prompts(d *clientScope) []*toolgroups.Prompt {
+	return s.rt.Gate().Subject(d.by).Prompts(d.endpoint.toolset)
 }
 
 // declaring says of a server that there are prompts, where there are any for
 // who asks. Nobody is told when they change.
-func (s *Server) declaring(d *door, next sdk.MethodHandler) sdk.MethodHandler {
+func (s *Server) declaring(d *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
 		if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) declaring(d *door, next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-func (s *Server) listPrompts(d *door, req *sdk.ListPromptsRequest) (sdk.Result, error) {
+func (s *Server) listPrompts(d *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
 	if req.Params != nil && req.Params.Cursor != "" {
 		return nil, protocolError(jsonrpc.CodeInvalidParams, "the list has one page, and no cursor leads to another")
 	}
@@ -63,7 +63,7 @@ func argumentsOf(p *toolgroups.Prompt) (list []*sdk.PromptArgument) {
 
 // getPrompt gives the messages of a prompt. The arguments are texts, as the
 // protocol has them, and become nothing but text again.
-func (s *Server) getPrompt(d *door, req *sdk.GetPromptRequest) (sdk.Result, error) {
+func (s *Server) getPrompt(d *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
 	name := req.Params.Name
 	list := s.prompts(d)
 	i := slices.IndexFunc(list, func(p *toolgroups.Prompt) bool { return p.Name == name })

@@ -110,7 +110,7 @@ func TestASenderHasSoManySessions(t *testing.T) {
 }
 
 func TestIdleSessionsEnd(t *testing.T) {
-	h := plan{config: mcp.Config{Idle: time.Millisecond}}.open(t)
+	h := plan{config: mcp.Config{SessionTimeout: time.Millisecond}}.open(t)
 	id := h.initialize(t, "ann@tester", "/mcp", nil)
 	for {
 		got := h.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, map[string]string{"Mcp-Session-Id": id})

@@ -7,18 +7,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// relay passes on what the SDK answers to a request: with the ids that clients
+// idRestoringWriter passes on what the SDK answers to a request: with the ids that clients
 // know, and with errors of the protocol where it has but a sentence. The SDK
 // writes a message at a time.
-type relay struct {
+type idRestoringWriter struct {
 	http.ResponseWriter
-	ids     ids
+	ids     idEncoder
 	id      string // of the request; "" when it is not known
 	refusal int    // the status of a sentence that is about to come
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (r *relay) WriteHeader(status int) {
+func (r *idRestoringWriter) WriteHeader(status int) {
 	if status >= http.StatusBadRequest && strings.HasPrefix(r.Header().Get("Content-Type"), "text/plain") {
 		r.refusal = status
 		return
@@ -27,16 +27,16 @@ func (r *relay) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (r *relay) Write(text []byte) (int, error) {
+func (r *idRestoringWriter) Write(text []byte) (int, error) {
 	if r.refusal != 0 {
 		refuse(r.ResponseWriter, r.refusal, r.id, jsonrpc.CodeInvalidRequest, strings.TrimSpace(string(text)))
 		return len(text), nil
 	}
-	if _, err := r.ResponseWriter.Write(r.ids.show(text)); err != nil {
+	if _, err := r.ResponseWriter.Write(r.ids.decode(text)); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
 
 // Unwrap serves http.ResponseController.
-func (r *relay) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *idRestoringWriter) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -33,12 +33,12 @@ type request struct {
 	batch  bool
 	method string
 	id     string // as it is written in the body; "" when there is none, which null is too
-	odd    bool   // the id is something that cannot be one
+	badID  bool   // the id is something that cannot be one
 	tagged bool   // it is a request or a notification of JSON-RPC 2.0
 
-	// plain: it is one call of tools/list or tools/call, or a cancellation, of
+	// simple: it is one call of tools/list or tools/call, or a cancellation, of
 	// which nothing is left that is not below. What is not plain is the SDK's.
-	plain bool
+	simple bool
 
 	name    string // of the tool
 	args    string // JSON, "" when left out
@@ -46,18 +46,18 @@ type request struct {
 	version string // of the protocol, as _meta says it; "" when it does not
 	target  string // the id of the request that is to be cancelled
 
-	secure string // secure arguments, JSON, "" when left out
-	knows  bool   // the client states secureExtension
-	bare   bool   // its version has sessions, and it is in none
+	secure       string // secure arguments, JSON, "" when left out
+	hasSecureExt bool   // the client states secureExtension
+	noSession    bool   // its version has sessions, and it is in none
 }
 
 // readRequest reads a body that is strict JSON.
 func readRequest(body []byte) *request {
-	q := &request{body: body, plain: true}
+	q := &request{body: body, simple: true}
 	doc := gjson.ParseBytes(body)
 	q.batch = doc.IsArray()
 	if !doc.IsObject() {
-		q.plain = false
+		q.simple = false
 		return q
 	}
 	var params, tag, method gjson.Result
@@ -67,19 +67,19 @@ func readRequest(body []byte) *request {
 			tag = value
 		case "id":
 			q.id = idOf(value)
-			q.odd = q.id == "" && value.Type != gjson.Null
-			q.plain = q.id != "" && q.plain
+			q.badID = q.id == "" && value.Type != gjson.Null
+			q.simple = q.id != "" && q.simple
 		case "method":
 			method = value
 		case "params":
 			params = value
 		default:
-			q.plain = false
+			q.simple = false
 		}
 		return true
 	})
 	q.method, q.tagged = method.Str, tag.Str == "2.0" && method.Type == gjson.String
-	q.plain = q.plain && q.tagged && (!params.Exists() || params.IsObject())
+	q.simple = q.simple && q.tagged && (!params.Exists() || params.IsObject())
 	q.readParams(params)
 	return q
 }
@@ -98,22 +98,22 @@ func (q *request) unknown() bool {
 	return q.tagged && q.id != "" && !slices.Contains(methods, q.method)
 }
 
-// silent says whether nothing is done about a message, and nobody waits for an
+// isNotification says whether nothing is done about a message, and nobody waits for an
 // answer: a notification that is not known, and a request that has no id.
-func (q *request) silent() bool {
-	return q.tagged && q.id == "" && !q.odd && !slices.Contains(notes, q.method)
+func (q *request) isNotification() bool {
+	return q.tagged && q.id == "" && !q.badID && !slices.Contains(notes, q.method)
 }
 
 func (q *request) readParams(params gjson.Result) {
 	switch q.method {
 	case listTools:
-		q.plain = q.plain && q.id != ""
+		q.simple = q.simple && q.id != ""
 	case callTool:
-		q.plain = q.plain && q.id != ""
+		q.simple = q.simple && q.id != ""
 	case cancelled:
-		q.plain = q.plain && q.id == ""
+		q.simple = q.simple && q.id == ""
 	default:
-		q.plain = false
+		q.simple = false
 		return
 	}
 	named := q.method != callTool
@@ -131,16 +131,16 @@ func (q *request) readParams(params gjson.Result) {
 			q.target = idOf(value)
 		case key.Str == "reason" && q.method == cancelled:
 		default:
-			q.plain = false
+			q.simple = false
 		}
 		return true
 	})
-	q.plain = q.plain && named && (q.method != cancelled || q.target != "")
+	q.simple = q.simple && named && (q.method != cancelled || q.target != "")
 }
 
 func (q *request) readMeta(meta gjson.Result) {
 	if !meta.IsObject() {
-		q.plain = false
+		q.simple = false
 		return
 	}
 	capabilities := false
@@ -148,20 +148,20 @@ func (q *request) readMeta(meta gjson.Result) {
 		switch key.Str {
 		case "progressToken":
 			q.token = value.Raw
-			q.plain = q.plain && idOf(value) != ""
+			q.simple = q.simple && idOf(value) != ""
 		case sdk.MetaKeyProtocolVersion:
 			q.version = value.Str
-			q.plain = q.plain && value.Type == gjson.String
+			q.simple = q.simple && value.Type == gjson.String
 		case sdk.MetaKeyClientCapabilities:
 			capabilities = true
-			q.plain = q.plain && value.IsObject()
-			q.knows = value.Get("extensions." + gjson.Escape(secureExtension)).IsObject()
+			q.simple = q.simple && value.IsObject()
+			q.hasSecureExt = value.Get("extensions." + gjson.Escape(secureExtension)).IsObject()
 		case sdk.MetaKeyClientInfo:
-			q.plain = q.plain && isInfo(value)
+			q.simple = q.simple && isInfo(value)
 		}
 		return true
 	})
-	q.plain = q.plain && (q.version < stateless || capabilities)
+	q.simple = q.simple && (q.version < stateless || capabilities)
 }
 
 // isInfo says whether a value surely names a client.

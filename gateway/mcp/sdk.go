@@ -21,8 +21,8 @@ type transports struct{ stateful, stateless [2]http.Handler }
 // end by session.go.
 func newTransports() transports {
 	server := func(r *http.Request) *sdk.Server {
-		if d := doorOf(r.Context()); d != nil {
-			return d.at.server
+		if d := scopeFrom(r.Context()); d != nil {
+			return d.endpoint.server
 		}
 		return nil
 	}
@@ -46,12 +46,12 @@ func (s *Server) newServer(e *endpoint) *sdk.Server {
 	})
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-			d := doorOf(ctx)
-			if d == nil || d.at != e {
+			d := scopeFrom(ctx)
+			if d == nil || d.endpoint != e {
 				return nil, protocolError(jsonrpc.CodeInternalError, "nobody is behind this request")
 			}
-			if !d.stays() {
-				d.hangUp()
+			if !d.stillAuthorized() {
+				d.disconnect()
 				return nil, protocolError(codeNoSession, "who asks is not let in any more")
 			}
 			return s.received(ctx, d, method, req, next)
@@ -61,13 +61,13 @@ func (s *Server) newServer(e *endpoint) *sdk.Server {
 }
 
 // received answers a request that the SDK has read.
-func (s *Server) received(ctx context.Context, d *door, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
+func (s *Server) received(ctx context.Context, d *clientScope, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	switch req := req.(type) {
 	case *sdk.ListToolsRequest:
 		if req.Params != nil && req.Params.Cursor != "" {
 			return nil, protocolError(jsonrpc.CodeInvalidParams, "the list has one page, and no cursor leads to another")
 		}
-		return &sdk.ListToolsResult{Tools: s.offered(d).tools, Cacheable: private}, nil
+		return &sdk.ListToolsResult{Tools: s.toolListFor(d).tools, Cacheable: private}, nil
 	case *sdk.CallToolRequest:
 		return s.callFor(ctx, d, req)
 	case *sdk.ListPromptsRequest:
@@ -76,14 +76,14 @@ func (s *Server) received(ctx context.Context, d *door, method string, req sdk.R
 		return s.getPrompt(d, req)
 	}
 	next = s.declaring(d, next)
-	if method == "initialize" && !d.piped {
+	if method == "initialize" && !d.stdio {
 		return s.initialize(ctx, d, method, req, next)
 	}
 	return next(ctx, method, req) // of resources, that there are none
 }
 
 // initialize begins a session.
-func (s *Server) initialize(ctx context.Context, d *door, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
+func (s *Server) initialize(ctx context.Context, d *clientScope, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if !ok || session.ID() == "" || session.InitializeParams() != nil {
 		return next(ctx, method, req)
@@ -99,8 +99,8 @@ func (s *Server) initialize(ctx context.Context, d *door, method string, req sdk
 }
 
 // callFor takes a call that the SDK has read through the gate.
-func (s *Server) callFor(ctx context.Context, d *door, req *sdk.CallToolRequest) (sdk.Result, error) {
-	call := asked{name: req.Params.Name, args: present(req.Params.Arguments)}
+func (s *Server) callFor(ctx context.Context, d *clientScope, req *sdk.CallToolRequest) (sdk.Result, error) {
+	call := toolCall{name: req.Params.Name, args: orEmptyObject(req.Params.Arguments)}
 	if req.Extra != nil {
 		call.header = req.Extra.Header
 	}
@@ -110,7 +110,7 @@ func (s *Server) callFor(ctx context.Context, d *door, req *sdk.CallToolRequest)
 	if token == nil {
 		o = s.guarded(ctx, run)
 	} else {
-		o = s.reporting(ctx, func(p tool.Progress) { s.notify(ctx, req.Session, token, p) }, run)
+		o = s.withProgress(ctx, func(p tool.Progress) { s.notify(ctx, req.Session, token, p) }, run)
 	}
 	if e := o.refused(req.Params.Name); e != nil {
 		return nil, e

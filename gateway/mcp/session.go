@@ -13,13 +13,13 @@ import (
 // what: to anybody else its id is that of no session. All of it is guarded by
 // Server.mu but what does not change.
 type session struct {
-	door         // as it was when the session began
-	id    string // of the protocol
-	sdk   *sdk.ServerSession
-	used  time.Time // when its last request began or ended
-	busy  int       // requests under way
-	ended bool
-	calls map[string]context.CancelFunc // calls under way that the SDK does not know, by what their id means
+	clientScope        // as it was when the session began
+	id          string // of the protocol
+	sdk         *sdk.ServerSession
+	used        time.Time // when its last request began or ended
+	busy        int       // requests under way
+	ended       bool
+	calls       map[string]context.CancelFunc // calls under way that the SDK does not know, by what their id means
 }
 
 // maxSessions bounds the sessions of all senders.
@@ -28,13 +28,13 @@ const maxSessions = 8192
 // begin notes a session that the SDK has begun; false when there are too many
 // and none is idle.
 // One on lines is never idle.
-func (s *Server) begin(d *door, ss *sdk.ServerSession, id string) bool {
+func (s *Server) begin(d *clientScope, ss *sdk.ServerSession, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.Err() != nil || s.endpoints[d.at.key] != d.at || !s.room(d.sender) {
+	if s.life.Err() != nil || s.endpoints[d.endpoint.key] != d.endpoint || !s.makeRoomForSession(d.sender) {
 		return false
 	}
-	s.sessions[id] = &session{door: *d, id: id, sdk: ss, used: time.Now(), busy: choose(d.piped, 1, 0), calls: map[string]context.CancelFunc{}}
+	s.sessions[id] = &session{clientScope: *d, id: id, sdk: ss, used: time.Now(), busy: cond(d.stdio, 1, 0), calls: map[string]context.CancelFunc{}}
 	return true
 }
 
@@ -45,9 +45,9 @@ func (s *Server) forget(id string) {
 	delete(s.sessions, id)
 }
 
-// room makes room for one more session of a sender: its session that has been
+// makeRoomForSession makes room for one more session of a sender: its session that has been
 // idle longest ends. With mu held.
-func (s *Server) room(sender identity.Principal) bool {
+func (s *Server) makeRoomForSession(sender identity.Principal) bool {
 	if len(s.sessions) >= maxSessions {
 		return false
 	}
@@ -88,11 +88,11 @@ func (s *Server) end(session *session) {
 
 // find gives the session of this id, if it was begun through such a door, and
 // counts a request of it until leave is called.
-func (s *Server) find(d *door, id string) (session *session, leave func()) {
+func (s *Server) find(d *clientScope, id string) (session *session, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session = s.sessions[id]
-	if session == nil || session.sender != d.sender || session.by != d.by || session.at.key != d.at.key {
+	if session == nil || session.sender != d.sender || session.by != d.by || session.endpoint.key != d.endpoint.key {
 		return nil, nil
 	}
 	session.busy++

@@ -18,26 +18,26 @@ import (
 // lines of stdio: GET /roles/{role}/mcp with Upgrade: rolecall-mcp.
 const Protocol = "rolecall-mcp"
 
-// Talk serves one client on lines, as stdio has them: the tools of a role, named
+// ServeStdio serves one client on lines, as stdio has them: the tools of a role, named
 // by id or name. It returns when in has ended and what was under way is
 // answered, or a few seconds later; when ctx or the role ends; or with the error
 // that keeps the sender from the role. out carries the protocol alone. in is
 // read by a goroutine that ends with it.
-func (s *Server) Talk(ctx context.Context, in io.Reader, out io.Writer, sender identity.Principal, role string) error {
-	d, err := s.door(sender, role, "")
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, sender identity.Principal, role string) error {
+	d, err := s.scopeFor(sender, role, "")
 	if err != nil {
 		return err
 	}
-	defer d.at.leave()
-	return s.talk(ctx, d, in, out, func() {})
+	defer d.endpoint.leave()
+	return s.serveLines(ctx, d, in, out, func() {})
 }
 
-// talk serves a client on lines; hangUp is called when its session ends.
-func (s *Server) talk(ctx context.Context, d *door, in io.Reader, out io.Writer, hangUp func()) error {
+// serveLines serves a client on lines; hangUp is called when its session ends.
+func (s *Server) serveLines(ctx context.Context, d *clientScope, in io.Reader, out io.Writer, hangUp func()) error {
 	l := newLines(in, out, s.config.Calls, s.ids, hangUp)
 	defer l.Close()
-	d.piped, d.hangUp = true, func() { l.Close() }
-	session, err := d.at.server.Connect(d.with(ctx), l, nil)
+	d.stdio, d.disconnect = true, func() { l.Close() }
+	session, err := d.endpoint.server.Connect(d.with(ctx), l, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP on lines: %w", err)
 	}
@@ -55,13 +55,13 @@ func (s *Server) talk(ctx context.Context, d *door, in io.Reader, out io.Writer,
 	return err
 }
 
-// wantsPipe says whether a request asks for the lines of stdio.
-func wantsPipe(r *http.Request) bool {
+// isUpgrade says whether a request asks for the lines of stdio.
+func isUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), Protocol)
 }
 
-// pipe serves a client that carries lines for another.
-func (s *Server) pipe(w http.ResponseWriter, r *http.Request, d *door) error {
+// serveUpgrade serves a client that carries lines for another.
+func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, d *clientScope) error {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return errcode.Wrap(errcode.InvalidArguments, err, "the connection cannot be upgraded to %s", Protocol)
@@ -74,19 +74,19 @@ func (s *Server) pipe(w http.ResponseWriter, r *http.Request, d *door) error {
 	d.still, _ = r.Context().Value(stillKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if err := s.talk(ctx, d, rw, hurried{conn, s.config.Patience}, func() { conn.Close() }); err != nil {
+	if err := s.serveLines(ctx, d, rw, timeoutConn{conn, s.config.WriteTimeout}, func() { conn.Close() }); err != nil {
 		s.log.Warn("MCP connection ended", "error", err)
 	}
 	return nil
 }
 
-// hurried gives up on a peer who does not read.
-type hurried struct {
+// timeoutConn gives up on a peer who does not read.
+type timeoutConn struct {
 	net.Conn
 	within time.Duration
 }
 
-func (h hurried) Write(b []byte) (int, error) {
+func (h timeoutConn) Write(b []byte) (int, error) {
 	_ = h.SetWriteDeadline(time.Now().Add(h.within)) // if it has gone, Write says so
 	return h.Conn.Write(b)
 }

@@ -30,7 +30,7 @@ func (h *house) talk(t testing.TB, sender identity.Principal, role string) *pair
 	p := &pair{read, write, make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		p.over <- h.mcp.Talk(ctx, in, out, sender, role)
+		p.over <- h.mcp.ServeStdio(ctx, in, out, sender, role)
 		out.Close()
 	}()
 	t.Cleanup(func() {
@@ -107,7 +107,7 @@ func TestARoleThatIsNotThereHasNoLines(t *testing.T) {
 		sender identity.Principal
 		role   string
 	}{{operator, "nobody"}, {identity.ByCaller("ann", h.roles["tester"]), "clerk"}} {
-		err := h.mcp.Talk(t.Context(), strings.NewReader(""), io.Discard, c.sender, c.role)
+		err := h.mcp.ServeStdio(t.Context(), strings.NewReader(""), io.Discard, c.sender, c.role)
 		if errcode.Of(err) != errcode.RoleNotFound {
 			t.Errorf("%s as %s: %v", c.sender, c.role, err)
 		}
@@ -158,7 +158,7 @@ func TestTheAnswersOutliveTheInput(t *testing.T) {
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"said"}}}
 ` + mcp.EndOfInput + "\nwhat comes behind is not read\n"
-	if err := h.mcp.Talk(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
+	if err := h.mcp.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"said"`) || strings.Count(out.String(), "\n") != 2 {

@@ -23,8 +23,8 @@ import (
 // their model. To others a tool that takes them does not exist.
 const secureExtension = "com.google.cloud/toolbox.v1"
 
-// asked is one call of a client.
-type asked struct {
+// toolCall is one call of a client.
+type toolCall struct {
 	name   string
 	args   json.RawMessage
 	secure json.RawMessage // secure arguments; empty is none
@@ -32,15 +32,15 @@ type asked struct {
 	header http.Header     // of the request; nil where there is none
 }
 
-// may says whether a client of this kind may know of a tool.
-func (c asked) may(d tool.Definition) bool { return c.knows || !secure(d) }
+// secureAllowed says whether a client of this kind may know of a tool.
+func (c toolCall) secureAllowed(d tool.Definition) bool { return c.knows || !secure(d) }
 
 // secure says whether a tool takes secure arguments.
 func secure(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
 
 // shown gives a context with what the client shows to a tool that wants to see
 // it.
-func (c asked) shown(ctx context.Context, need *tool.Auth) context.Context {
+func (c toolCall) shown(ctx context.Context, need *tool.Auth) context.Context {
 	if need == nil {
 		return ctx
 	}
@@ -112,7 +112,7 @@ func (o outcome) contents() []sdk.Content {
 // sessions without being in one: they begin none, or list a toolset in the
 // session of its role. Who sends a request is known for each, so that a session
 // gives nobody more. False is what a session is needed for.
-func (s *Server) withoutSession(w http.ResponseWriter, r *http.Request, d *door, q *request) bool {
+func (s *Server) withoutSession(w http.ResponseWriter, r *http.Request, d *clientScope, q *request) bool {
 	switch {
 	case q.method == "notifications/initialized" && q.id == "":
 		w.WriteHeader(http.StatusAccepted)
@@ -120,36 +120,36 @@ func (s *Server) withoutSession(w http.ResponseWriter, r *http.Request, d *door,
 	case q.unknown():
 		noMethod(w, q, http.StatusOK)
 		return true
-	case !q.plain || q.id == "" || q.version != "" || !spoken(r.Header) || r.Header["Last-Event-Id"] != nil:
+	case !q.simple || q.id == "" || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil:
 		return false
 	}
-	q.bare = true
+	q.noSession = true
 	s.answer(w, r, d, q, false)
 	return true
 }
 
-// spoken says whether the headers name a version with sessions that is spoken,
+// versionHeaderSupported says whether the headers name a version with sessions that is spoken,
 // or none.
-func spoken(header http.Header) bool {
+func versionHeaderSupported(header http.Header) bool {
 	version := header.Get(versionHeader)
 	return version == "" || slices.Contains(versions[1:], version)
 }
 
-// beside says whether a session is one of the same sender in the same role, and
+// sameSender says whether a session is one of the same sender in the same role, and
 // this is a question about one of the role's groups.
-func (s *Server) beside(d *door, id string, q *request) bool {
+func (s *Server) sameSender(d *clientScope, id string, q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session := s.sessions[id]
-	if session == nil || session.sender != d.sender || session.by != d.by || session.at.key != (key{role: d.at.role}) || q.method != listTools {
+	if session == nil || session.sender != d.sender || session.by != d.by || session.endpoint.key != (key{role: d.endpoint.role}) || q.method != listTools {
 		return false
 	}
 	session.used = time.Now()
 	return true
 }
 
-// present gives arguments as the gate takes them: null is none.
-func present(args json.RawMessage) json.RawMessage {
+// orEmptyObject gives arguments as the gate takes them: null is none.
+func orEmptyObject(args json.RawMessage) json.RawMessage {
 	if string(bytes.TrimSpace(args)) == "null" {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request, sender identi
 		return
 	}
 	defer leave()
-	if q, ok := received(w, r); ok {
+	if q, ok := readBody(w, r); ok {
 		refuse(w, http.StatusOK, q.id, jsonrpc.CodeInvalidRequest, "toolset does not exist")
 	}
 }

@@ -134,15 +134,15 @@ func firstType(list []any) any {
 }
 
 // listFor gives the result of tools/list for a request.
-func (s *Server) listFor(d *door, q *request, alone bool) []byte {
-	list := s.offered(d)
+func (s *Server) listFor(d *clientScope, q *request, alone bool) []byte {
+	list := s.toolListFor(d)
 	switch {
-	case alone && q.knows:
+	case alone && q.hasSecureExt:
 		_, text := s.toolboxLists(list)
 		return text
-	case q.bare:
+	case q.noSession:
 		text, _ := s.toolboxLists(list)
 		return text
 	}
-	return choose(alone, list.new, list.old)
+	return cond(alone, list.new, list.old)
 }

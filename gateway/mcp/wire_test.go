@@ -112,7 +112,7 @@ func TestIDsOnLinesAreEchoedAsTheyWere(t *testing.T) {
 {"jsonrpc":"2.0","id":-9223372036854775809,"method":"tools/list"}
 `
 	var out strings.Builder
-	if err := h.mcp.Talk(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
+	if err := h.mcp.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.Contains(got, `"id":9007199254740993,`) || !strings.Contains(got, `"id":-9223372036854775809,`) {
@@ -265,7 +265,7 @@ func (h *house) talkative(t *testing.T) (ended chan struct{}) {
 
 // A client that does not read what a call tells it loses the call.
 func TestWhoDoesNotReadAStreamHoldsNothing(t *testing.T) {
-	h := plan{config: mcp.Config{Patience: 50 * time.Millisecond, Calls: 1}}.open(t)
+	h := plan{config: mcp.Config{WriteTimeout: 50 * time.Millisecond, Calls: 1}}.open(t)
 	ended := h.talkative(t)
 	id := h.initialize(t, "ann@talker", "/mcp", nil)
 	for name, c := range map[string]struct{ header, params string }{
@@ -291,7 +291,7 @@ func TestWhoDoesNotReadAStreamHoldsNothing(t *testing.T) {
 
 // Nor does one that does not read a document.
 func TestWhoDoesNotReadADocumentHoldsNothing(t *testing.T) {
-	h := plan{config: mcp.Config{Patience: 50 * time.Millisecond, Calls: 1}}.open(t)
+	h := plan{config: mcp.Config{WriteTimeout: 50 * time.Millisecond, Calls: 1}}.open(t)
 	large := made(t)(tool.New("large", "says much at once", func(context.Context, nothing) (string, error) { return strings.Repeat("x", 16<<20), nil }, nil))
 	h.register(t, toolgroups.Group{ID: "large", Description: "d", Tools: []tool.Tool{large}})
 	h.role(t, "reader", "large")
