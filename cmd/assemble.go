@@ -28,26 +28,26 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// assembly says what a house is put together for. The zero assembly looks and
+// appOptions says what a house is put together for. The zero assembly looks and
 // changes, and runs nothing.
-type assembly struct {
-	screen *screen     // where a task is shown, console_print writes and a person is asked
+type appOptions struct {
+	screen *terminal   // where a task is shown, console_print writes and a person is asked
 	fatal  func(error) // called when the store has stopped
 }
 
-// house is everything put together on one data directory.
-type house struct {
+// App is everything put together on one data directory.
+type App struct {
 	store  *persist.Store
 	groups *toolgroups.Manager
 	rt     *runtime.Runtime
 
-	counted *metrics.Metrics
-	figures *prometheus.Registry // what counted is registered with
+	metrics  *metrics.Metrics
+	registry *prometheus.Registry // what counted is registered with
 
-	kinds  modules.Registry
-	loader *modules.Loader
-	pins   *modules.Pins // what is accepted of servers
-	looks  bool          // no server is started or asked
+	kinds    modules.Registry
+	loader   *modules.Loader
+	pins     *modules.Pins // what is accepted of servers
+	readOnly bool          // no server is started or asked
 
 	pools    toolbox.Pools // of sources
 	services services      // that vouch for callers
@@ -56,45 +56,45 @@ type house struct {
 	mcp    *mcp.Server     // for clients of the Model Context Protocol, on all doors
 	tokens *gateway.Tokens // whose bearers may ask; none until a configuration lists some
 
-	models     atomic.Pointer[roster]
+	models     atomic.Pointer[modelSet]
 	human      model.Model // who sits at the terminal; nil until a model is that
 	recordings *recordings
 
-	changing sync.Mutex               // held while a configuration comes in force
-	current  *config.Config           // in force; nil until there is one. Guarded by changing, as running
-	running  map[string]config.Module // as they were last brought
-	bounds   bounds                   // of programs and requests
-	look     time.Duration            // how often follow looks at the files; 0 is a second
+	changing     sync.Mutex               // held while a configuration comes in force
+	current      *config.Config           // in force; nil until there is one. Guarded by changing, as running
+	running      map[string]config.Module // as they were last brought
+	bounds       liveLimits               // of programs and requests
+	pollInterval time.Duration            // how often follow looks at the files; 0 is a second
 
 	data   string
 	log    *slog.Logger
 	warn   *slog.Logger // of what the operator has to know without asking: a source, or an issuer, is away
 	in     io.Reader    // where a person answers
-	screen *screen      // where a task is shown, and a person asked
+	screen *terminal    // where a task is shown, and a person asked
 }
 
-// assemble opens the data directory and puts the house together.
-func assemble(c *common, a assembly) (*house, error) {
+// newApp opens the data directory and puts the house together.
+func newApp(c *common, a appOptions) (*App, error) {
 	store, err := persist.Open(c.data)
 	if err != nil {
 		return nil, err
 	}
-	h := &house{
+	h := &App{
 		data: c.data, in: c.in, screen: a.screen, store: store,
-		groups: toolgroups.NewManager(toolgroups.Reserved()...), figures: prometheus.NewRegistry(),
+		groups: toolgroups.NewManager(toolgroups.Reserved()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{}, recordings: &recordings{dir: filepath.Join(c.data, "recordings")},
 	}
-	h.models.Store(&roster{})
+	h.models.Store(&modelSet{})
 	var talk io.Writer = c.err
 	if h.screen == nil {
-		h.screen = &screen{out: io.Discard}
+		h.screen = &terminal{out: io.Discard}
 	} else {
 		talk = h.screen // who is asked there is not written over
 	}
 	h.log, h.warn = c.logger(talk, slog.LevelError), c.logger(talk, slog.LevelWarn)
 	h.services.log = h.warn
 	h.recordings.log = h.log
-	h.counted, err = metrics.New(h.figures, metrics.Config{Groups: h.groups, Load: func() metrics.Load { return metrics.Load(h.rt.Load()) }})
+	h.metrics, err = metrics.New(h.registry, metrics.Config{Groups: h.groups, Load: func() metrics.Load { return metrics.Load(h.rt.Load()) }})
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -102,7 +102,7 @@ func assemble(c *common, a assembly) (*house, error) {
 		Store: store, Groups: h.groups, Model: h.model,
 		Workspaces: filepath.Join(c.data, "workspaces"), Data: c.data,
 		Console: h.screen, Log: h.log, Fatal: a.fatal,
-		Observe: h.counted.Observe, Authn: &h.services,
+		Observe: h.metrics.Observe, Authn: &h.services,
 	})
 	if err == nil {
 		h.tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: h.rt.Org().FindRole})
@@ -112,9 +112,9 @@ func assemble(c *common, a assembly) (*house, error) {
 	}
 	if err == nil {
 		h.loader = modules.NewLoader(h.rt)
-		h.pins, h.looks = modules.NewPins(h.rt), a.fatal == nil
+		h.pins, h.readOnly = modules.NewPins(h.rt), a.fatal == nil
 		h.loader.Log = h.log
-		err = errors.Join(builtin.Register(h.groups, h.rt, h.options(c)), h.ship(c.kinds))
+		err = errors.Join(builtin.Register(h.groups, h.rt, h.options(c)), h.registerModuleKinds(c.kinds))
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -123,24 +123,24 @@ func assemble(c *common, a assembly) (*house, error) {
 }
 
 // api is the handler that everybody talks to.
-func (h *house) api(c *common) (http.Handler, error) {
+func (h *App) api(c *common) (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: h.rt, Authenticate: h.tokens.Authenticate, Log: h.log, Version: version(),
-		Metrics: metrics.Handler(h.figures, h.log), OnRefused: h.counted.Refused, MCP: h.mcp,
+		Metrics: metrics.Handler(h.registry, h.log), OnRefused: h.metrics.Refused, MCP: h.mcp,
 		Pins: h.pins, WaitIdle: h.loader.WaitIdle,
 	})
 }
 
 // options is what the configuration says, from when it is in force, of the
 // tools that reach out of the process.
-func (h *house) options(c *common) builtin.Options {
+func (h *App) options(c *common) builtin.Options {
 	return builtin.Options{
 		Launcher: c.launcher, Commands: h.bounds.commands, Network: h.bounds.requests,
 	}
 }
 
-// ship lists the kinds of module that this build has: ours, and the others.
-func (h *house) ship(others []modules.Kind) error {
+// registerModuleKinds lists the kinds of module that this build has: ours, and the others.
+func (h *App) registerModuleKinds(others []modules.Kind) error {
 	ours := []modules.Kind{
 		{Name: textstats.Kind, New: textstats.New},
 		h.chrome(),
@@ -154,7 +154,7 @@ func (h *house) ship(others []modules.Kind) error {
 }
 
 // Close ends everything; what was under way can be resumed.
-func (h *house) Close() error {
+func (h *App) Close() error {
 	var errs []error
 	if h.mcp != nil {
 		errs = append(errs, h.mcp.Close())
@@ -170,10 +170,10 @@ func (h *house) Close() error {
 }
 
 // model finds a model; "" is the organization's.
-func (h *house) model(name string) (model.Model, error) { return h.models.Load().find(name) }
+func (h *App) model(name string) (model.Model, error) { return h.models.Load().find(name) }
 
 // host is what the module of this name may use of the process.
-func (h *house) host(name string) modules.Host {
+func (h *App) host(name string) modules.Host {
 	return modules.Host{
 		Log:     h.log.With("module", name),
 		Store:   h.rt,

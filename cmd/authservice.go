@@ -23,8 +23,8 @@ type services struct {
 // service is an auth service, and what it was made of.
 type service struct {
 	*authn.Service
-	print string
-	away  *atomic.Bool // its issuer could not be asked last
+	print       string
+	unreachable *atomic.Bool // its issuer could not be asked last
 }
 
 // Verify implements gate.Authn.
@@ -34,7 +34,7 @@ func (s *services) Verify(ctx context.Context, name, token string) (gate.Verifie
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
 	}
 	claims, err := found.Service.Verify(ctx, token)
-	s.tell(found, err)
+	s.logVerify(found, err)
 	if err != nil {
 		return gate.Verified{}, err
 	}
@@ -42,9 +42,9 @@ func (s *services) Verify(ctx context.Context, name, token string) (gate.Verifie
 	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), StillValid: inForce}, nil
 }
 
-// tell logs why a token is refused, which its bearer is not told, and once that
+// logVerify logs why a token is refused, which its bearer is not told, and once that
 // an issuer is away. What authn says of a token holds nothing of it.
-func (s *services) tell(of service, err error) {
+func (s *services) logVerify(of service, err error) {
 	log := s.log
 	if log == nil {
 		return
@@ -52,12 +52,12 @@ func (s *services) tell(of service, err error) {
 	log = log.With("authService", of.Name())
 	switch {
 	case err == nil:
-		if of.away.Swap(false) {
+		if of.unreachable.Swap(false) {
 			log.Info("an issuer can be asked again")
 		}
 	case errcode.Of(err) == errcode.Unauthenticated:
 		log.Debug("a token is refused", "reason", errcode.Message(err))
-	case errcode.Of(err) == errcode.ToolUnavailable && !of.away.Swap(true):
+	case errcode.Of(err) == errcode.ToolUnavailable && !of.unreachable.Swap(true):
 		log.Warn("an issuer cannot be asked; calls with its tokens try again", "error", reasonOf(err))
 	}
 }

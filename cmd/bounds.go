@@ -9,17 +9,17 @@ import (
 	"github.com/rolecall/rolecall/sandbox"
 )
 
-// bounds is what the configuration lets programs and requests do, asked at each
+// liveLimits is what the configuration lets programs and requests do, asked at each
 // call. The zero bounds are those of an organization without a configuration: it lets no
 // request out.
-type bounds struct {
+type liveLimits struct {
 	mu      sync.RWMutex // guards what follows; held for writing while roles that go with it change
 	command config.Command
 	network builtin.NetworkPolicy
 }
 
 // commands is what programs may do now.
-func (b *bounds) commands() builtin.Commands {
+func (b *liveLimits) commands() builtin.Commands {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return builtin.Commands{
@@ -29,7 +29,7 @@ func (b *bounds) commands() builtin.Commands {
 }
 
 // requests is what requests may reach now.
-func (b *bounds) requests() builtin.NetworkPolicy {
+func (b *liveLimits) requests() builtin.NetworkPolicy {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.network
@@ -38,7 +38,7 @@ func (b *bounds) requests() builtin.NetworkPolicy {
 // set puts what cfg says in force together with what change does, or neither:
 // who asks meanwhile waits, so that a role of one configuration never has the
 // reach of another.
-func (b *bounds) set(cfg *config.Config, change func() error) error {
+func (b *liveLimits) set(cfg *config.Config, change func() error) error {
 	command, network := cfg.Command, networkPolicy(cfg.Network)
 	command.Pos = config.Pos{}
 	b.mu.RLock()

@@ -12,7 +12,7 @@ import (
 
 // chrome is the kind of module that brings a browser. What its pages may reach
 // is what http_request may.
-func (h *house) chrome() modules.Kind {
+func (h *App) chrome() modules.Kind {
 	return modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{
 		Policy:    func() chrome.Policy { return browserPolicy(h.bounds.requests()) },
 		Hosts:     h.rt,

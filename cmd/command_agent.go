@@ -17,7 +17,7 @@ import (
 )
 
 func newAgentCommand(c *common) *cobra.Command {
-	return family(&cobra.Command{
+	return parentCommand(&cobra.Command{
 		Use:   "agent",
 		Short: "Look at agents, write to them, end them",
 		Long: `Agents are named by id, or by their role's name where only one agent of a
@@ -42,7 +42,7 @@ func newAgentListCommand(c *common) *cobra.Command {
 		Short:   "List agents, the oldest first, terminated ones too",
 		Example: "  rolecall agent list --status working\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			return agentListFunc(ctx, c.out, client, o, c.json)
 		}),
 	}
@@ -64,7 +64,7 @@ func newAgentShowCommand(c *common) *cobra.Command {
 		Short:   "Show one agent: what it is for and what it may call now",
 		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 --json",
 		Args:    exactly(1, "one agent, by id or role name"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return agentShowFunc(ctx, c.out, client, args[0], c.json)
 		}),
 	}
@@ -77,8 +77,8 @@ func agentShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, r
 	}
 	return printOne(out, asJSON, a, fields{
 		{"id", string(a.ID)}, {"role", a.Role}, {"role id", string(a.RoleID)}, {"status", a.Status}, {"reason", a.Reason},
-		{"state", a.State}, {"task", string(a.Task)}, {"parent", string(a.Parent)}, {"created", moment(a.CreatedAt)},
-		{"tools", orDash(words(a.Tools))},
+		{"state", a.State}, {"task", string(a.Task)}, {"parent", string(a.Parent)}, {"created", formatTime(a.CreatedAt)},
+		{"tools", orDash(joinNames(a.Tools))},
 		{"objective", a.Brief.Objective}, {"constraints", strings.Join(a.Brief.Constraints, "\n")}, {"inputs", string(a.Brief.Inputs)},
 		{"outputs", string(a.Brief.Outputs)}, {"completion", string(a.Brief.CompletionCriteria)},
 	})
@@ -93,7 +93,7 @@ func newAgentTreeCommand(c *common) *cobra.Command {
 list of agents, each with its parent.`,
 		Example: "  rolecall agent tree\n  rolecall agent tree --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
 		Args:    exactly(0, "no arguments; name a task with --task"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			if c.json {
 				return agentListFunc(ctx, c.out, client, o, true)
 			}
@@ -169,7 +169,7 @@ artifacts and files stay. The agent a task started with ends with its task
 alone: see "rolecall task cancel".`,
 		Example: `  rolecall agent terminate analyst --reason "it loops"`,
 		Args:    exactly(1, "one agent, by id or role name"),
-		RunE: connected(c, changes, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return agentTerminateFunc(ctx, c.out, client, args[0], reason, c.json)
 		}),
 	}
@@ -211,7 +211,7 @@ becomes {"text": TEXT}; --payload sends any JSON instead.`,
 			if err != nil {
 				return err
 			}
-			return connected(c, changes, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, args []string) error {
 				return agentSendFunc(ctx, c.out, client, args[0], q, c.json)
 			})(cmd, args)
 		},
@@ -245,7 +245,7 @@ func agentSendFunc(ctx context.Context, out io.Writer, client *gateway.Client, r
 	}
 	f := fields{{"message", sent.MessageID}}
 	if sent.Due != nil {
-		f = append(f, [2]string{"due", moment(*sent.Due)})
+		f = append(f, [2]string{"due", formatTime(*sent.Due)})
 	}
 	return printOne(out, asJSON, sent, f)
 }

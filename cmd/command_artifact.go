@@ -14,7 +14,7 @@ import (
 )
 
 func newArtifactCommand(c *common) *cobra.Command {
-	return family(&cobra.Command{
+	return parentCommand(&cobra.Command{
 		Use:   "artifact",
 		Short: "Look at what agents have kept, and fetch it",
 		Long: `Artifacts are pieces of work that agents keep and hand on by reference. They
@@ -31,7 +31,7 @@ func newArtifactListCommand(c *common) *cobra.Command {
 		Short:   "List artifacts, the oldest first",
 		Example: "  rolecall artifact list\n  rolecall artifact list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			return artifactListFunc(ctx, c.out, client, task, c.json)
 		}),
 	}
@@ -47,7 +47,7 @@ func artifactListFunc(ctx context.Context, out io.Writer, client *gateway.Client
 	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
 	return printList(out, asJSON, client.Artifacts(ctx, identity.TaskID(task)), head, func(a runtime.Artifact) []string {
-		return []string{a.ID, cut(clean(a.Type), maxCell), strconv.Itoa(a.Size), moment(a.CreatedAt), string(a.Task), string(a.By)}
+		return []string{a.ID, cut(clean(a.Type), maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
 	})
 }
 
@@ -60,7 +60,7 @@ text, the size of a picture, the first bytes of anything else. With --json the
 record alone.`,
 		Example: "  rolecall artifact show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1",
 		Args:    exactly(1, "one artifact id"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return artifactShowFunc(ctx, c.out, client, args[0], c.json)
 		}),
 	}
@@ -80,7 +80,7 @@ func artifactShowFunc(ctx context.Context, out io.Writer, client *gateway.Client
 	}
 	return fields{
 		{"id", a.ID}, {"type", a.Type}, {"bytes", strconv.Itoa(a.Size)}, {"mediaType", a.MediaType}, {"sha256", a.Blob},
-		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", moment(a.CreatedAt)}, {"meta", string(a.Meta)},
+		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", formatTime(a.CreatedAt)}, {"meta", string(a.Meta)},
 		{"preview", preview(a, content)},
 	}.print(out)
 }
@@ -95,7 +95,7 @@ the configuration of a task that was killed before it began. Artifacts stay.
 The data directory's file keeps its size; what is freed is used again.`,
 		Example: "  rolecall artifact gc --dry-run\n  rolecall artifact gc",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, changes, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			return artifactSweepFunc(ctx, c.out, client, dryRun, c.json)
 		}),
 	}

@@ -53,7 +53,7 @@ when it is absent; the names of the files are printed.`,
 			if err := o.check(c.json); err != nil {
 				return usageError{err}
 			}
-			return connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 				if o.all {
 					return artifactGetAllFunc(ctx, c.out, client, o)
 				}

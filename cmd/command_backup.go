@@ -96,7 +96,7 @@ func writeBackup(ctx context.Context, c *common, path string, force bool) (shown
 		return shown, fmt.Errorf("write a backup beside %s: %w", path, err)
 	}
 	defer os.Remove(part.Name()) // there is none after the rename
-	err = takeCopy(ctx, c, part)
+	err = backupTo(ctx, c, part)
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return shown, err
 	}
@@ -126,11 +126,11 @@ func checked(ctx context.Context, copied, path string) (backupShown, error) {
 	return backupShown{File: path, Bytes: info.Size(), Seq: seq}, err
 }
 
-// takeCopy copies through the process that serves the data directory, or else
+// backupTo copies through the process that serves the data directory, or else
 // from the file.
-func takeCopy(ctx context.Context, c *common, to io.Writer) error {
+func backupTo(ctx context.Context, c *common, to io.Writer) error {
 	for try := 1; ; try++ {
-		client, err := reach(c)
+		client, err := newClient(c)
 		if err == nil {
 			return errors.Join(fetchCopy(ctx, client, to), client.Close())
 		}

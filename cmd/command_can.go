@@ -45,7 +45,7 @@ an auth service it says so: callers of the role may have one, agents never.`,
 			if err != nil {
 				return err
 			}
-			return connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			return withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 				if o.who {
 					return whoFunc(ctx, c, client, q)
 				}
@@ -62,8 +62,8 @@ an auth service it says so: callers of the role may have one, agents never.`,
 	return cmd
 }
 
-// errWhose is a question about nobody.
-var errWhose = usageError{errors.New("can needs one of --role ROLE, --agent AGENT and --who; only the holder of a role's token asks without, for that role")}
+// errAmbiguous is a question about nobody.
+var errAmbiguous = usageError{errors.New("can needs one of --role ROLE, --agent AGENT and --who; only the holder of a role's token asks without, for that role")}
 
 // question makes of the flags what the gateway is asked; token says that
 // somebody asks who may have a role.
@@ -76,7 +76,7 @@ func (o *canOptions) question(tool string, token bool) (gateway.Question, error)
 		}
 	}
 	if n > 1 || n == 0 && !token {
-		return q, errWhose
+		return q, errAmbiguous
 	}
 	if tool == "" {
 		return q, usageError{errors.New("can needs the name of a tool")}
@@ -91,8 +91,8 @@ func (o *canOptions) question(tool string, token bool) (gateway.Question, error)
 	return q, nil
 }
 
-// ruled is a verdict, and what a call has to bring beside the right.
-type ruled struct {
+// verdictView is a verdict, and what a call has to bring beside the right.
+type verdictView struct {
 	gateway.Verdict
 	Needs string `json:"needs,omitempty"`
 }
@@ -100,12 +100,12 @@ type ruled struct {
 func canFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
 	v, err := client.Can(ctx, q)
 	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
-		return errWhose // the token is an operator's
+		return errAmbiguous // the token is an operator's
 	}
 	if err != nil {
 		return err
 	}
-	shown := ruled{Verdict: v}
+	shown := verdictView{Verdict: v}
 	if v.Allowed {
 		if shown.Needs, err = needsOf(ctx, client, v.Tool); err != nil {
 			return err
@@ -144,30 +144,30 @@ func needsOf(ctx context.Context, client *gateway.Client, name string) (string, 
 }
 
 // verdictText words a verdict, the decision on its first line.
-func verdictText(v ruled) string {
+func verdictText(v verdictView) string {
 	decision := "allowed"
 	switch {
 	case !v.Allowed:
 		decision = fmt.Sprintf("denied: %s: %s", v.Code, clean(v.Reason))
 	case v.Needs != "":
-		decision = onlyWith(v.Needs)
+		decision = needsText(v.Needs)
 	}
 	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\nrule: %s\n", decision, orDash(clean(string(v.Group))), v.Epoch, clean(v.Rule))
 }
 
-func onlyWith(needs string) string {
+func needsText(needs string) string {
 	return "allowed only with " + clean(needs) + "; agents never are"
 }
 
-// held are those that may call a tool, and what a call has to bring beside.
-type held struct {
+// holderView are those that may call a tool, and what a call has to bring beside.
+type holderView struct {
 	gateway.Holders
 	Needs string `json:"needs,omitempty"`
 }
 
 func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
 	h, err := client.Who(ctx, q)
-	shown := held{Holders: h}
+	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
 		shown.Needs, err = needsOf(ctx, client, h.Tool)
 	}
@@ -184,7 +184,7 @@ func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Q
 	default:
 		err = holderTable(shown.Holders).print(c.out)
 		if shown.Needs != "" {
-			fmt.Fprintln(c.err, onlyWith(shown.Needs))
+			fmt.Fprintln(c.err, needsText(shown.Needs))
 		}
 	}
 	if err == nil && h.Code != "" {

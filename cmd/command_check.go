@@ -29,7 +29,7 @@ func checkFunc(ctx context.Context, c *common) error {
 		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
 	}
 	cfg, err := config.Load(c.files, c.env)
-	notes, err := tryOut(ctx, c, cfg, err)
+	notes, err := dryRunConfig(ctx, c, cfg, err)
 	notes = append(notes, cfg.Notes()...)
 	if c.json {
 		return printCheck(c, cfg, notes, err)
@@ -40,23 +40,23 @@ func checkFunc(ctx context.Context, c *common) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", some(len(cfg.Files), "file"), some(len(cfg.Roles), "role"),
-		some(len(cfg.Models), "model"), some(len(modulesOf(cfg)), "module"), some(len(cfg.Tools), "declared tool"))
+	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
+		plural(len(cfg.Models), "model"), plural(len(modulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
 	return err
 }
 
-// some says how many there are of what is counted.
-func some(n int, of string) string {
+// plural says how many there are of what is counted.
+func plural(n int, of string) string {
 	if n == 1 {
 		return "1 " + of
 	}
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// tryOut puts the configuration together on a data directory of its own,
+// dryRunConfig puts the configuration together on a data directory of its own,
 // which finds what the files alone do not show. loaded is what Load found.
 // The notes are no mistakes.
-func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) (notes []string, err error) {
+func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded error) (notes []string, err error) {
 	dir, err := os.MkdirTemp("", "rolecall-check-")
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func tryOut(ctx context.Context, c *common, cfg *config.Config, loaded error) (n
 	defer os.RemoveAll(dir)
 	trial := *c
 	trial.data = dir
-	h, err := assemble(&trial, assembly{})
+	h, err := newApp(&trial, appOptions{})
 	if err != nil {
 		return nil, err
 	}

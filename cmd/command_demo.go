@@ -54,11 +54,11 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		return err
 	}
 	spec := org.TaskSpec{Text: demoTask, Caller: identity.ByOperator("cli"), Workspace: dir}
-	if err := withoutWalls(ctx, c); err != nil {
+	if err := sandboxUnavailable(ctx, c); err != nil {
 		cfg.Command.Open = true
 		fmt.Fprintf(c.err, "%v; the demo's own scripts run without one\n", err)
 	}
-	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
+	return withApp(ctx, c, func(ctx context.Context, h *App) error {
 		before := h.store.Seq()
 		id, err := h.start(ctx, spec, cfg)
 		if err != nil {
@@ -72,8 +72,8 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 	})
 }
 
-// withoutWalls says why this system gives no sandbox; nil when it does.
-func withoutWalls(ctx context.Context, c *common) error {
+// sandboxUnavailable says why this system gives no sandbox; nil when it does.
+func sandboxUnavailable(ctx context.Context, c *common) error {
 	_, err := c.launcher.Run(ctx, sandbox.Job{Argv: []string{"true"}})
 	return err
 }

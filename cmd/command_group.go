@@ -13,7 +13,7 @@ import (
 )
 
 func newGroupCommand(c *common) *cobra.Command {
-	return family(&cobra.Command{
+	return parentCommand(&cobra.Command{
 		Use:   "group",
 		Short: "Look at the tool groups that roles are made of",
 		Long: `A tool group is an id and the tools that its owner brings. The groups of the
@@ -28,7 +28,7 @@ func newGroupListCommand(c *common) *cobra.Command {
 		Short:   "List the tool groups, sorted by id",
 		Example: "  rolecall group list\n  rolecall group list --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			return groupListFunc(ctx, c.out, client, c.json)
 		}),
 	}
@@ -47,7 +47,7 @@ func newGroupShowCommand(c *common) *cobra.Command {
 		Short:   "Show one tool group with its tools",
 		Example: "  rolecall group show workspace\n  rolecall group show workspace --json",
 		Args:    exactly(1, "one group id"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return groupShowFunc(ctx, c.out, client, args[0], c.json)
 		}),
 	}
@@ -61,7 +61,7 @@ func groupShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, i
 	if asJSON {
 		return printJSON(out, g)
 	}
-	err = fields{{"id", string(g.ID)}, {"owner", string(g.Owner)}, {"description", g.Description}, {"registered", moment(g.RegisteredAt)}}.print(out)
+	err = fields{{"id", string(g.ID)}, {"owner", string(g.Owner)}, {"description", g.Description}, {"registered", formatTime(g.RegisteredAt)}}.print(out)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ socket meanwhile.`,
 // process. Nothing of stdin is read before one of both is settled.
 func mcpFunc(ctx context.Context, c *common, role string) error {
 	for try := 1; ; try++ {
-		client, err := reach(c)
+		client, err := newClient(c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
@@ -67,13 +67,13 @@ func mcpAlone(ctx context.Context, c *common, role string) (began bool, err erro
 	if err != nil {
 		return false, err
 	}
-	err = withHouse(ctx, c, func(ctx context.Context, h *house) error {
+	err = withApp(ctx, c, func(ctx context.Context, h *App) error {
 		began = true
 		if cfg != nil {
 			if err := h.configure(ctx, cfg, nil); err != nil {
 				return err
 			}
-			defer h.follow(ctx, c)()
+			defer h.watchConfig(ctx, c)()
 		}
 		err := h.mcp.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
 		if cfg == nil && errcode.Of(err) == errcode.RoleNotFound {

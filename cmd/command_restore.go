@@ -54,7 +54,7 @@ func restoreFunc(ctx context.Context, c *common, path string) error {
 	if info, err := file.Stat(); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory; name the file that backup wrote", path)
 	}
-	if err := unserved(c.data); err != nil {
+	if err := checkNotServed(c.data); err != nil {
 		return err
 	}
 	if err := persist.Restore(ctx, file, c.data); err != nil {
@@ -67,8 +67,8 @@ func restoreFunc(ctx context.Context, c *common, path string) error {
 	return shown.tell(c)
 }
 
-// unserved refuses a data directory that a process works on.
-func unserved(dir string) error {
+// checkNotServed refuses a data directory that a process works on.
+func checkNotServed(dir string) error {
 	client, err := gateway.Dial(dir)
 	switch {
 	case errors.Is(err, gateway.ErrNotServed):
@@ -86,7 +86,7 @@ func unserved(dir string) error {
 func (s *restoreShown) look(ctx context.Context, c *common) error {
 	bare := *c
 	bare.files = nil // no configuration is put in force
-	client, done, err := connect(ctx, &bare, looks)
+	client, done, err := connect(ctx, &bare, readOnly)
 	if err != nil {
 		return err
 	}

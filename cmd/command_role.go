@@ -17,7 +17,7 @@ import (
 )
 
 func newRoleCommand(c *common) *cobra.Command {
-	return family(&cobra.Command{
+	return parentCommand(&cobra.Command{
 		Use:   "role",
 		Short: "Say what agents are told and which tools they may use",
 		Long: `A role says which tool groups the agents that hold it may use, and which
@@ -36,7 +36,7 @@ func newRoleListCommand(c *common) *cobra.Command {
 		Short:   "List the roles, sorted by name",
 		Example: "  rolecall role list\n  rolecall role list --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			return roleListFunc(ctx, c.out, client, c.json)
 		}),
 	}
@@ -60,7 +60,7 @@ func groupsOf(r gateway.Role, set toolgroups.Set) string {
 			ids[i] += " (dangling)"
 		}
 	}
-	return orDash(words(ids))
+	return orDash(joinNames(ids))
 }
 
 func newRoleShowCommand(c *common) *cobra.Command {
@@ -71,7 +71,7 @@ func newRoleShowCommand(c *common) *cobra.Command {
 added when it names groups that give nothing.`,
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
 		Args:    exactly(1, "one role, by id or name"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return roleShowFunc(ctx, c.out, client, args[0], c.json)
 		}),
 	}
@@ -89,7 +89,7 @@ func roleFields(r gateway.Role) fields {
 	f := fields{
 		{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)},
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
-		{"made by", r.CreatedBy + ", " + moment(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
+		{"made by", r.CreatedBy + ", " + formatTime(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
 	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
@@ -185,7 +185,7 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
-	client, done, err := connect(ctx, c, o.purpose(founds))
+	client, done, err := connect(ctx, c, o.purpose(createIfMissing))
 	if err != nil {
 		return err
 	}
@@ -202,9 +202,9 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 }
 
 // purpose is what the command wants, unless it is a dry run.
-func (o *roleOptions) purpose(p purpose) purpose {
+func (o *roleOptions) purpose(p accessMode) accessMode {
 	if o.dryRun {
-		return looks
+		return readOnly
 	}
 	return p
 }
@@ -253,7 +253,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	if q == (gateway.RoleRequest{}) {
 		return usageError{errors.New("there is nothing to change; name it with --use, --grant, --prompt, --model or --name")}
 	}
-	client, done, err := connect(ctx, c, o.purpose(changes))
+	client, done, err := connect(ctx, c, o.purpose(readWrite))
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func printChange(c *common, o *roleOptions, what string, change gateway.RoleChan
 func diffTable(diff org.Diff) table {
 	rows := table{{"AGENT", "ROLE", "GAINS", "LOSES"}}
 	for _, d := range diff {
-		rows = append(rows, []string{string(d.Agent), d.Role, orDash(words(d.Gains)), orDash(words(d.Loses))})
+		rows = append(rows, []string{string(d.Agent), d.Role, orDash(joinNames(d.Gains)), orDash(joinNames(d.Loses))})
 	}
 	return rows
 }
@@ -305,7 +305,7 @@ whose roles they made. The record stays, for those who read what happened.`,
 }
 
 func roleDeleteFunc(ctx context.Context, c *common, ref string, o *roleOptions) error {
-	client, done, err := connect(ctx, c, o.purpose(changes))
+	client, done, err := connect(ctx, c, o.purpose(readWrite))
 	if err != nil {
 		return err
 	}

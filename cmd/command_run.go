@@ -79,7 +79,7 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
+	return withApp(ctx, c, func(ctx context.Context, h *App) error {
 		id, before := identity.TaskID(o.resume), h.store.Seq()
 		if id != "" {
 			err = h.resume(ctx, c, id, cfg)
@@ -93,13 +93,13 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	})
 }
 
-// withHouse puts a house together, serves its socket while fn runs, and takes
+// withApp puts a house together, serves its socket while fn runs, and takes
 // it down. A store that stops ends fn's context.
-func withHouse(ctx context.Context, c *common, fn func(context.Context, *house) error) error {
+func withApp(ctx context.Context, c *common, fn func(context.Context, *App) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	screen := newScreen(c.err)
-	h, err := assemble(c, assembly{screen: screen, fatal: func(err error) { cancel(err) }})
+	h, err := newApp(c, appOptions{screen: screen, fatal: func(err error) { cancel(err) }})
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ const grace = 10 * time.Second
 
 // closeWithin closes the house, or gives up: a tool or brain that does not end
 // must not keep the program from ending. What it was doing is left open.
-func (h *house) closeWithin(d time.Duration) error {
+func (h *App) closeWithin(d time.Duration) error {
 	done := make(chan error, 1)
 	go func() { done <- h.Close() }()
 	select {
@@ -132,7 +132,7 @@ func (h *house) closeWithin(d time.Duration) error {
 }
 
 // serve answers the other commands on the data directory's socket.
-func (h *house) serve(c *common) (stop func() error, err error) {
+func (h *App) serve(c *common) (stop func() error, err error) {
 	handler, err := h.api(c)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 }
 
 // start records the configuration and begins the task.
-func (h *house) start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
+func (h *App) start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if err := h.knowGroups(spec.Groups); err != nil {
 		return "", err
 	}
@@ -207,7 +207,7 @@ func (h *house) start(ctx context.Context, spec org.TaskSpec, cfg *config.Config
 }
 
 // knowGroups refuses a narrowing to groups that nobody registered.
-func (h *house) knowGroups(set *toolgroups.Set) error {
+func (h *App) knowGroups(set *toolgroups.Set) error {
 	if set == nil {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (h *house) knowGroups(set *toolgroups.Set) error {
 }
 
 // resume takes a task up again, with the configuration given or else recorded.
-func (h *house) resume(ctx context.Context, c *common, id identity.TaskID, cfg *config.Config) error {
+func (h *App) resume(ctx context.Context, c *common, id identity.TaskID, cfg *config.Config) error {
 	task, err := h.rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (h *house) resume(ctx context.Context, c *common, id identity.TaskID, cfg *
 		err = h.configure(ctx, cfg, nil)
 	case task.Config != "":
 		if cfg, err = h.recorded(ctx, c, task.Config); err == nil {
-			err = h.revive(ctx, cfg)
+			err = h.restoreConfig(ctx, cfg)
 		}
 	}
 	if err != nil {
@@ -242,7 +242,7 @@ func (h *house) resume(ctx context.Context, c *common, id identity.TaskID, cfg *
 	return h.rt.Resume(ctx, id)
 }
 
-func (h *house) recorded(ctx context.Context, c *common, hash string) (*config.Config, error) {
+func (h *App) recorded(ctx context.Context, c *common, hash string) (*config.Config, error) {
 	record, err := h.rt.Blob(ctx, hash)
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded configuration: %w", err)
@@ -255,7 +255,7 @@ func (h *house) recorded(ctx context.Context, c *common, hash string) (*config.C
 }
 
 // watch shows a task at work, as from event before on, and prints its result.
-func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
+func (h *App) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
 	for _, note := range h.models.Load().notes {
 		fmt.Fprintln(h.screen, "~ "+clean(note))
@@ -279,13 +279,13 @@ func (h *house) watch(ctx context.Context, c *common, id identity.TaskID, before
 	if err != nil {
 		return h.interrupted(ctx, c, id, err)
 	}
-	h.tellUsage(ctx, c, id)
+	h.printUsage(ctx, c, id)
 	return printResult(c, task)
 }
 
-// tellUsage says what a task's models used up, if they counted. What is on a
+// printUsage says what a task's models used up, if they counted. What is on a
 // recording somebody used up before.
-func (h *house) tellUsage(ctx context.Context, c *common, id identity.TaskID) {
+func (h *App) printUsage(ctx context.Context, c *common, id identity.TaskID) {
 	u, err := h.rt.Usage(ctx, id)
 	if err != nil || u.Input+u.Output == 0 || !h.models.Load().counts {
 		return
@@ -303,7 +303,7 @@ func (h *house) tellUsage(ctx context.Context, c *common, id identity.TaskID) {
 // show prints a task's events until it has ended or ctx does. Those up to
 // before were shown by an earlier process: the view only learns from them,
 // but for the end.
-func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
+func (h *App) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	task, err := h.rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before 
 		}
 		_, ended := e.Body.(journal.Result)
 		if e.Seq > 0 && e.Seq <= before && !ended {
-			view.learn(e)
+			view.observe(e)
 			continue
 		}
 		if err := view.event(e); err != nil || ended {
@@ -325,7 +325,7 @@ func (h *house) show(ctx context.Context, c *common, id identity.TaskID, before 
 	return nil
 }
 
-func (h *house) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
+func (h *App) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
 	stopped := persist.IsClosed(err) // a reader may hear of it before ctx ends
 	if ctx.Err() == nil && !stopped {
 		return err

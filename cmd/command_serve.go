@@ -60,19 +60,19 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	return withHouse(ctx, c, func(ctx context.Context, h *house) error {
-		f, err := h.openFront(c, o, cfg)
+	return withApp(ctx, c, func(ctx context.Context, h *App) error {
+		f, err := h.listenHTTP(c, o, cfg)
 		if err != nil {
 			return err
 		}
-		if err := h.takeUp(ctx, c, cfg); err != nil {
+		if err := h.startup(ctx, c, cfg); err != nil {
 			return errors.Join(err, f.Close())
 		}
-		defer h.follow(ctx, c)()
-		if err := f.tell(c); err != nil {
+		defer h.watchConfig(ctx, c)()
+		if err := f.printAddress(c); err != nil {
 			return errors.Join(err, f.Close())
 		}
-		collectLess()
+		raiseGCPercent()
 		err = gateway.Serve(ctx, f.Listener, f.handler)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = errors.Join(cause, err)
@@ -81,24 +81,24 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 	})
 }
 
-// collectLess has the collector wait for twice as much garbage as it would: next to
+// raiseGCPercent has the collector wait for twice as much garbage as it would: next to
 // nothing of a call stays. It is said when all is loaded, which leaves a lot, and
 // GOGC has the last word.
-func collectLess() {
+func raiseGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
 }
 
-// front is the part of a house that others reach over TCP.
-type front struct {
+// httpServer is the part of a house that others reach over TCP.
+type httpServer struct {
 	net.Listener
 	handler http.Handler
 	token   string // to start with; "" when the configuration has an operator's
 }
 
-// openFront listens where the flags or else the configuration say.
-func (h *house) openFront(c *common, o *serveOptions, cfg *config.Config) (*front, error) {
+// listenHTTP listens where the flags or else the configuration say.
+func (h *App) listenHTTP(c *common, o *serveOptions, cfg *config.Config) (*httpServer, error) {
 	var said config.Gateway
 	if cfg != nil {
 		said = cfg.Gateway
@@ -107,8 +107,8 @@ func (h *house) openFront(c *common, o *serveOptions, cfg *config.Config) (*fron
 	if err != nil {
 		return nil, err
 	}
-	door := gateway.HostCheck{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, OnRefused: h.counted.Refused}
-	f := &front{handler: door.Wrap(handler)}
+	door := gateway.HostCheck{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, OnRefused: h.metrics.Refused}
+	f := &httpServer{handler: door.Wrap(handler)}
 	address := defaultAddress
 	for _, a := range []string{said.Address, o.address} {
 		if a != "" {
@@ -133,16 +133,16 @@ func hasOperator(tokens []config.Token) bool {
 	return false
 }
 
-// frontShown is what serve says with --json.
-type frontShown struct {
+// serveOutput is what serve says with --json.
+type serveOutput struct {
 	Socket string `json:"socket"`
 	URL    string `json:"url"`
 	Token  string `json:"token,omitempty"` // the start-up token
 }
 
-// tell says where the house answers: on stderr, and with --json on stdout.
-func (f *front) tell(c *common) error {
-	shown := frontShown{Socket: filepath.Join(c.data, gateway.SocketName), URL: "http://" + f.Addr().String(), Token: f.token}
+// printAddress says where the house answers: on stderr, and with --json on stdout.
+func (f *httpServer) printAddress(c *common) error {
+	shown := serveOutput{Socket: filepath.Join(c.data, gateway.SocketName), URL: "http://" + f.Addr().String(), Token: f.token}
 	fmt.Fprintf(c.err, "serving %s\n", shown.Socket)
 	if f.token == "" {
 		fmt.Fprintf(c.err, "serving %s\n", shown.URL)
@@ -158,8 +158,8 @@ func (f *front) tell(c *common) error {
 	return printJSON(c.out, shown)
 }
 
-// takeUp puts the configuration in force and goes on with all unfinished tasks.
-func (h *house) takeUp(ctx context.Context, c *common, cfg *config.Config) error {
+// startup puts the configuration in force and goes on with all unfinished tasks.
+func (h *App) startup(ctx context.Context, c *common, cfg *config.Config) error {
 	unfinished := h.unfinished()
 	recorded := ""
 	var err error
@@ -169,7 +169,7 @@ func (h *house) takeUp(ctx context.Context, c *common, cfg *config.Config) error
 	case len(unfinished) > 0 && unfinished[len(unfinished)-1].Config != "":
 		recorded = unfinished[len(unfinished)-1].Config
 		if cfg, err = h.recorded(ctx, c, recorded); err == nil {
-			err = h.revive(ctx, cfg)
+			err = h.restoreConfig(ctx, cfg)
 		}
 	}
 	if err != nil {
@@ -180,18 +180,18 @@ func (h *house) takeUp(ctx context.Context, c *common, cfg *config.Config) error
 	}
 	for _, task := range unfinished {
 		if recorded != "" && task.Config != recorded {
-			h.leave(c, task, "it was started with another configuration")
+			h.reportUnresumed(c, task, "it was started with another configuration")
 			continue
 		}
-		if err := h.goOn(ctx, task); err != nil {
-			h.leave(c, task, clean(err.Error()))
+		if err := h.resumeTask(ctx, task); err != nil {
+			h.reportUnresumed(c, task, clean(err.Error()))
 		}
 	}
 	return nil
 }
 
 // unfinished lists the tasks that have not ended, oldest first.
-func (h *house) unfinished() (list []org.Task) {
+func (h *App) unfinished() (list []org.Task) {
 	for _, task := range h.rt.Org().Tasks() {
 		if task.Status == org.Running {
 			list = append(list, task)
@@ -200,9 +200,9 @@ func (h *house) unfinished() (list []org.Task) {
 	return list
 }
 
-// goOn takes a task up again, unless nothing could think for it.
-func (h *house) goOn(ctx context.Context, task org.Task) error {
-	if len(h.models.Load().byName)+len(h.models.Load().faults) == 0 {
+// resumeTask takes a task up again, unless nothing could think for it.
+func (h *App) resumeTask(ctx context.Context, task org.Task) error {
+	if len(h.models.Load().byName)+len(h.models.Load().errors) == 0 {
 		return errors.New("no model is configured")
 	}
 	if _, err := h.model(""); err != nil {
@@ -211,8 +211,8 @@ func (h *house) goOn(ctx context.Context, task org.Task) error {
 	return h.rt.Resume(ctx, task.ID)
 }
 
-// leave says that a task stays where it is.
-func (h *house) leave(c *common, task org.Task, why string) {
+// reportUnresumed says that a task stays where it is.
+func (h *App) reportUnresumed(c *common, task org.Task, why string) {
 	fmt.Fprintf(h.screen, "task %s waits: %s; go on with: %s run --resume %s%s\n", task.ID, why, program(), task.ID, c.dataFlag())
 }
 

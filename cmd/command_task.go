@@ -14,7 +14,7 @@ import (
 )
 
 func newTaskCommand(c *common) *cobra.Command {
-	return family(&cobra.Command{
+	return parentCommand(&cobra.Command{
 		Use:   "task",
 		Short: "Look at tasks and cancel them",
 		Long: `A task is what somebody gave to the organization. One that is running and that
@@ -30,7 +30,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 		Short:   "List the tasks, the oldest first",
 		Example: "  rolecall task list\n  rolecall task list --status failed --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			return taskListFunc(ctx, c.out, client, status, c.json)
 		}),
 	}
@@ -41,7 +41,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 func taskListFunc(ctx context.Context, out io.Writer, client *gateway.Client, status string, asJSON bool) error {
 	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
 	return printList(out, asJSON, client.Tasks(ctx, status), head, func(t gateway.Task) []string {
-		return []string{string(t.ID), string(t.Status), moment(t.CreatedAt), orDash(moment(t.EndedAt)), cut(clean(t.Text), maxCell)}
+		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), cut(clean(t.Text), maxCell)}
 	})
 }
 
@@ -51,7 +51,7 @@ func newTaskShowCommand(c *common) *cobra.Command {
 		Short:   "Show one task and its result",
 		Example: "  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactly(1, "one task id"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return taskShowFunc(ctx, c.out, client, args[0], c.json)
 		}),
 	}
@@ -68,10 +68,10 @@ func taskShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, id
 func taskFields(t gateway.Task) fields {
 	f := fields{
 		{"id", string(t.ID)}, {"status", string(t.Status)}, {"caller", t.Caller}, {"agent", string(t.Agent)}, {"state", t.State},
-		{"started", moment(t.CreatedAt)}, {"ended", moment(t.EndedAt)},
+		{"started", formatTime(t.CreatedAt)}, {"ended", formatTime(t.EndedAt)},
 	}
 	if !t.Groups.IsAll() {
-		f = append(f, [2]string{"narrowed to", orDash(words(t.Groups.IDs()))})
+		f = append(f, [2]string{"narrowed to", orDash(joinNames(t.Groups.IDs()))})
 	}
 	if t.Workspace != "" {
 		mode := ""
@@ -121,7 +121,7 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 		Example: `  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
   rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --reason "asked for the wrong day"`,
 		Args: exactly(1, "one task id"),
-		RunE: connected(c, changes, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return taskCancelFunc(ctx, c.out, client, args[0], reason, c.json)
 		}),
 	}

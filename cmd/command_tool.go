@@ -16,7 +16,7 @@ import (
 )
 
 func newToolCommand(c *common) *cobra.Command {
-	return family(&cobra.Command{
+	return parentCommand(&cobra.Command{
 		Use:   "tool",
 		Short: "Look at the tools there are",
 		Long: `A tool belongs to one group; which agents may call it is decided by their
@@ -36,7 +36,7 @@ func newToolListCommand(c *common) *cobra.Command {
 		Short:   "List the tools, sorted by name",
 		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json\n  rolecall tool list --quarantined",
 		Args:    exactly(0, "no arguments"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
 			if quarantined {
 				return quarantineFunc(ctx, c.out, client, c.json)
 			}
@@ -64,7 +64,7 @@ func statesOf(t gateway.Tool) string {
 	case len(t.States) == 0:
 		return "none"
 	}
-	return words(t.States)
+	return joinNames(t.States)
 }
 
 func newToolShowCommand(c *common) *cobra.Command {
@@ -73,7 +73,7 @@ func newToolShowCommand(c *common) *cobra.Command {
 		Short:   "Show one tool with its input schema",
 		Example: "  rolecall tool show read_file\n  rolecall tool show read_file --json",
 		Args:    exactly(1, "one tool name"),
-		RunE: connected(c, looks, func(ctx context.Context, client *gateway.Client, args []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return toolShowFunc(ctx, c.out, client, args[0], c.json)
 		}),
 	}

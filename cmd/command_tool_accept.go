@@ -40,11 +40,11 @@ means the definition that was read, and is refused when another waits by now.`,
 		if cmd.Flags().Changed("digest") && !isDigest(digest) {
 			return usageError{fmt.Errorf("--digest needs the 64 hexadecimal digits that --dry-run shows, not %.80q", digest)}
 		}
-		p := changes
+		p := readWrite
 		if dryRun {
-			p = looks
+			p = readOnly
 		}
-		return connected(c, p, func(ctx context.Context, client *gateway.Client, args []string) error {
+		return withClient(c, p, func(ctx context.Context, client *gateway.Client, args []string) error {
 			return toolAcceptFunc(ctx, c, client, args[0], digest, dryRun)
 		})(cmd, args)
 	}
@@ -72,7 +72,7 @@ func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name
 			continue
 		}
 		if list[i], err = client.Accept(ctx, s.Name, s.Digest); errcode.Of(err) == errcode.Conflict {
-			return another(s.Name)
+			return errDigestChanged(s.Name)
 		}
 		if err != nil {
 			return err
@@ -87,8 +87,8 @@ func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name
 	return nil
 }
 
-// another says that the definition that waits is not the one that was meant.
-func another(name string) error {
+// errDigestChanged says that the definition that waits is not the one that was meant.
+func errDigestChanged(name string) error {
 	return errcode.New(errcode.Conflict, "accept %s: another definition is in quarantine by now; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
 }
 
@@ -111,7 +111,7 @@ func waitingFor(ctx context.Context, client *gateway.Client, name, digest string
 	}
 	at := slices.IndexFunc(list, func(s gateway.QuarantinedTool) bool { return s.Digest == digest })
 	if at < 0 {
-		return nil, another(name)
+		return nil, errDigestChanged(name)
 	}
 	return list[at : at+1], nil
 }
@@ -143,11 +143,11 @@ func differenceOf(q gateway.QuarantineEntry) string {
 func pinText(p modules.Pin) string {
 	var b strings.Builder
 	if p.Kind != "" {
-		fmt.Fprintf(&b, "kind: %s\n", visibly(p.Kind))
+		fmt.Fprintf(&b, "kind: %s\n", escapeInvisible(p.Kind))
 	}
 	b.WriteString("description:\n")
 	for line := range strings.SplitSeq(p.Description, "\n") {
-		b.WriteString("  " + visibly(line) + "\n")
+		b.WriteString("  " + escapeInvisible(line) + "\n")
 	}
 	for _, part := range []struct {
 		name string
@@ -162,15 +162,15 @@ func pinText(p modules.Pin) string {
 			if i > 0 {
 				b.WriteString("\n")
 			}
-			b.WriteString(visibly(line))
+			b.WriteString(escapeInvisible(line))
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
 }
 
-// visibly escapes what is not printable, as Go would write it.
-func visibly(text string) string {
+// escapeInvisible escapes what is not printable, as Go would write it.
+func escapeInvisible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if strconv.IsPrint(r) {

@@ -20,23 +20,23 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// change is a configuration on its way: what it needs is ready beside what is in
+// configChange is a configuration on its way: what it needs is ready beside what is in
 // force, and nobody sees it.
-type change struct {
-	cfg    *config.Config
-	setup  runtime.OrgConfig
-	models *roster
-	tokens []gateway.Token
-	staged []staged // in the order of the configuration
-	gone   []string // modules that it no longer has
-	kept   []string // modules that run and whose successors do not come up
+type configChange struct {
+	cfg     *config.Config
+	setup   runtime.OrgConfig
+	models  *modelSet
+	tokens  []gateway.Token
+	staged  []staged // in the order of the configuration
+	removed []string // modules that it no longer has
+	stale   []string // modules that run and whose successors do not come up
 
 	toolsets toolsets
 	services map[string]service
 
-	faults []*config.Error // what is wrong with the files
-	failed []*config.Error // modules that are right and do not come up
-	down   []string        // their names
+	faults      []*config.Error // what is wrong with the files
+	failed      []*config.Error // modules that are right and do not come up
+	failedNames []string        // their names
 }
 
 type staged struct {
@@ -48,21 +48,21 @@ type staged struct {
 
 // configure puts a configuration in force. loaded is what Load said of it:
 // all that is wrong is reported together.
-func (h *house) configure(ctx context.Context, cfg *config.Config, loaded error) error {
-	return h.adopt(ctx, cfg, loaded, setup(cfg))
+func (h *App) configure(ctx context.Context, cfg *config.Config, loaded error) error {
+	return h.applyConfig(ctx, cfg, loaded, setup(cfg))
 }
 
-// revive puts the recorded configuration of a task in force, without its tokens.
+// restoreConfig puts the recorded configuration of a task in force, without its tokens.
 // Of its roles only those that are gone are made again: what was revoked of the others since
 // stays so.
-func (h *house) revive(ctx context.Context, cfg *config.Config) error {
+func (h *App) restoreConfig(ctx context.Context, cfg *config.Config) error {
 	s := setup(cfg)
 	s.KeepRoles = true
-	return h.adopt(ctx, cfg, nil, s)
+	return h.applyConfig(ctx, cfg, nil, s)
 }
 
-// adopt puts a configuration in force, whole or not at all.
-func (h *house) adopt(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
+// applyConfig puts a configuration in force, whole or not at all.
+func (h *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	ch := h.prepare(ctx, cfg, s)
@@ -77,11 +77,11 @@ func (h *house) adopt(ctx context.Context, cfg *config.Config, loaded error, s r
 // wrong with it leaves all as it was. A module that does not come up hinders the
 // rest only if a role needs it: the old one stays, or there is none, and told
 // says so.
-func (h *house) reconfigure(ctx context.Context, cfg *config.Config) (told []string, err error) {
+func (h *App) reconfigure(ctx context.Context, cfg *config.Config) (told []string, err error) {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	ch := h.prepare(ctx, cfg, setup(cfg))
-	ch.faults = append(ch.faults, h.keptFaults(ch)...)
+	ch.faults = append(ch.faults, h.staleModuleErrors(ch)...)
 	if len(ch.faults) == 0 {
 		if err := h.rt.Plan(ch.setup); err != nil {
 			return nil, errors.Join(err, h.discard(ctx, ch))
@@ -92,8 +92,8 @@ func (h *house) reconfigure(ctx context.Context, cfg *config.Config) (told []str
 }
 
 // prepare makes ready what a configuration needs and is not there as it is.
-func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *change {
-	ch := &change{cfg: cfg, setup: s}
+func (h *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
+	ch := &configChange{cfg: cfg, setup: s}
 	h.stage(ctx, ch)
 	var faults []*config.Error
 	ch.models, faults = h.makeModels(cfg)
@@ -113,7 +113,7 @@ func (h *house) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgCo
 
 // stage makes those modules ready, side by side, that are new or others than
 // those that run.
-func (h *house) stage(ctx context.Context, ch *change) {
+func (h *App) stage(ctx context.Context, ch *configChange) {
 	made, news := h.makeModules(ch)
 	errs := make([]error, len(made))
 	var all sync.WaitGroup
@@ -123,10 +123,10 @@ func (h *house) stage(ctx context.Context, ch *change) {
 	all.Wait()
 	for n, m := range made {
 		if errs[n] != nil {
-			ch.down = append(ch.down, m.Name)
+			ch.failedNames = append(ch.failedNames, m.Name)
 			ch.failed = append(ch.failed, ch.cfg.Fault(m.Pos, "module", reasonOf(errs[n]), stderrOf(errs[n])))
 			if m.reload {
-				ch.kept = append(ch.kept, m.Name)
+				ch.stale = append(ch.stale, m.Name)
 			}
 			continue
 		}
@@ -136,7 +136,7 @@ func (h *house) stage(ctx context.Context, ch *change) {
 
 // makeModules constructs the modules that are to be staged and lists those that
 // are gone.
-func (h *house) makeModules(ch *change) (made []staged, news []modules.Module) {
+func (h *App) makeModules(ch *configChange) (made []staged, news []modules.Module) {
 	stays := map[string]bool{}
 	for _, m := range modulesOf(ch.cfg) {
 		stays[m.Name] = true
@@ -144,7 +144,7 @@ func (h *house) makeModules(ch *change) (made []staged, news []modules.Module) {
 		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
 			continue
 		}
-		if faulty(ch.cfg, m) {
+		if isInvalidSource(ch.cfg, m) {
 			continue
 		}
 		module, fault := h.makeModule(ch.cfg, m)
@@ -156,10 +156,10 @@ func (h *house) makeModules(ch *change) (made []staged, news []modules.Module) {
 	}
 	for name := range h.running {
 		if !stays[name] {
-			ch.gone = append(ch.gone, name)
+			ch.removed = append(ch.removed, name)
 		}
 	}
-	slices.Sort(ch.gone)
+	slices.Sort(ch.removed)
 	return made, news
 }
 
@@ -184,7 +184,7 @@ func reasonOf(err error) string {
 }
 
 // makeModule constructs a module; nothing of it works yet.
-func (h *house) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (h *App) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	switch m.Type {
 	case kindServer:
 		return h.makeServer(cfg, m)
@@ -202,12 +202,12 @@ func (h *house) makeModule(cfg *config.Config, m config.Module) (modules.Module,
 }
 
 // discard takes back what was made ready.
-func (h *house) discard(ctx context.Context, ch *change) error {
+func (h *App) discard(ctx context.Context, ch *configChange) error {
 	var errs []error
 	for _, m := range ch.staged {
 		errs = append(errs, m.ready.Discard(ctx))
 	}
-	return errors.Join(append(errs, ch.models.closeBut(h.models.Load()))...)
+	return errors.Join(append(errs, ch.models.closeExcept(h.models.Load()))...)
 }
 
 // install puts what is ready in force, in an order in which nobody has more than
@@ -215,28 +215,28 @@ func (h *house) discard(ctx context.Context, ch *change) error {
 // nothing is changed; models there are either way; modules are swapped; roles and
 // bounds come together; what is not needed any more goes last. Calls that go on in
 // what was replaced hinder none of it. told is nil where all stays as it was.
-func (h *house) install(ctx context.Context, ch *change) (told []string, err error) {
-	if err := h.narrow(ch); err != nil {
+func (h *App) install(ctx context.Context, ch *configChange) (told []string, err error) {
+	if err := h.restrict(ch); err != nil {
 		return nil, errors.Join(err, h.discard(ctx, ch))
 	}
 	old := h.models.Load()
-	h.models.Store(ch.models.with(old))
+	h.models.Store(ch.models.union(old))
 	errs := h.swap(ctx, ch)
 	if err := h.bounds.set(ch.cfg, func() error { return h.rt.Configure(ch.setup) }); err != nil {
 		errs = append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))
-		return ch.news(), errors.Join(append(errs, h.retire(ctx, ch, nil)...)...)
+		return ch.summary(), errors.Join(append(errs, h.drainReplaced(ctx, ch, nil)...)...)
 	}
-	errs = append(errs, h.widen(ch), h.tokens.Replace(ch.tokens))
+	errs = append(errs, h.expand(ch), h.tokens.Replace(ch.tokens))
 	h.models.Store(ch.models)
-	h.recordings.hide(secretsOf(ch.cfg))
+	h.recordings.addSecrets(secretsOf(ch.cfg))
 	h.current = ch.cfg
-	errs = append(errs, h.retire(ctx, ch, ch.gone)...)
+	errs = append(errs, h.drainReplaced(ctx, ch, ch.removed)...)
 	old.retire(ch.models)
-	return ch.news(), errors.Join(errs...)
+	return ch.summary(), errors.Join(errs...)
 }
 
-// news tells what a change does, for people.
-func (ch *change) news() []string {
+// summary tells what a change does, for people.
+func (ch *configChange) summary() []string {
 	told := []string{}
 	for _, m := range ch.staged {
 		verb := "loaded"
@@ -247,7 +247,7 @@ func (ch *change) news() []string {
 			told = append(told, "module "+m.Name+" is "+verb)
 		}
 	}
-	for _, name := range ch.gone {
+	for _, name := range ch.removed {
 		told = append(told, "module "+name+" is unloaded")
 	}
 	for _, e := range ch.failed {
@@ -256,10 +256,10 @@ func (ch *change) news() []string {
 	return told
 }
 
-// known lists the groups, and the servers that bring some, as they will be;
+// knownGroups lists the groups, and the servers that bring some, as they will be;
 // toolsets apart.
-func (h *house) known(ch *change) (groups, servers []string) {
-	leaves := ch.leaves()
+func (h *App) knownGroups(ch *configChange) (groups, servers []string) {
+	leaves := ch.changedOwners()
 	for _, m := range ch.staged {
 		for _, id := range m.ready.Groups() {
 			groups = append(groups, string(id))
@@ -289,8 +289,8 @@ func (h *house) known(ch *change) (groups, servers []string) {
 
 // groupFaults finds group ids that nobody registers: in a configuration they
 // are mistakes.
-func (h *house) groupFaults(ch *change) (faults []*config.Error) {
-	known, _ := h.known(ch)
+func (h *App) groupFaults(ch *configChange) (faults []*config.Error) {
+	known, _ := h.knownGroups(ch)
 	for id := range ch.toolsets {
 		known = append(known, string(id))
 	}
@@ -299,7 +299,7 @@ func (h *house) groupFaults(ch *change) (faults []*config.Error) {
 			module, _, _ := strings.Cut(id, "/")
 			switch {
 			case slices.Contains(known, id):
-			case slices.Contains(ch.down, module):
+			case slices.Contains(ch.failedNames, module):
 				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" does not come up", ""))
 			default:
 				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, cmp.Or(h.toolHint(ch.cfg, id), config.Suggest(id, known))))
@@ -316,7 +316,7 @@ func (h *house) groupFaults(ch *change) (faults []*config.Error) {
 
 // toolHint says what to write for a tool where a tool group is to stand; "" if
 // there is no such tool.
-func (h *house) toolHint(cfg *config.Config, name string) string {
+func (h *App) toolHint(cfg *config.Config, name string) string {
 	if slices.ContainsFunc(cfg.Tools, func(t config.DeclaredTool) bool { return t.Name == name }) {
 		return "it is a tool: list it in a document of kind: toolset, and name that"
 	}
@@ -328,8 +328,8 @@ func (h *house) toolHint(cfg *config.Config, name string) string {
 
 // serverFaults finds servers that bring nothing: a role confined to one would
 // have no tool.
-func (h *house) serverFaults(ch *change) (faults []*config.Error) {
-	_, known := h.known(ch)
+func (h *App) serverFaults(ch *configChange) (faults []*config.Error) {
+	_, known := h.knownGroups(ch)
 	for _, r := range ch.cfg.Roles {
 		if r.Server != "" && !slices.Contains(known, r.Server) {
 			faults = append(faults, ch.cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" brings tools", config.Suggest(r.Server, known)))

@@ -17,13 +17,13 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// purpose says what a command wants of the data directory.
-type purpose int
+// accessMode says what a command wants of the data directory.
+type accessMode int
 
 const (
-	looks   purpose = iota // changes nothing, and makes no data directory
-	changes                // changes what is there
-	founds                 // changes, and makes the data directory when it is absent
+	readOnly        accessMode = iota // changes nothing, and makes no data directory
+	readWrite                         // changes what is there
+	createIfMissing                   // changes, and makes the data directory when it is absent
 )
 
 // maxTries is how often connect tries while another process comes or goes;
@@ -38,9 +38,9 @@ const maxTries = 20
 // without history, and with -f one in which that configuration is in force,
 // both on a temporary directory. The function it gives is to be called at the
 // end.
-func connect(ctx context.Context, c *common, p purpose) (*gateway.Client, func() error, error) {
+func connect(ctx context.Context, c *common, p accessMode) (*gateway.Client, func() error, error) {
 	for try := 1; ; try++ {
-		client, err := reach(c)
+		client, err := newClient(c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
@@ -50,21 +50,21 @@ func connect(ctx context.Context, c *common, p purpose) (*gateway.Client, func()
 		if !errors.Is(err, gateway.ErrNotServed) {
 			return nil, nil, err
 		}
-		client, done, err := openHouse(ctx, c, p)
+		client, done, err := openLocal(ctx, c, p)
 		if errcode.Of(err) != errcode.Conflict || try == maxTries {
 			return client, done, err
 		}
 	}
 }
 
-// openHouse reaches the organization on the files.
-func openHouse(ctx context.Context, c *common, p purpose) (*gateway.Client, func() error, error) {
+// openLocal reaches the organization on the files.
+func openLocal(ctx context.Context, c *common, p accessMode) (*gateway.Client, func() error, error) {
 	known, err := hasData(c.data)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p == founds || known && (p == changes || len(c.files) == 0) {
-		return settleIn(ctx, c)
+	if p == createIfMissing || known && (p == readWrite || len(c.files) == 0) {
+		return openApp(ctx, c)
 	}
 	if !known && len(c.files) == 0 {
 		fmt.Fprintf(c.err, "there is no organization in %s yet; --data DIR looks elsewhere\n", c.data)
@@ -81,17 +81,17 @@ func openHouse(ctx context.Context, c *common, p purpose) (*gateway.Client, func
 	}
 	elsewhere := *c
 	elsewhere.data = dir
-	client, done, err := settleIn(ctx, &elsewhere)
+	client, done, err := openApp(ctx, &elsewhere)
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
 	return client, func() error { return errors.Join(done(), remove()) }, nil
 }
 
-// settleIn puts a house together on the data directory, with the
+// openApp puts a house together on the data directory, with the
 // configuration given in force, and talks to it without a socket.
-func settleIn(ctx context.Context, c *common) (*gateway.Client, func() error, error) {
-	h, err := assemble(c, assembly{})
+func openApp(ctx context.Context, c *common) (*gateway.Client, func() error, error) {
+	h, err := newApp(c, appOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,8 +141,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// connected makes a cobra function of one that needs a client.
-func connected(c *common, p purpose, fn func(ctx context.Context, client *gateway.Client, args []string) error) func(*cobra.Command, []string) error {
+// withClient makes a cobra function of one that needs a client.
+func withClient(c *common, p accessMode, fn func(ctx context.Context, client *gateway.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client, done, err := connect(cmd.Context(), c, p)
 		if err != nil {
@@ -152,8 +152,8 @@ func connected(c *common, p purpose, fn func(ctx context.Context, client *gatewa
 	}
 }
 
-// family makes a command that only holds others.
-func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+// parentCommand makes a command that only holds others.
+func parentCommand(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {

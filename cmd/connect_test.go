@@ -77,7 +77,7 @@ func TestLookingUnderAConfigurationChangesNothing(t *testing.T) {
 func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	dir := t.TempDir()
 	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-	h, err := assemble(c, assembly{})
+	h, err := newApp(c, appOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestNothingThatIsShownActsOnATerminal(t *testing.T) {
 		var lines, tree, ndjson strings.Builder
 		views := map[*strings.Builder]view{
 			&lines:  newLineView(newScreen(&lines), false),
-			&tree:   &treeView{lines: newLineView(&screen{out: &tree, width: 80}, false)},
+			&tree:   &treeView{lines: newLineView(&terminal{out: &tree, width: 80}, false)},
 			&ndjson: jsonView{&ndjson},
 		}
 		for _, e := range events(s) {

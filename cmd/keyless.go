@@ -11,14 +11,14 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// keyless says which of the models in use have no key. It is no mistake: for
+// missingKeys says which of the models in use have no key. It is no mistake: for
 // some another model answers, and of others nobody may ever ask.
-func (r *roster) keyless(cfg *config.Config) (notes []string) {
+func (r *modelSet) missingKeys(cfg *config.Config) (notes []string) {
 	for _, d := range cfg.Used() {
 		if d.KeyFrom == "" || d.Key != "" {
 			continue
 		}
-		who := thinkers(cfg, d.Name)
+		who := modelUsers(cfg, d.Name)
 		if _, replaced := r.byName[d.Name]; replaced || len(who) == 0 {
 			notes = append(notes, fmt.Sprintf("model %q is not used: %s is not set", d.Name, d.KeyFrom))
 			continue
@@ -30,8 +30,8 @@ func (r *roster) keyless(cfg *config.Config) (notes []string) {
 	return notes
 }
 
-// thinkers names who asks a model first.
-func thinkers(cfg *config.Config, name string) (who []string) {
+// modelUsers names who asks a model first.
+func modelUsers(cfg *config.Config, name string) (who []string) {
 	if cfg.Organization.Model == name {
 		who = append(who, "the organization")
 	}
@@ -43,14 +43,14 @@ func thinkers(cfg *config.Config, name string) (who []string) {
 	return who
 }
 
-// lacking is a model that says, when it fails, which others could not be asked.
-type lacking struct {
+// partialFallback is a model that says, when it fails, which others could not be asked.
+type partialFallback struct {
 	model.Wrapper
 	note string
 }
 
 // Generate implements model.Model.
-func (l lacking) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (l partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for delta, err := range l.Model.Generate(ctx, r) {
 			if !yield(delta, l.tell(err)) {
@@ -60,7 +60,7 @@ func (l lacking) Generate(ctx context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-func (l lacking) tell(err error) error {
+func (l partialFallback) tell(err error) error {
 	t, ok := errors.AsType[*model.Error](err)
 	if !ok || t.Err.Code == errcode.ContextExceeded {
 		return err

@@ -16,12 +16,12 @@ import (
 
 // lineView prints a line for each event worth one.
 type lineView struct {
-	screen *screen
+	screen *terminal
 	colour bool
 	denied map[identity.CallID]bool // calls whose error is shown already
 }
 
-func newLineView(s *screen, colour bool) *lineView {
+func newLineView(s *terminal, colour bool) *lineView {
 	return &lineView{screen: s, colour: colour, denied: map[identity.CallID]bool{}}
 }
 
@@ -33,28 +33,28 @@ func (v *lineView) event(e journal.Event) error {
 	return v.screen.update(line+"\n", nil)
 }
 
-func (v *lineView) learn(e journal.Event) { v.name(e) }
+func (v *lineView) observe(e journal.Event) { v.name(e) }
 
 // line words an event; "" when it is not worth a line.
 func (v *lineView) line(e journal.Event) string {
 	who := v.name(e)
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
-		return fmt.Sprintf("+ %s  may call %s", who, orNothing(b.Tools))
+		return fmt.Sprintf("+ %s  may call %s", who, orNone(b.Tools))
 	case journal.AgentTerminated:
 		return fmt.Sprintf("- %s  %s", who, clean(b.Reason))
 	case journal.ModelDelta:
 		if b.Note != "" {
-			return v.paint(red, fmt.Sprintf("~ %s  %s", who, clean(b.Note)))
+			return v.color(red, fmt.Sprintf("~ %s  %s", who, clean(b.Note)))
 		}
 	case journal.ModelAnswered:
-		return v.answered(who, b.Answer)
+		return v.formatAnswer(who, b.Answer)
 	case journal.ContextCompressed:
 		return fmt.Sprintf("  %s  sums up its first %d entries", who, b.Items)
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
 			v.denied[b.Call] = true
-			return v.paint(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, clean(b.Tool), refusal(b.Code), b.Code, clean(b.Reason)))
+			return v.color(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, clean(b.Tool), refusal(b.Code), b.Code, clean(b.Reason)))
 		}
 		return fmt.Sprintf("  %s  %s %s", who, clean(b.Tool), brief(b.Args, 60))
 	case journal.ToolError:
@@ -62,23 +62,23 @@ func (v *lineView) line(e journal.Event) string {
 	case journal.MessageSent:
 		return v.message(who, b)
 	case journal.Failed:
-		return v.paint(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, clean(b.Message)))
+		return v.color(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, clean(b.Message)))
 	case journal.StateTransition:
 		return fmt.Sprintf("  %s  state %s", who, clean(b.To))
 	}
 	return ""
 }
 
-// answered words an answer that is a plan, or was to be one, or was ended
+// formatAnswer words an answer that is a plan, or was to be one, or was ended
 // before its time.
-func (v *lineView) answered(who string, a model.Answer) string {
+func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	switch {
 	case a.PlanError != "":
-		return v.paint(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.PlanError)))
+		return v.color(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.PlanError)))
 	case a.Stop == model.Length:
-		return v.paint(red, fmt.Sprintf("~ %s  its answer was cut off at its length (maxTokens)", who))
+		return v.color(red, fmt.Sprintf("~ %s  its answer was cut off at its length (maxTokens)", who))
 	case a.Stop == model.Refusal:
-		return v.paint(red, fmt.Sprintf("~ %s  its model refused to answer", who))
+		return v.color(red, fmt.Sprintf("~ %s  its model refused to answer", who))
 	case a.Finish != model.FinishPlan:
 		return ""
 	}
@@ -86,7 +86,7 @@ func (v *lineView) answered(who string, a model.Answer) string {
 	for i, step := range a.Plan {
 		tools[i] = step.Tool
 	}
-	return fmt.Sprintf("  %s  plans to call %s", who, orNothing(tools))
+	return fmt.Sprintf("  %s  plans to call %s", who, orNone(tools))
 }
 
 // refusal says what became of a call that did not run.
@@ -103,7 +103,7 @@ func (v *lineView) failure(who string, b journal.ToolError) string {
 		delete(v.denied, b.Call)
 		return ""
 	}
-	return v.paint(red, fmt.Sprintf("! %s  %s  %s", who, clean(b.Tool), brief(b.Result, 100)))
+	return v.color(red, fmt.Sprintf("! %s  %s  %s", who, clean(b.Tool), brief(b.Result, 100)))
 }
 
 func (v *lineView) message(who string, b journal.MessageSent) string {
@@ -128,14 +128,14 @@ const (
 	green = "32"
 )
 
-func (v *lineView) paint(colour, text string) string {
+func (v *lineView) color(colour, text string) string {
 	if !v.colour {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-func orNothing(tools []string) string {
+func orNone(tools []string) string {
 	if len(tools) == 0 {
 		return "nothing"
 	}

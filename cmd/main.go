@@ -70,7 +70,7 @@ func run(ctx context.Context, c *common, args []string) int {
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errRefused) {
-		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(err.Error()+c.advice(err)))
+		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(err.Error()+c.hint(err)))
 	}
 	return status(err)
 }

@@ -37,11 +37,11 @@ func printServer(s config.MCPServer) json.RawMessage {
 	text, _ := json.Marshal(struct { // texts always marshal
 		config.MCPServer
 		Env, Headers map[string]string
-	}{s, plain(s.Env), plain(s.Headers)})
+	}{s, plainText(s.Env), plainText(s.Headers)})
 	return text
 }
 
-func plain(secrets map[string]config.Secret) map[string]string {
+func plainText(secrets map[string]config.Secret) map[string]string {
 	out := make(map[string]string, len(secrets))
 	for name, value := range secrets {
 		out[name] = string(value)
@@ -50,7 +50,7 @@ func plain(secrets map[string]config.Secret) map[string]string {
 }
 
 // makeServer constructs the module of an MCP server; nothing of it works yet.
-func (h *house) makeServer(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (h *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
 	if at < 0 {
 		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindServer)
@@ -65,9 +65,9 @@ func (h *house) makeServer(cfg *config.Config, m config.Module) (modules.Module,
 	}
 	made, err := mcp.New(mcp.Config{
 		Name: s.Name, Description: s.Description, Command: program,
-		URL: s.URL, Headers: plain(s.Headers),
+		URL: s.URL, Headers: plainText(s.Headers),
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
-		NoConnect: h.looks, Host: h.host(s.Name), Pins: h.pins, NameTaken: h.takenFrom(s.Name),
+		NoConnect: h.readOnly, Host: h.host(s.Name), Pins: h.pins, NameTaken: h.takenFrom(s.Name),
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")
@@ -100,7 +100,7 @@ func environmentOf(env map[string]config.Secret) []string {
 
 // takenFrom says of the name of a tool whether another owner than this module
 // has it.
-func (h *house) takenFrom(module string) func(string) bool {
+func (h *App) takenFrom(module string) func(string) bool {
 	owner := modules.Owner(module)
 	return func(name string) bool {
 		handle, ok := h.groups.Snapshot().Lookup(name)

@@ -16,7 +16,7 @@ import (
 func TestMetricsAreServedOnTheSocket(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-		h, err := assemble(c, assembly{})
+		h, err := newApp(c, appOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,33 +19,33 @@ import (
 	"github.com/rolecall/rolecall/model/steady"
 )
 
-// roster is the models that a configuration declares, by name: each is there, or the
+// modelSet is the models that a configuration declares, by name: each is there, or the
 // reason why it cannot be used. It never changes.
-type roster struct {
-	byName map[string]model.Model
-	faults map[string]error
-	preset string // the organization's
-	single map[string]single
+type modelSet struct {
+	byName      map[string]model.Model
+	errors      map[string]error
+	defaultName string // the organization's
+	single      map[string]declaredModel
 
 	notes  []string // what is missing, and hinders nobody yet
 	counts bool     // one of those in use counts tokens now, not in a recording
 }
 
-// single is one model, without its fallback, and what it was made of.
-type single struct {
+// declaredModel is one model, without its fallback, and what it was made of.
+type declaredModel struct {
 	model.Model
 	of config.Model
 }
 
 // find gives a model; "" is the organization's.
-func (m *roster) find(name string) (model.Model, error) {
+func (m *modelSet) find(name string) (model.Model, error) {
 	if name == "" {
-		name = m.preset
+		name = m.defaultName
 	}
 	if found, ok := m.byName[name]; ok {
 		return found, nil
 	}
-	if err, ok := m.faults[name]; ok {
+	if err, ok := m.errors[name]; ok {
 		return nil, err
 	}
 	if name == "" {
@@ -72,15 +72,15 @@ A language model, here or elsewhere, has instead of type and file
 // makeModels makes the models a configuration declares; those that are declared
 // as they are now stay the same. One whose key is missing hinders nobody but who
 // asks for it.
-func (h *house) makeModels(cfg *config.Config) (*roster, []*config.Error) {
-	r := &roster{byName: map[string]model.Model{}, faults: map[string]error{}, single: map[string]single{}, preset: cfg.Organization.Model}
+func (h *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
+	r := &modelSet{byName: map[string]model.Model{}, errors: map[string]error{}, single: map[string]declaredModel{}, defaultName: cfg.Organization.Model}
 	var faults []*config.Error
 	for _, d := range cfg.Models {
 		if inFile(d) && d.Source == nil { // Load has said why
 			continue
 		}
 		if d.KeyFrom != "" && d.Key == "" {
-			r.faults[d.Name] = missingKey(d, cfg)
+			r.errors[d.Name] = missingKey(d, cfg)
 			continue
 		}
 		one, err := h.sameModel(d)
@@ -91,37 +91,37 @@ func (h *house) makeModels(cfg *config.Config) (*roster, []*config.Error) {
 		r.single[d.Name] = one
 	}
 	for _, d := range cfg.Models {
-		if found := h.chained(d, r.single); found != nil {
-			r.byName[d.Name] = h.recordings.taped(d.Type, found)
+		if found := h.withFallbacks(d, r.single); found != nil {
+			r.byName[d.Name] = h.recordings.wrap(d.Type, found)
 		}
 	}
-	r.notes = r.keyless(cfg)
+	r.notes = r.missingKeys(cfg)
 	r.counts = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !inFile(d) && d.Type != "human" })
 	return r, faults
 }
 
 // sameModel gives the model in force that is made of the same, or makes one.
-func (h *house) sameModel(d config.Model) (single, error) {
+func (h *App) sameModel(d config.Model) (declaredModel, error) {
 	d.Pos = config.Pos{}
 	if old, ok := h.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.of, d) {
 		return old, nil
 	}
 	made, err := h.makeModel(d)
-	return single{made, d}, err
+	return declaredModel{made, d}, err
 }
 
 // inFile says whether a file is all of a model.
 func inFile(d config.Model) bool { return d.Type == "script" || d.Type == "replay" }
 
 // makeModel makes one model.
-func (h *house) makeModel(d config.Model) (model.Model, error) {
+func (h *App) makeModel(d config.Model) (model.Model, error) {
 	switch d.Type {
 	case "script":
 		return script.New(d.File, d.Source)
 	case "replay":
 		return replay.New(d.File, d.Source)
 	case "human":
-		return h.person(), nil
+		return h.humanModel(), nil
 	}
 	return steady.New(client(d), steady.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: h.log, Secret: string(d.Key),
@@ -144,19 +144,19 @@ func client(d config.Model) model.Model {
 	return openai.New(c)
 }
 
-// person is the one at the terminal, whatever the number of models they are.
+// humanModel is the one at the terminal, whatever the number of models they are.
 // Nothing else is drawn on their screen.
-func (h *house) person() model.Model {
+func (h *App) humanModel() model.Model {
 	if h.human == nil {
-		h.screen.plain()
+		h.screen.disableTree()
 		name := func(id identity.AgentID, role string) string { return h.screen.names.of(string(id), role) }
-		h.human = human.New(h.in, desk{h.screen}, &human.Options{Name: name, Lock: h.screen.alone})
+		h.human = human.New(h.in, promptWriter{h.screen}, &human.Options{Name: name, Lock: h.screen.lock})
 	}
 	return h.human
 }
 
-// chained puts a model before its fallbacks; nil when none of them can be used.
-func (h *house) chained(d config.Model, single map[string]single) model.Model {
+// withFallbacks puts a model before its fallbacks; nil when none of them can be used.
+func (h *App) withFallbacks(d config.Model, single map[string]declaredModel) model.Model {
 	var list []steady.Named
 	var missing []string
 	for _, name := range append([]string{d.Name}, d.Fallback...) {
@@ -174,7 +174,7 @@ func (h *house) chained(d config.Model, single map[string]single) model.Model {
 		found = steady.NewChain(h.log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
-		found = lacking{model.Wrapper{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
+		found = partialFallback{model.Wrapper{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
 	}
 	return found
 }

@@ -85,13 +85,13 @@ func TestPromptsOfAChangeUnderWay(t *testing.T) {
 		"{kind: group, name: g, prompts: [r]}\n---\n{kind: prompt, name: r}": "",
 		"{kind: toolset, name: other}":                                       "",
 	} {
-		if err := w.narrowToolsets(toolsetsOf(w.read(text))); err != nil {
+		if err := w.restrictToolsets(toolsetsOf(w.read(text))); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.prompts("reader"); got != want {
 			t.Errorf("on the way to %s: %q, want %q", text, got, want)
 		}
-		if err := w.widenToolsets(toolsetsOf(first)); err != nil {
+		if err := w.expandToolsets(toolsetsOf(first)); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.prompts("reader"); got != "p=P q=Q" {

@@ -24,12 +24,12 @@ func (c *common) variable(name string) string {
 	return value
 }
 
-// reach makes a client of the gateway that ROLECALL_URL names, or else of the
+// newClient makes a client of the gateway that ROLECALL_URL names, or else of the
 // process that serves the data directory; it acts as the holder of
 // ROLECALL_TOKEN when that is set. Without a process a token is nobody's.
 //
 // Errors: gateway.ErrNotServed when there is neither and no token.
-func reach(c *common) (*gateway.Client, error) {
+func newClient(c *common) (*gateway.Client, error) {
 	token := c.variable(tokenVariable)
 	if base := c.variable(urlVariable); base != "" {
 		client, err := gateway.Remote(base, token)
@@ -48,9 +48,9 @@ func reach(c *common) (*gateway.Client, error) {
 	return client.WithToken(token)
 }
 
-// advice says, behind an error of a gateway, what of the environment leads there
+// hint says, behind an error of a gateway, what of the environment leads there
 // and what to do; "" where that is not it.
-func (c *common) advice(err error) string {
+func (c *common) hint(err error) string {
 	base, token := c.variable(urlVariable), c.variable(tokenVariable)
 	switch {
 	case base != "" && errors.Is(err, syscall.ECONNREFUSED):

@@ -25,8 +25,8 @@ type recordings struct {
 	byTask  map[identity.TaskID]*recording
 }
 
-// hide keeps further secrets out of recordings.
-func (r *recordings) hide(secrets []string) {
+// addSecrets keeps further secrets out of recordings.
+func (r *recordings) addSecrets(secrets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range secrets {
@@ -46,22 +46,22 @@ func (r *recordings) hidden() []string {
 // forgotten is gone on with.
 const maxRecorders = 256
 
-// taped gives a model whose traffic is kept. Scripts are not: they say the
+// wrap gives a model whose traffic is kept. Scripts are not: they say the
 // same without a recording.
-func (r *recordings) taped(kind string, m model.Model) model.Model {
+func (r *recordings) wrap(kind string, m model.Model) model.Model {
 	if kind == "script" || kind == "replay" || r.dir == "" {
 		return m
 	}
-	return tape{model.Wrapper{Model: m}, r}
+	return recordingModel{model.Wrapper{Model: m}, r}
 }
 
-type tape struct {
+type recordingModel struct {
 	model.Wrapper
 	kept *recordings
 }
 
 // Generate implements model.Model.
-func (t tape) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (t recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	recording := t.kept.of(r.Self.Task)
 	return func(yield func(model.Delta, error) bool) {
 		recording.Wrap(t.Model).Generate(ctx, r)(yield)
@@ -87,17 +87,17 @@ func (r *recordings) of(id identity.TaskID) *recording {
 	if r.byTask == nil || len(r.byTask) >= maxRecorders {
 		r.byTask = map[identity.TaskID]*recording{}
 	}
-	file := appender(filepath.Join(r.dir, string(id)+".jsonl"))
+	file := appendFile(filepath.Join(r.dir, string(id)+".jsonl"))
 	made := &recording{Recorder: replay.NewRecorder(file, r.hidden)}
 	r.byTask[id] = made
 	return made
 }
 
-// appender is a file that is open only while it is written to.
-type appender string
+// appendFile is a file that is open only while it is written to.
+type appendFile string
 
 // Write implements io.Writer.
-func (a appender) Write(line []byte) (n int, err error) {
+func (a appendFile) Write(line []byte) (n int, err error) {
 	if err := os.MkdirAll(filepath.Dir(string(a)), 0o700); err != nil {
 		return 0, err
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// follow puts the configuration of -f in force anew whenever its files have
+// watchConfig puts the configuration of -f in force anew whenever its files have
 // changed, and on SIGHUP, until stop is called, which waits for what is under
 // way, or ctx ends. What is wrong with it is told on stderr, once for the same
 // content, and leaves what is in force as it was.
-func (h *house) follow(ctx context.Context, c *common) (stop func()) {
+func (h *App) watchConfig(ctx context.Context, c *common) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -40,11 +40,11 @@ func (h *house) follow(ctx context.Context, c *common) (stop func()) {
 	}
 }
 
-func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
+func (f *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 	defer f.waking.Wait()
 	defer f.house.pins.WatchQuarantine(func() { f.offered.Store(true) })()
-	f.wake(ctx)
-	tick := time.NewTicker(cmp.Or(f.house.look, time.Second))
+	f.provisionModules(ctx)
+	tick := time.NewTicker(cmp.Or(f.house.pollInterval, time.Second))
 	defer tick.Stop()
 	for {
 		select {
@@ -53,7 +53,7 @@ func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
 		case <-hangup:
 			f.load(ctx, true)
 		case <-tick.C:
-			if f.settled() {
+			if f.stable() {
 				f.load(ctx, false)
 			}
 			if f.offered.Swap(false) {
@@ -63,9 +63,9 @@ func (f *follower) run(ctx context.Context, hangup <-chan os.Signal) {
 	}
 }
 
-// follower knows the files of a configuration as they were last seen.
-type follower struct {
-	house *house
+// configWatcher knows the files of a configuration as they were last seen.
+type configWatcher struct {
+	house *App
 	c     *common
 	tried string   // the digest of the content that was tried last
 	also  []string // files that documents name
@@ -74,36 +74,36 @@ type follower struct {
 
 	offered atomic.Bool // what waits in quarantine may be another
 
-	waking sync.WaitGroup // modules that acquire what they need
-	mu     sync.Mutex     // guards waits
-	waits  int            // definitions in quarantine that were told of
+	waking      sync.WaitGroup // modules that acquire what they need
+	mu          sync.Mutex     // guards waits
+	quarantined int            // definitions in quarantine that were told of
 }
 
-func (h *house) newFollower(c *common) *follower {
+func (h *App) newFollower(c *common) *configWatcher {
 	h.changing.Lock()
 	defer h.changing.Unlock()
-	f := &follower{house: h, c: c, moved: true}
+	f := &configWatcher{house: h, c: c, moved: true}
 	if h.current != nil {
-		f.know(h.current, nil)
+		f.remember(h.current, nil)
 	}
 	return f
 }
 
-// know notes what was loaded.
-func (f *follower) know(cfg *config.Config, err error) {
+// remember notes what was loaded.
+func (f *configWatcher) remember(cfg *config.Config, err error) {
 	f.tried, f.also = digest(cfg, err), nil
 	for _, file := range cfg.Files {
 		f.also = append(f.also, file.Path)
 	}
 }
 
-// settled says, once, that the files look otherwise than before and have come
+// stable says, once, that the files look otherwise than before and have come
 // to rest since the last look.
-func (f *follower) settled() bool {
+func (f *configWatcher) stable() bool {
 	if len(f.c.files) == 0 {
 		return false
 	}
-	now := appearance(append(append([]string{}, f.c.files...), f.also...))
+	now := fileStats(append(append([]string{}, f.c.files...), f.also...))
 	if now != f.seen {
 		f.seen, f.moved = now, true
 		return false
@@ -113,9 +113,9 @@ func (f *follower) settled() bool {
 	return was
 }
 
-// appearance tells files apart by what can be seen from outside; of a directory, by
+// fileStats tells files apart by what can be seen from outside; of a directory, by
 // its documents.
-func appearance(paths []string) string {
+func fileStats(paths []string) string {
 	var b strings.Builder
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -163,35 +163,35 @@ func digest(cfg *config.Config, err error) string {
 
 // load reads the files and puts them in force, unless that was tried; somebody
 // who asked for it, by SIGHUP, has it tried again.
-func (f *follower) load(ctx context.Context, asked bool) {
+func (f *configWatcher) load(ctx context.Context, asked bool) {
 	if len(f.c.files) == 0 {
-		f.say("there is no configuration to load: no -f was given")
+		f.print("there is no configuration to load: no -f was given")
 		return
 	}
 	defer debug.FreeOSMemory() // what many documents were read with
 	cfg, err := f.house.load(f.c)
 	before := f.tried
-	if f.know(cfg, err); f.tried == before && !asked {
+	if f.remember(cfg, err); f.tried == before && !asked {
 		return
 	}
 	if err != nil {
-		f.say("the configuration stays as it was: " + err.Error())
+		f.print("the configuration stays as it was: " + err.Error())
 		return
 	}
 	told, err := f.house.reconfigure(ctx, cfg)
-	f.wake(ctx)
+	f.provisionModules(ctx)
 	switch {
 	case err == nil:
-		f.say(strings.Join(append([]string{"the new configuration is in force"}, told...), "; "))
+		f.print(strings.Join(append([]string{"the new configuration is in force"}, told...), "; "))
 	case told == nil:
-		f.say("the configuration stays as it was: " + err.Error())
+		f.print("the configuration stays as it was: " + err.Error())
 	default:
-		f.say(strings.Join(append(told, "the new configuration is in force but for this: "+err.Error()), "; "))
+		f.print(strings.Join(append(told, "the new configuration is in force but for this: "+err.Error()), "; "))
 	}
 }
 
 // load reads the files of -f; tools that stand as they stood are not read again.
-func (h *house) load(c *common) (*config.Config, error) {
+func (h *App) load(c *common) (*config.Config, error) {
 	h.changing.Lock()
 	now := h.current
 	h.changing.Unlock()
@@ -201,10 +201,10 @@ func (h *house) load(c *common) (*config.Config, error) {
 	return now.Reload(c.files, c.env)
 }
 
-// wake has the modules that were loaded by what they knew acquire what they
+// provisionModules has the modules that were loaded by what they knew acquire what they
 // need, so that what a server changed meanwhile is noticed, and told, before a
 // call; and has databases that are new looked for, so that a wrong password is.
-func (f *follower) wake(ctx context.Context) {
+func (f *configWatcher) provisionModules(ctx context.Context) {
 	f.waking.Go(func() { f.house.pools.Ping(ctx) })
 	for _, m := range f.house.loader.Modules() {
 		f.waking.Go(func() {
@@ -218,18 +218,18 @@ func (f *follower) wake(ctx context.Context) {
 
 // tellQuarantine says how many definitions wait, when it is another number than
 // before: their tools are missing until somebody looks.
-func (f *follower) tellQuarantine(ctx context.Context) {
+func (f *configWatcher) tellQuarantine(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list, err := f.house.pins.Quarantine(ctx)
-	if err != nil || len(list) == f.waits {
+	if err != nil || len(list) == f.quarantined {
 		return // a store that fails is told by whoever needs it
 	}
-	if f.waits = len(list); f.waits > 0 {
-		f.say(fmt.Sprintf("tools of MCP servers in quarantine: %d; see \"rolecall tool list --quarantined\"", f.waits))
+	if f.quarantined = len(list); f.quarantined > 0 {
+		f.print(fmt.Sprintf("tools of MCP servers in quarantine: %d; see \"rolecall tool list --quarantined\"", f.quarantined))
 	}
 }
 
-func (f *follower) say(text string) {
+func (f *configWatcher) print(text string) {
 	fmt.Fprintln(f.house.screen, "rolecall: "+cleanLines(text))
 }

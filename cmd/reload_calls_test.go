@@ -177,7 +177,7 @@ func TestAModuleThatIsRefreshedIsUnloaded(t *testing.T) {
 	}
 	made.changed()
 	<-made.begun
-	time.AfterFunc(2*farewell, func() { close(made.free) })
+	time.AfterFunc(2*drainTimeout, func() { close(made.free) })
 	told, err := w.reconfigure(t.Context(), w.read(all))
 	if got := w.may("s"); got != "" || err != nil {
 		t.Errorf("the reader may call %q; told %q, %v", got, told, err)

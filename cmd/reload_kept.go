@@ -12,12 +12,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// keptFaults finds roles that a change gives groups of modules which stay as
+// staleModuleErrors finds roles that a change gives groups of modules which stay as
 // they were, because the new ones did not come up: neither configuration gives
 // anybody those.
-func (h *house) keptFaults(ch *change) (faults []*config.Error) {
-	for _, name := range ch.kept {
-		for _, role := range h.gainers(ch, name) {
+func (h *App) staleModuleErrors(ch *configChange) (faults []*config.Error) {
+	for _, name := range ch.stale {
+		for _, role := range h.rolesGaining(ch, name) {
 			at := slices.IndexFunc(ch.cfg.Roles, func(r config.Role) bool { return r.Name == role })
 			if at >= 0 {
 				faults = append(faults, ch.cfg.Fault(ch.cfg.Roles[at].Pos, "role", fmt.Sprintf("%q would get groups of module %q as it was: the new one does not come up", role, name), ""))
@@ -27,9 +27,9 @@ func (h *house) keptFaults(ch *change) (faults []*config.Error) {
 	return faults
 }
 
-// gainers names the roles that would get, or may give, more of the groups of a
+// rolesGaining names the roles that would get, or may give, more of the groups of a
 // module that runs than they do now.
-func (h *house) gainers(ch *change, module string) (roles []string) {
+func (h *App) rolesGaining(ch *configChange, module string) (roles []string) {
 	groups, _ := h.loader.GroupsOf(module)
 	for _, spec := range ch.setup.Roles {
 		use, grant := wanted(spec, ch.setup.Default)
@@ -73,11 +73,11 @@ func has(role org.Role, set toolgroups.Set, id toolgroups.GroupID, module string
 		(role.Server == "" || role.Server == module)
 }
 
-// withhold unloads a module that could not be replaced when roles are about to
+// unloadStale unloads a module that could not be replaced when roles are about to
 // get what it has: they get nothing in its stead. A source is always, since
 // toolsets hold what it has. It gives what there is to tell.
-func (h *house) withhold(ctx context.Context, ch *change, m staged) (told string, err error) {
-	roles := h.gainers(ch, m.Name)
+func (h *App) unloadStale(ctx context.Context, ch *configChange, m staged) (told string, err error) {
+	roles := h.rolesGaining(ch, m.Name)
 	switch {
 	case !m.reload || len(roles) == 0 && m.Type != kindSource:
 		return "", nil

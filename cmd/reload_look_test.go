@@ -18,17 +18,17 @@ func TestAFollowerSeesDocumentsAlone(t *testing.T) {
 	}
 	write("org.yaml")
 	f := openWorkshop(t).newFollower(&common{files: []string{dir}})
-	for f.settled() { // the first look
+	for f.stable() { // the first look
 	}
-	f.settled()
+	f.stable()
 	for _, name := range []string{".#org.yaml", ".org.yml", "org.yaml~", "notes.txt"} {
 		write(name)
-		if first, second := f.settled(), f.settled(); first || second {
+		if first, second := f.stable(), f.stable(); first || second {
 			t.Errorf("%s counts as a change", name)
 		}
 	}
 	write("more.yml")
-	if first, second := f.settled(), f.settled(); first || !second {
+	if first, second := f.stable(), f.stable(); first || !second {
 		t.Errorf("a document that is new: %v, %v, want false, true", first, second)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-// farewell is how long calls in modules that are not needed any more are waited
+// drainTimeout is how long calls in modules that are not needed any more are waited
 // for. Those that go on longer end as they would, and their module after them.
-const farewell = time.Second
+const drainTimeout = time.Second
 
 // swap brings the modules that are ready into service.
-func (h *house) swap(ctx context.Context, ch *change) (errs []error) {
-	short, cancel := context.WithTimeout(ctx, farewell)
+func (h *App) swap(ctx context.Context, ch *configChange) (errs []error) {
+	short, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	for n, m := range ch.staged {
 		err := m.ready.Install(short)
@@ -23,23 +23,23 @@ func (h *house) swap(ctx context.Context, ch *change) (errs []error) {
 			h.running[m.Name], ch.staged[n].done = m.Module, true
 			continue
 		}
-		told, late := h.withhold(ctx, ch, m)
-		errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err)+told, ""), h.inTime(late))
+		told, late := h.unloadStale(ctx, ch, m)
+		errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err)+told, ""), h.ignoreSlowClose(late))
 	}
 	return errs
 }
 
-// retire closes the modules that were replaced, and unloads those that are gone.
-func (h *house) retire(ctx context.Context, ch *change, gone []string) (errs []error) {
+// drainReplaced closes the modules that were replaced, and unloads those that are gone.
+func (h *App) drainReplaced(ctx context.Context, ch *configChange, gone []string) (errs []error) {
 	for _, name := range gone {
-		errs = append(errs, h.inTime(h.unload(ctx, name)))
+		errs = append(errs, h.ignoreSlowClose(h.unload(ctx, name)))
 		delete(h.running, name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	for _, m := range ch.staged {
 		if m.done {
-			errs = append(errs, h.inTime(m.ready.DrainOld(ctx)))
+			errs = append(errs, h.ignoreSlowClose(m.ready.DrainOld(ctx)))
 		}
 	}
 	return errs
@@ -47,8 +47,8 @@ func (h *house) retire(ctx context.Context, ch *change, gone []string) (errs []e
 
 // unload takes a module out of service. Its calls are waited for as long as
 // farewell says; that it is asked for its groups meanwhile, until it has been.
-func (h *house) unload(ctx context.Context, name string) error {
-	short, cancel := context.WithTimeout(ctx, farewell)
+func (h *App) unload(ctx context.Context, name string) error {
+	short, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	err := h.loader.Unload(short, name)
 	if errcode.Of(err) == errcode.Conflict {
@@ -57,9 +57,9 @@ func (h *house) unload(ctx context.Context, name string) error {
 	return err
 }
 
-// inTime passes over the error of a module that closes later, with its last
+// ignoreSlowClose passes over the error of a module that closes later, with its last
 // call.
-func (h *house) inTime(err error) error {
+func (h *App) ignoreSlowClose(err error) error {
 	if e, ok := errors.AsType[*modules.StepError](err); ok && e.Step == modules.StepWait {
 		h.log.Info("a module that is not needed any more closes when its calls have ended", "module", e.Module)
 		return nil

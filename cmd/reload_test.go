@@ -59,7 +59,7 @@ func (l *lamp) Close() error {
 
 // workshop is a house with lamps, and what was done to them since last asked.
 type workshop struct {
-	*house
+	*App
 	t     *testing.T
 	said  transcript // on stderr
 	mu    sync.Mutex
@@ -79,7 +79,7 @@ func openWorkshop(t *testing.T, more ...modules.Kind) *workshop {
 		return l, c.Decode(l)
 	}}
 	c := &common{launcher: launcher, data: t.TempDir(), err: &w.said, kinds: append(more, kind)}
-	h, err := assemble(c, assembly{})
+	h, err := newApp(c, appOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func openWorkshop(t *testing.T, more ...modules.Kind) *workshop {
 			t.Error(err)
 		}
 	})
-	w.house = h
+	w.App = h
 	return w
 }
 
@@ -304,7 +304,7 @@ func TestAFollowerLooksTwice(t *testing.T) {
 	f := w.newFollower(c)
 	look := func() string {
 		said.text.Reset()
-		if f.settled() {
+		if f.stable() {
 			f.load(t.Context(), false)
 		}
 		return strings.TrimSpace(said.text.String())
@@ -341,7 +341,7 @@ func TestAFollowerLooksTwice(t *testing.T) {
 // Who asks what requests may reach while roles change waits, and gets both of
 // the new configuration or both of the old.
 func TestRolesAndReachChangeTogether(t *testing.T) {
-	var b bounds
+	var b liveLimits
 	cfg := &config.Config{Network: config.Network{AllowHTTP: true}}
 	refused := errors.New("refused")
 	if err := b.set(cfg, func() error { return refused }); !errors.Is(err, refused) || b.requests().AllowHTTP {

@@ -9,27 +9,27 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// with gives a roster that has those of old too whose names r has not: for the
+// union gives a roster that has those of old too whose names r has not: for the
 // time in which roles of both may ask.
-func (r *roster) with(old *roster) *roster {
+func (r *modelSet) union(old *modelSet) *modelSet {
 	both := *r
-	both.byName, both.faults = maps.Clone(old.byName), maps.Clone(old.faults)
+	both.byName, both.errors = maps.Clone(old.byName), maps.Clone(old.errors)
 	if both.byName == nil {
-		both.byName, both.faults = map[string]model.Model{}, map[string]error{}
+		both.byName, both.errors = map[string]model.Model{}, map[string]error{}
 	}
-	for name := range r.faults {
+	for name := range r.errors {
 		delete(both.byName, name)
 	}
 	maps.Copy(both.byName, r.byName)
-	maps.Copy(both.faults, r.faults)
+	maps.Copy(both.errors, r.errors)
 	return &both
 }
 
 // Close closes the models that need it.
-func (r *roster) Close() error { return r.closeBut(&roster{}) }
+func (r *modelSet) Close() error { return r.closeExcept(&modelSet{}) }
 
-// closeBut closes those of r that other has not.
-func (r *roster) closeBut(other *roster) error {
+// closeExcept closes those of r that other has not.
+func (r *modelSet) closeExcept(other *modelSet) error {
 	var errs []error
 	for name, one := range r.single {
 		if c, ok := one.Model.(io.Closer); ok && other.single[name].Model != one.Model {
@@ -39,11 +39,11 @@ func (r *roster) closeBut(other *roster) error {
 	return errors.Join(errs...)
 }
 
-// lingers is how long a model is kept that is no more in force: somebody may
+// modelGracePeriod is how long a model is kept that is no more in force: somebody may
 // have found it just before and ask it now.
-const lingers = time.Minute
+const modelGracePeriod = time.Minute
 
 // retire closes those of r that next has not, later.
-func (r *roster) retire(next *roster) {
-	time.AfterFunc(lingers, func() { _ = r.closeBut(next) }) // closing a brain frees memory
+func (r *modelSet) retire(next *modelSet) {
+	time.AfterFunc(modelGracePeriod, func() { _ = r.closeExcept(next) }) // closing a brain frees memory
 }

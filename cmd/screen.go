@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// screen is stderr: text that scrolls and, on a terminal, a tree below it
+// terminal is stderr: text that scrolls and, on a terminal, a tree below it
 // that is drawn anew when something changes. Safe for concurrent use.
-type screen struct {
+type terminal struct {
 	out   io.Writer
 	width int // columns; 0 when it is no terminal
 
@@ -28,8 +28,8 @@ type screen struct {
 // maxHeld bounds what is kept back for a person who thinks for a long time.
 const maxHeld = 64 << 10
 
-func newScreen(out io.Writer) *screen {
-	s := &screen{out: out}
+func newScreen(out io.Writer) *terminal {
+	s := &terminal{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		s.width = 80
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
@@ -39,15 +39,15 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
-// plain ends the drawing of trees: what is written just scrolls.
-func (s *screen) plain() {
+// disableTree ends the drawing of trees: what is written just scrolls.
+func (s *terminal) disableTree() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.width, s.tree = 0, nil
 }
 
-// alone keeps back what is written, by others than the desk, until over is called.
-func (s *screen) alone() (over func()) {
+// lock keeps back what is written, by others than the desk, until over is called.
+func (s *terminal) lock() (over func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = true
@@ -60,25 +60,25 @@ func (s *screen) alone() (over func()) {
 }
 
 // release writes what was kept back.
-func (s *screen) release() error {
+func (s *terminal) release() error {
 	text := s.held.String()
 	s.held.Reset()
 	_, err := io.WriteString(s.out, text)
 	return err
 }
 
-// desk is where a person is asked: what is written there is never kept back.
-type desk struct{ *screen }
+// promptWriter is where a person is asked: what is written there is never kept back.
+type promptWriter struct{ *terminal }
 
 // Write implements io.Writer.
-func (d desk) Write(text []byte) (int, error) {
+func (d promptWriter) Write(text []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.out.Write(text)
 }
 
 // Write prints text above the tree.
-func (s *screen) Write(text []byte) (int, error) {
+func (s *terminal) Write(text []byte) (int, error) {
 	if err := s.update(string(text), nil); err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func (s *screen) Write(text []byte) (int, error) {
 
 // update prints text and draws tree below it; a nil tree stays as it is.
 // Where nothing changes nothing is drawn.
-func (s *screen) update(text string, tree []string) error {
+func (s *terminal) update(text string, tree []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if text == "" && slices.Equal(tree, s.tree) {

@@ -46,7 +46,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serviceKey{}).(*served)
 	*s = served{cmd: cmd, ended: make(chan error, 1)}
 	ts.Defer(func() { _ = cmd.Process.Kill() })
-	var shown frontShown
+	var shown serveOutput
 	if err := json.NewDecoder(out).Decode(&shown); err != nil {
 		_ = cmd.Wait()
 		ts.Fatalf("serve did not say where it is: %v\n%s", err, ts.ReadFile("serve.txt"))

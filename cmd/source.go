@@ -54,20 +54,20 @@ func toolsOf(cfg *config.Config, source string) (tools []config.DeclaredTool) {
 }
 
 // makeSource constructs the module of a source; nothing of it works yet.
-func (h *house) makeSource(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (h *App) makeSource(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	at := slices.IndexFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos })
 	if at < 0 {
 		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindSource)
 	}
 	s := cfg.Sources[at]
-	if other, ok := namesake(cfg, m); ok {
+	if other, ok := conflictingName(cfg, m); ok {
 		return nil, cfg.Fault(m.Pos, "name", other+" has the same name", "choose another")
 	}
 	host := h.host(m.Name)
 	host.Log = h.warn.With("module", m.Name)
 	made, err := toolbox.New(toolbox.Config{
 		Source: s, Tools: toolsOf(cfg, s.Name), Host: host, Pools: &h.pools,
-		ScopesOf: scopesOf(cfg), Network: h.reachable,
+		ScopesOf: scopesOf(cfg), Network: h.sourceNetwork,
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindSource, errcode.Message(err), "")
@@ -75,13 +75,13 @@ func (h *house) makeSource(cfg *config.Config, m config.Module) (modules.Module,
 	return made, nil
 }
 
-// faulty says whether a module is a source that was refused where it was read.
-func faulty(cfg *config.Config, m config.Module) bool {
+// isInvalidSource says whether a module is a source that was refused where it was read.
+func isInvalidSource(cfg *config.Config, m config.Module) bool {
 	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos && s.Invalid })
 }
 
-// namesake finds another document that is a module of the same name.
-func namesake(cfg *config.Config, m config.Module) (other string, found bool) {
+// conflictingName finds another document that is a module of the same name.
+func conflictingName(cfg *config.Config, m config.Module) (other string, found bool) {
 	for _, o := range cfg.Modules {
 		if o.Name == m.Name {
 			return "the module at " + o.Pos.String(), true
@@ -100,37 +100,37 @@ func namesake(cfg *config.Config, m config.Module) (other string, found bool) {
 	return "", false
 }
 
-// reachable is what sources of type http may reach now.
-func (h *house) reachable() toolbox.Network {
+// sourceNetwork is what sources of type http may reach now.
+func (h *App) sourceNetwork() toolbox.Network {
 	return toolbox.Network{Private: h.bounds.requests().Private}
 }
 
-// makeRoom takes those tools out of the groups of sources that another source
+// releaseMovedTools takes those tools out of the groups of sources that another source
 // is about to bring: a name has one owner at a time.
-func (h *house) makeRoom(ch *change) error {
+func (h *App) releaseMovedTools(ch *configChange) error {
 	var errs []error
 	snapshot := h.groups.Snapshot()
-	moved, leave := h.moving(ch, snapshot)
+	moved, leave := h.movedTools(ch, snapshot)
 	for _, id := range moved {
-		errs = append(errs, h.takeOut(snapshot, id, leave))
+		errs = append(errs, h.removeTools(snapshot, id, leave))
 	}
 	return errors.Join(errs...)
 }
 
-// refill gives the groups that makeRoom took tools out of what they had before.
-func (h *house) refill(ch *change, before *toolgroups.Snapshot) error {
+// restoreMovedTools gives the groups that makeRoom took tools out of what they had before.
+func (h *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) error {
 	var errs []error
-	moved, _ := h.moving(ch, before)
+	moved, _ := h.movedTools(ch, before)
 	for _, id := range moved {
-		errs = append(errs, h.takeOut(before, id, nil))
+		errs = append(errs, h.removeTools(before, id, nil))
 	}
 	return errors.Join(errs...)
 }
 
-// moving lists the groups of a snapshot that lose tools to another source, and
+// movedTools lists the groups of a snapshot that lose tools to another source, and
 // the tools.
-func (h *house) moving(ch *change, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
-	gone, tools := ch.departing(), map[string]bool{}
+func (h *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
+	gone, tools := ch.removedOwners(), map[string]bool{}
 	for _, t := range ch.cfg.Tools {
 		old, ok := in.Lookup(t.Name)
 		if ok && old.Owner != ownerOf(t) && (gone[old.Owner] || h.isSource(old.Owner)) {
@@ -141,18 +141,18 @@ func (h *house) moving(ch *change, in *toolgroups.Snapshot) (groups []toolgroups
 	return slices.Compact(groups), tools
 }
 
-// departing gives the owners whose modules a configuration no longer has.
-func (ch *change) departing() map[toolgroups.Owner]bool {
+// removedOwners gives the owners whose modules a configuration no longer has.
+func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
 	owners := map[toolgroups.Owner]bool{}
-	for _, name := range ch.gone {
+	for _, name := range ch.removed {
 		owners[modules.Owner(name)] = true
 	}
 	return owners
 }
 
-// leaves gives the owners whose groups will be others, or none.
-func (ch *change) leaves() map[toolgroups.Owner]bool {
-	owners := ch.departing()
+// changedOwners gives the owners whose groups will be others, or none.
+func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
+	owners := ch.removedOwners()
 	for _, m := range ch.staged {
 		owners[modules.Owner(m.Name)] = true
 	}
@@ -160,8 +160,8 @@ func (ch *change) leaves() map[toolgroups.Owner]bool {
 	return owners
 }
 
-// takeOut registers a group again, without some of its tools.
-func (h *house) takeOut(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
+// removeTools registers a group again, without some of its tools.
+func (h *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
 	info, _ := snapshot.Group(id)
 	rest := toolgroups.Group{ID: id, Description: info.Description}
 	for _, name := range info.Tools {
@@ -174,7 +174,7 @@ func (h *house) takeOut(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, na
 }
 
 // isSource says whether an owner is a source that runs.
-func (h *house) isSource(owner toolgroups.Owner) bool {
+func (h *App) isSource(owner toolgroups.Owner) bool {
 	for name, m := range h.running {
 		if m.Type == kindSource && modules.Owner(name) == owner {
 			return true
@@ -190,11 +190,11 @@ func ownerOf(t config.DeclaredTool) toolgroups.Owner {
 
 // toolFaults finds declared tools that bear the name of a tool of somebody who
 // stays.
-func (h *house) toolFaults(ch *change) (faults []*config.Error) {
+func (h *App) toolFaults(ch *configChange) (faults []*config.Error) {
 	if len(ch.cfg.Tools) == 0 {
 		return nil
 	}
-	snapshot, leaves := h.groups.Snapshot(), ch.leaves()
+	snapshot, leaves := h.groups.Snapshot(), ch.changedOwners()
 	for _, t := range ch.cfg.Tools {
 		old, ok := snapshot.Lookup(t.Name)
 		switch {

@@ -24,7 +24,7 @@ func BenchmarkReloadOfOneTool(b *testing.B) {
 		}
 	}
 	c := &common{launcher: launcher, data: data, err: &transcript{}, env: func(string) (string, bool) { return "", false }}
-	h, err := assemble(c, assembly{})
+	h, err := newApp(c, appOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -166,9 +166,9 @@ func TestToolsetsNarrowBeforeTheyWiden(t *testing.T) {
 		may  string
 	}{
 		{"before", func() error { return nil }, "x y"},
-		{"narrowed", func() error { return w.narrow(ch) }, "y"},
+		{"narrowed", func() error { return w.restrict(ch) }, "y"},
 		{"with the new roles", func() error { return w.rt.Configure(ch.setup) }, "y"},
-		{"widened", func() error { return w.widen(ch) }, "x y z"},
+		{"widened", func() error { return w.expand(ch) }, "x y z"},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(step.name, err)

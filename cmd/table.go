@@ -39,7 +39,7 @@ func printJSON(out io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\n", inert(text))
+	_, err = fmt.Fprintf(out, "%s\n", escapeTerminal(text))
 	return err
 }
 
@@ -49,14 +49,14 @@ func printLine(out io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\n", inert(text))
+	_, err = fmt.Fprintf(out, "%s\n", escapeTerminal(text))
 	return err
 }
 
-// inert escapes in a JSON document what encoding/json leaves as it is and a
+// escapeTerminal escapes in a JSON document what encoding/json leaves as it is and a
 // terminal may act on: control characters from U+007F on, and characters that
 // reorder or hide text.
-func inert(document []byte) []byte {
+func escapeTerminal(document []byte) []byte {
 	safe := func(r rune) bool { return r == '\n' || unicode.IsPrint(r) }
 	if !strings.ContainsFunc(string(document), func(r rune) bool { return !safe(r) }) {
 		return document
@@ -136,8 +136,8 @@ func orDash(text string) string {
 	return text
 }
 
-// moment shows a time to the second, in UTC.
-func moment(t time.Time) string {
+// formatTime shows a time to the second, in UTC.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -147,8 +147,8 @@ func moment(t time.Time) string {
 // maxCell is how much of a text a table shows.
 const maxCell = 60
 
-// words joins names for a cell or a field.
-func words[T ~string](names []T) string {
+// joinNames joins names for a cell or a field.
+func joinNames[T ~string](names []T) string {
 	list := make([]string, len(names))
 	for i, name := range names {
 		list[i] = string(name)

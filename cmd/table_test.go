@@ -94,10 +94,10 @@ func TestATreeHasEveryAgentOfItsTaskOnce(t *testing.T) {
 func TestAVerdictBeginsWithTheDecision(t *testing.T) {
 	denied := gateway.Verdict{Code: errcode.ToolNotAvailable, Reason: "tool x is not available to this role", Tool: "x", Group: "g", Epoch: 7, Rule: "the toolGroups of role a"}
 	want := "denied: tool_not_available: tool x is not available to this role\ngroup: g\nepoch: 7\nrule: the toolGroups of role a\n"
-	if diff := cmp.Diff(want, verdictText(ruled{Verdict: denied})); diff != "" {
+	if diff := cmp.Diff(want, verdictText(verdictView{Verdict: denied})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := verdictText(ruled{Verdict: gateway.Verdict{Allowed: true, Rule: "r"}}); !strings.HasPrefix(got, "allowed\n") {
+	if got := verdictText(verdictView{Verdict: gateway.Verdict{Allowed: true, Rule: "r"}}); !strings.HasPrefix(got, "allowed\n") {
 		t.Errorf("got %q", got)
 	}
 }

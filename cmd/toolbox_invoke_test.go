@@ -75,7 +75,7 @@ func (w *wires) open(tools []string) bool {
 		w.t.Fatalf("refused at load, which is to be %v: %v", refused, err)
 	}
 	c := &common{launcher: launcher, data: w.t.TempDir(), err: io.Discard, in: strings.NewReader(""), env: func(string) (string, bool) { return "", false }}
-	h, err := assemble(c, assembly{})
+	h, err := newApp(c, appOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -111,10 +111,10 @@ func (t toolset) common(other toolset) toolset {
 	return both
 }
 
-// narrowToolsets leaves in each toolset what it has in both configurations, and
+// restrictToolsets leaves in each toolset what it has in both configurations, and
 // registers new ones empty, so that roles can name them: nobody gains by a
 // toolset before widenToolsets.
-func (h *house) narrowToolsets(next toolsets) error {
+func (h *App) restrictToolsets(next toolsets) error {
 	var errs []error
 	for _, id := range h.toolsets.with(next) {
 		now, there := h.toolsets[id]
@@ -129,9 +129,9 @@ func (h *house) narrowToolsets(next toolsets) error {
 	return errors.Join(errs...)
 }
 
-// widenToolsets makes the toolsets those of next. Those that are the same are
+// expandToolsets makes the toolsets those of next. Those that are the same are
 // not touched.
-func (h *house) widenToolsets(next toolsets) error {
+func (h *App) expandToolsets(next toolsets) error {
 	var errs []error
 	for _, id := range h.toolsets.with(next) {
 		now, there := h.toolsets[id]
@@ -149,7 +149,7 @@ func (h *house) widenToolsets(next toolsets) error {
 
 // putToolset registers a toolset without the references whose tools are missing
 // now, or somebody else's: a name is bound to who owns it when it is registered.
-func (h *house) putToolset(t toolset) error {
+func (h *App) putToolset(t toolset) error {
 	snapshot, bound := h.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
 	for i, name := range t.Refs {
 		if tool, ok := snapshot.Lookup(name); ok && tool.Owner == t.owners[i] {
@@ -166,8 +166,8 @@ func (h *house) putToolset(t toolset) error {
 // toolsetFaults finds toolsets, and groups that tools name, whose ids are
 // somebody else's. Tools that name one of the runtime's were refused where they
 // were read.
-func (h *house) toolsetFaults(ch *change) (faults []*config.Error) {
-	others, _ := h.known(ch)
+func (h *App) toolsetFaults(ch *configChange) (faults []*config.Error) {
+	others, _ := h.knownGroups(ch)
 	snapshot := h.groups.Snapshot()
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
 		at, field := toolsetPlace(ch.cfg, id)

@@ -26,23 +26,23 @@ type node struct {
 	denied     int
 }
 
-func (v *treeView) learn(e journal.Event) {
-	v.lines.learn(e)
+func (v *treeView) observe(e journal.Event) {
+	v.lines.observe(e)
 	v.note(e)
 }
 
 func (v *treeView) event(e journal.Event) error {
 	line := v.lines.line(e)
 	v.note(e)
-	if line == "" || !scrolls(e) {
+	if line == "" || !isLogged(e) {
 		return v.lines.screen.update("", v.tree())
 	}
 	return v.lines.screen.update(line+"\n", v.tree())
 }
 
-// scrolls says whether an event's line stands above the tree: what happens and
+// isLogged says whether an event's line stands above the tree: what happens and
 // is done with, and what the tree does not show.
-func scrolls(e journal.Event) bool {
+func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
 	case journal.MessageSent, journal.Failed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
 		return true
@@ -121,7 +121,7 @@ func (v *treeView) tree() []string {
 		if n.denied > 0 {
 			text += fmt.Sprintf(", %d denied", n.denied)
 		}
-		list = append(list, v.lines.paint(stateColour(n.doing), cut(text, v.lines.screen.width-1)))
+		list = append(list, v.lines.color(stateColour(n.doing), cut(text, v.lines.screen.width-1)))
 	}
 	return list
 }

@@ -53,7 +53,7 @@ func TestWhatATreeDraws(t *testing.T) {
 		{"an end that was cut off is said", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Stop: model.Length}}, []string{"~ root  its answer was cut off at its length (maxTokens)\nroot  done  1 calls\n"}},
 	}
 	var out writes
-	view := &treeView{lines: newLineView(&screen{out: &out, width: 80}, false)}
+	view := &treeView{lines: newLineView(&terminal{out: &out, width: 80}, false)}
 	if err := view.event(of("r", journal.AgentSpawned{})); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestWhatATreeDraws(t *testing.T) {
 // While a person is asked nobody writes between the question and the answer.
 func TestAQuestionIsNotWrittenOver(t *testing.T) {
 	var out strings.Builder
-	s := &screen{out: &out}
+	s := &terminal{out: &out}
 	say := func(text string) {
 		t.Helper()
 		if err := s.update(text, nil); err != nil {
@@ -81,9 +81,9 @@ func TestAQuestionIsNotWrittenOver(t *testing.T) {
 		}
 	}
 	say("before\n")
-	over := s.alone()
+	over := s.lock()
 	say("one\n")
-	if _, err := (desk{s}).Write([]byte("worker> ")); err != nil {
+	if _, err := (promptWriter{s}).Write([]byte("worker> ")); err != nil {
 		t.Fatal(err)
 	}
 	say("two\n")
@@ -95,7 +95,7 @@ func TestAQuestionIsNotWrittenOver(t *testing.T) {
 	if want := "before\nworker> one\ntwo\nafter\n"; out.String() != want {
 		t.Errorf("after it: %q, want %q", out.String(), want)
 	}
-	defer s.alone()()
+	defer s.lock()()
 	say(strings.Repeat("x", maxHeld+1))
 	if !strings.HasSuffix(out.String(), "x") {
 		t.Error("more is kept back than may be")

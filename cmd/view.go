@@ -8,13 +8,13 @@ import (
 
 // view shows a task's events as they come.
 type view interface {
-	learn(e journal.Event) // an event of the past, not to be shown
+	observe(e journal.Event) // an event of the past, not to be shown
 	event(e journal.Event) error
 }
 
 // newView picks how to show events: as JSON on stdout, as a tree on a
 // terminal, as lines elsewhere.
-func newView(c *common, s *screen) view {
+func newView(c *common, s *terminal) view {
 	if c.json {
 		return jsonView{c.out}
 	}
@@ -28,5 +28,5 @@ func newView(c *common, s *screen) view {
 // jsonView prints one event a line.
 type jsonView struct{ out io.Writer }
 
-func (v jsonView) learn(journal.Event)         {}
+func (v jsonView) observe(journal.Event)       {}
 func (v jsonView) event(e journal.Event) error { return printLine(v.out, e) }
