@@ -100,7 +100,7 @@ type Service struct {
 	sem     chan struct{} // holds a token while discovery is under way, or somebody looks; guards what follows
 	found   *issuer       // nil until it was
 	failed  error         // the last discovery, while found is nil
-	pause   backoff.Pause
+	pause   backoff.Backoff
 	retryAt time.Time // no discovery before
 }
 

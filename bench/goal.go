@@ -26,8 +26,8 @@ func faster(part, claim string, of, than int, times float64) goal {
 
 // line holds the goal against the times of all rounds: those of one round are
 // compared, since what else the machine did moved both.
-func (g goal) line(times [][]float64) verdicts.Line {
-	l := verdicts.Line{Part: g.part, Claim: g.claim, Goal: g.said(g.most), Skipped: g.skipped, Wish: true}
+func (g goal) line(times [][]float64) verdicts.Result {
+	l := verdicts.Result{Part: g.part, Claim: g.claim, Goal: g.said(g.most), Skipped: g.skipped, Aspirational: true}
 	if g.skipped != "" {
 		return l
 	}
@@ -40,15 +40,15 @@ func (g goal) line(times [][]float64) verdicts.Line {
 	}
 	slices.Sort(ratios)
 	seen := ratios[len(ratios)/2]
-	l.Seen, l.Holds = strings.TrimLeft(g.said(seen), "≤≥ "), seen <= g.most
+	l.Observed, l.Passed = strings.TrimLeft(g.said(seen), "≤≥ "), seen <= g.most
 	return l
 }
 
 // absolute holds the times of a candidate against within.
-func (g goal) absolute(l verdicts.Line, times []float64) verdicts.Line {
+func (g goal) absolute(l verdicts.Result, times []float64) verdicts.Result {
 	times = slices.Sorted(slices.Values(times))
 	seen := time.Duration(times[len(times)/2])
-	l.Goal, l.Seen, l.Holds = "≤ "+g.within.String(), seen.Round(100*time.Nanosecond).String(), seen <= g.within
+	l.Goal, l.Observed, l.Passed = "≤ "+g.within.String(), seen.Round(100*time.Nanosecond).String(), seen <= g.within
 	return l
 }
 
@@ -61,7 +61,7 @@ func (g goal) said(ratio float64) string {
 }
 
 // lines gives what became of the goals of a comparison.
-func (c comparison) lines(times [][]float64) (list []verdicts.Line) {
+func (c comparison) lines(times [][]float64) (list []verdicts.Result) {
 	for _, g := range c.goals {
 		list = append(list, g.line(times))
 	}
@@ -69,10 +69,10 @@ func (c comparison) lines(times [][]float64) (list []verdicts.Line) {
 }
 
 // say prints verdicts and keeps them.
-func say(lines ...verdicts.Line) {
+func say(lines ...verdicts.Result) {
 	for _, l := range lines {
 		made(0, verdicts.Append(l))
-		fmt.Printf("%s: %s (goal %s): %s\n", l.Claim, l.Seen, l.Goal, l.Verdict())
+		fmt.Printf("%s: %s (goal %s): %s\n", l.Claim, l.Observed, l.Goal, l.Verdict())
 	}
 }
 

@@ -58,7 +58,7 @@ func load(w *tabwriter.Writer) {
 	dir, kind, err := disk()
 	made(0, errors.Join(err, os.RemoveAll(dir)))
 	fmt.Fprintf(w, "on %s\ta second\tmedian\t99 of 100\tlongest\tCPU each\n", kind)
-	var lines []verdicts.Line
+	var lines []verdicts.Result
 	raw := syncing()
 	fmt.Fprintf(w, "writes of %d bytes with an fsync each%s\n", recordBytes, raw)
 	for _, l := range loads {
@@ -94,13 +94,13 @@ func (s seen) at(part float64) time.Duration {
 // lines gives what became of the goals. A record waits for the commit under
 // way and then for its own: on a disk that needs too long for an fsync no
 // program keeps the goal for 99 of 100.
-func (s seen) lines(claim string, raw seen) []verdicts.Line {
-	within := verdicts.Line{Part: "load", Claim: claim + ": 99 of 100 within", Goal: "≤ " + latencyGoal.String(), Seen: s.at(0.99).String(), Holds: len(s.took) > 0 && s.at(0.99) <= latencyGoal}
-	if alone := raw.at(0.99); !within.Holds && alone > latencyGoal/2 {
+func (s seen) lines(claim string, raw seen) []verdicts.Result {
+	within := verdicts.Result{Part: "load", Claim: claim + ": 99 of 100 within", Goal: "≤ " + latencyGoal.String(), Observed: s.at(0.99).String(), Passed: len(s.took) > 0 && s.at(0.99) <= latencyGoal}
+	if alone := raw.at(0.99); !within.Passed && alone > latencyGoal/2 {
 		within.Skipped = fmt.Sprintf("the disk alone needs %v for 99 of 100 fsyncs", alone)
 	}
-	return []verdicts.Line{
-		{Part: "load", Claim: claim, Goal: fmt.Sprintf("≥ %d", loadGoal), Seen: fmt.Sprintf("%.0f", s.rate), Holds: s.rate >= loadGoal},
+	return []verdicts.Result{
+		{Part: "load", Claim: claim, Goal: fmt.Sprintf("≥ %d", loadGoal), Observed: fmt.Sprintf("%.0f", s.rate), Passed: s.rate >= loadGoal},
 		within,
 	}
 }

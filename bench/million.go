@@ -232,11 +232,11 @@ func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 // judge says whether the goals, which are those of a million, were reached.
 func judge(n int, ready, used time.Duration, most int64) {
 	about := fmt.Sprintf("%d idle agents on disk: ", n)
-	say(verdicts.Line{
+	say(verdicts.Result{
 		Part: "load", Claim: about + "ready", Goal: "≤ " + readyGoal.String(),
-		Seen: fmt.Sprintf("%.2fs, %.2fs of CPU", ready.Seconds(), used.Seconds()), Holds: ready <= readyGoal,
-	}, verdicts.Line{
+		Observed: fmt.Sprintf("%.2fs, %.2fs of CPU", ready.Seconds(), used.Seconds()), Passed: ready <= readyGoal,
+	}, verdicts.Result{
 		Part: "load", Claim: about + "resident at most", Goal: "≤ " + mebibytes(residentGoal),
-		Seen: mebibytes(most), Holds: most <= residentGoal,
+		Observed: mebibytes(most), Passed: most <= residentGoal,
 	})
 }

@@ -66,9 +66,9 @@ func idle(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "%d\t%d B\t%d B\t%d\t%v\n", n, each, (stored-before)/int64(n), goroutines, took.Round(time.Millisecond))
 	w.Flush()
 	h.Close()
-	say(verdicts.Line{
+	say(verdicts.Result{
 		Part: "load", Claim: "what an idle agent takes of the heap, and of goroutines", Goal: "≤ 512 B, 0",
-		Seen: fmt.Sprintf("%d B, %d, of %d agents", each, goroutines, n), Holds: each <= 512 && goroutines == 0,
+		Observed: fmt.Sprintf("%d B, %d, of %d agents", each, goroutines, n), Passed: each <= 512 && goroutines == 0,
 	})
 }
 

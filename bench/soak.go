@@ -59,8 +59,8 @@ func soak(w *tabwriter.Writer) {
 		s.table(w, samples)
 		w.Flush()
 		fmt.Printf("%s; %d tasks did not begin in time; at rest again: %+v\n", s.tally(), s.late.Load(), s.Load())
-		say(append(judged(samples, keeps(warm, after)), verdicts.Line{
-			Part: "soak", Claim: "goroutines when all is quiet", Goal: fmt.Sprint("≤ ", before.goroutines), Seen: fmt.Sprint(after.goroutines), Holds: after.goroutines <= before.goroutines,
+		say(append(judged(samples, keeps(warm, after)), verdicts.Result{
+			Part: "soak", Claim: "goroutines when all is quiet", Goal: fmt.Sprint("≤ ", before.goroutines), Observed: fmt.Sprint(after.goroutines), Passed: after.goroutines <= before.goroutines,
 		})...)
 		s.close()
 	})
@@ -296,11 +296,11 @@ func keeps(from, to sample) int64 { return (to.heap - from.heap) / max(1, to.end
 // judged holds the last quarter against the second: the first warms up. An
 // ended task is known as long as the process runs, so that what it may keep is
 // taken off the heap; whether it keeps no more is a claim of its own.
-func judged(samples []sample, kept int64) []verdicts.Line {
+func judged(samples []sample, kept int64) []verdicts.Result {
 	early, late := quarter(samples, 1), quarter(samples, 3)
 	allowed := (late.ended - early.ended) * min(max(kept, 0), keptGoal)
-	return []verdicts.Line{
-		{Part: "soak", Claim: "heap that an ended task keeps", Goal: fmt.Sprintf("≤ %d B", keptGoal), Seen: fmt.Sprintf("%d B", kept), Holds: kept <= keptGoal},
+	return []verdicts.Result{
+		{Part: "soak", Claim: "heap that an ended task keeps", Goal: fmt.Sprintf("≤ %d B", keptGoal), Observed: fmt.Sprintf("%d B", kept), Passed: kept <= keptGoal},
 		steady("heap beside what ended tasks keep", late.heap-allowed, early.heap, 1<<20),
 		steady("goroutines", int64(late.goroutines), int64(early.goroutines), spawners),
 		steady("open files", int64(late.files), int64(early.files), 0),
@@ -309,10 +309,10 @@ func judged(samples []sample, kept int64) []verdicts.Line {
 
 // steady allows some beside the ratio: what little there is moves with the
 // work of the moment.
-func steady(what string, late, early, some int64) verdicts.Line {
-	return verdicts.Line{
+func steady(what string, late, early, some int64) verdicts.Result {
+	return verdicts.Result{
 		Part: "soak", Claim: what + ", last quarter against second", Goal: fmt.Sprintf("≤ %.1f × + %d", flatGoal, some),
-		Seen: fmt.Sprintf("%.2f ×", float64(late)/float64(early)), Holds: float64(late) <= flatGoal*float64(early)+float64(some),
+		Observed: fmt.Sprintf("%.2f ×", float64(late)/float64(early)), Passed: float64(late) <= flatGoal*float64(early)+float64(some),
 	}
 }
 

@@ -95,8 +95,8 @@ func toolboxStart(w *tabwriter.Writer, dir string, servers []toolServer) {
 		}
 		if n == 5000 {
 			w.Flush()
-			say(verdicts.Line{Part: "toolbox", Claim: "5,000 declared tools ready: CPU, memory", Goal: "≤ 500ms, ≤ 60 MiB", Wish: true,
-				Seen: fmt.Sprintf("%v, %.0f MiB", middle(used[0]), mib(middle(later[0]))), Holds: middle(used[0]) <= 500*time.Millisecond && middle(later[0]) <= 60<<20})
+			say(verdicts.Result{Part: "toolbox", Claim: "5,000 declared tools ready: CPU, memory", Goal: "≤ 500ms, ≤ 60 MiB", Aspirational: true,
+				Observed: fmt.Sprintf("%v, %.0f MiB", middle(used[0]), mib(middle(later[0]))), Passed: middle(used[0]) <= 500*time.Millisecond && middle(later[0]) <= 60<<20})
 		}
 	}
 	w.Flush()
@@ -134,7 +134,7 @@ func toolboxReload(w *tabwriter.Writer, dir string, servers []toolServer) {
 		}
 	}
 	w.Flush()
-	say(verdicts.Line{Part: "toolbox", Claim: "one changed tool in 5,000 is in force", Goal: "≤ 100ms", Wish: true, Seen: first.Round(time.Millisecond).String(), Holds: first <= 100*time.Millisecond})
+	say(verdicts.Result{Part: "toolbox", Claim: "one changed tool in 5,000 is in force", Goal: "≤ 100ms", Aspirational: true, Observed: first.Round(time.Millisecond).String(), Passed: first <= 100*time.Millisecond})
 }
 
 // wire is a way to call the tool.
@@ -165,7 +165,7 @@ func toolboxInvoke(w *tabwriter.Writer, dir string, servers []toolServer) {
 		defer func() { made(0, r.stop()) }()
 		running = append(running, r)
 	}
-	var lines []verdicts.Line
+	var lines []verdicts.Result
 	for _, wire := range toolboxWires() {
 		for _, conns := range []int{1, 32} {
 			lines = append(lines, compareCalls(w, running, wire, conns))
@@ -176,7 +176,7 @@ func toolboxInvoke(w *tabwriter.Writer, dir string, servers []toolServer) {
 }
 
 // compareCalls measures the servers round by round.
-func compareCalls(w *tabwriter.Writer, running []*servedTools, way wire, conns int) verdicts.Line {
+func compareCalls(w *tabwriter.Writer, running []*servedTools, way wire, conns int) verdicts.Result {
 	rate, used := make([][]float64, len(running)), make([][]float64, len(running))
 	for round := range toolboxRounds + 1 {
 		for i, r := range running {
@@ -186,12 +186,12 @@ func compareCalls(w *tabwriter.Writer, running []*servedTools, way wire, conns i
 			}
 		}
 	}
-	line := verdicts.Line{Part: "toolbox", Claim: fmt.Sprintf("CPU of a call beside MCP Toolbox: %s, %d connections", way.name, conns), Goal: "≤ 0.50 ×", Wish: true, Skipped: "there is no peer"}
+	line := verdicts.Result{Part: "toolbox", Claim: fmt.Sprintf("CPU of a call beside MCP Toolbox: %s, %d connections", way.name, conns), Goal: "≤ 0.50 ×", Aspirational: true, Skipped: "there is no peer"}
 	for i, r := range running {
 		ratio := middle(used[i]) / middle(used[len(running)-1])
 		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f µs\t%.2f\n", way.name, conns, r.name, middle(rate[i]), middle(used[i]), ratio)
 		if i == 0 && len(running) > 1 {
-			line.Skipped, line.Seen, line.Holds = "", fmt.Sprintf("%.2f ×", ratio), ratio <= 0.5
+			line.Skipped, line.Observed, line.Passed = "", fmt.Sprintf("%.2f ×", ratio), ratio <= 0.5
 		}
 	}
 	return line

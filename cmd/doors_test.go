@@ -25,7 +25,7 @@ import (
 var acts = []string{"\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\link", "\u009b31m", "\u0085", "\u2028", "\u202egnp.exe", "\ufeff", "\u200b", "a\rb", "a\nb\n", "\x7f\b\b", "\U000e0041", "\u061c", "\xff\xfe"}
 
 // hostile lists the strings that are shown and given here.
-func hostile() []string { return append(corpus.Naughty(), acts...) }
+func hostile() []string { return append(corpus.NaughtyStrings(), acts...) }
 
 // events are what a task may show, with a string wherever one goes.
 func events(s string) []journal.Event {

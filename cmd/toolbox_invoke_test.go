@@ -247,7 +247,7 @@ func (w *wires) filled(text string) string {
 	case about.Get("alg").Str == "HS256":
 		return before + w.idp.Symmetric(claims)
 	case about.Get("key").Exists():
-		return before + w.idp.Rogue(claims)
+		return before + w.idp.WronglySigned(claims)
 	}
 	return before + w.idp.Token(claims)
 }

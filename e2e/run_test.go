@@ -69,7 +69,7 @@ type outcome struct {
 // run gives the organization a task, from no more environment than env.
 func (h house) run(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
-	binary, err := built.Rolecall()
+	binary, err := built.BinaryPath()
 	if err != nil {
 		t.Fatal(err)
 	}

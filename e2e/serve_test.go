@@ -39,7 +39,7 @@ func newEstate(t *testing.T, text string, env ...string) estate {
 // command is the program, on the estate's configuration and data.
 func (e estate) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	binary, err := built.Rolecall()
+	binary, err := built.BinaryPath()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (v *visitors) keep(name string, items []model.Item) {
 // is accepted comes back as it was, what is refused has a code that fits, and
 // after a restart all is there as it was.
 func TestNaughtyStringsAtEveryDoorOfAnAgent(t *testing.T) {
-	v := &visitors{list: corpus.Naughty(), answers: map[string][]model.Result{}}
+	v := &visitors{list: corpus.NaughtyStrings(), answers: map[string][]model.Result{}}
 	area := t.TempDir()
 	h := openAt(t, area, v.think)
 	h.visitor(t)
@@ -323,7 +323,7 @@ func TestHostileStringsAtEveryDoorOfTheAPI(t *testing.T) {
 	defer h.close(t)
 	h.work(t, "go")
 	before := filesIn(t, area)
-	strange := append(corpus.Naughty(), corpus.Paths()...)
+	strange := append(corpus.NaughtyStrings(), corpus.Paths()...)
 	for i, s := range strange {
 		for _, thing := range things {
 			r := "/api/v1/" + thing + "/" + strings.ReplaceAll(url.PathEscape(s), ".", "%2E")

@@ -47,11 +47,11 @@ func decode[T any](r *http.Request) (T, error) {
 }
 
 // shapeOf gives the names of a struct's fields, as strictjson wants them.
-func shapeOf(t reflect.Type) *strictjson.Shape {
+func shapeOf(t reflect.Type) *strictjson.KeySet {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
-	shape := new(strictjson.Shape)
+	shape := new(strictjson.KeySet)
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		shape.Add(name, shapeOf(f.Type))

@@ -252,7 +252,7 @@ func TestToolsetsThatGiveNothingAreNotThere(t *testing.T) {
 // JSON, finds nothing of another, and comes back as it was.
 func TestHostileStringsAtTheDoorsOfToolbox(t *testing.T) {
 	mine, _ := toolboxHouse(t)
-	for i, s := range append(corpus.Naughty(), corpus.Paths()...) {
+	for i, s := range append(corpus.NaughtyStrings(), corpus.Paths()...) {
 		name := strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
 		for _, path := range []string{"GET /api/tool/" + name, "GET /api/toolset/" + name, "GET /roles/" + name + "/api/toolset", "POST /api/tool/" + name + "/invoke"} {
 			w := mine.send(t, path, `{}`, nil)

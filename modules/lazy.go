@@ -20,7 +20,7 @@ type lazyState struct {
 	try   *provisionAttempt // the one under way; nil when there is none
 	last  error             // of the try before
 	until time.Time         // no try before that
-	pause backoff.Pause
+	pause backoff.Backoff
 }
 
 // provisionAttempt is one Provision, which many may wait for.

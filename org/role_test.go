@@ -144,7 +144,7 @@ func confusables(t *testing.T) (pairs [][2]rune) {
 // Naughty strings never crash; those that pass are stored and found again
 // byte for byte, and tell nothing to a role of another name.
 func TestNaughtyRoleNames(t *testing.T) {
-	list := corpus.Naughty()
+	list := corpus.NaughtyStrings()
 	h, made := open(t), map[string]identity.RoleID{}
 	for _, name := range list {
 		if name == "" {

@@ -16,7 +16,7 @@ import (
 func TestPropertyEscapeHolds(t *testing.T) {
 	quoted := quotedTemplates(t)
 	pieces := []string{"'", `"`, "`", "[", "]", "]]", `\`, "--", "/*", ";", "x", " OR 1=1", "\n", "é", "''", "{{.a}}"}
-	flags.Check(t, scale, func(choices *proptest.Tape) error {
+	flags.Check(t, scale, func(choices *proptest.Choices) error {
 		value := ""
 		for range choices.Pick(12) {
 			value += proptest.OneOf(choices, pieces...)
@@ -24,7 +24,7 @@ func TestPropertyEscapeHolds(t *testing.T) {
 		q := proptest.OneOf(choices, quoted...)
 		return q.leaves(value)
 	})
-	for _, value := range corpus.Naughty() {
+	for _, value := range corpus.NaughtyStrings() {
 		for _, q := range quoted {
 			if err := q.leaves(value); err != nil && !strings.ContainsRune(value, 0) {
 				t.Error(err)

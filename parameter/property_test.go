@@ -16,13 +16,13 @@ import (
 
 var flags = proptest.NewFlags(3000)
 
-var scale = proptest.Scale{Choices: 200, Least: 20}
+var scale = proptest.Size{Choices: 200, Least: 20}
 
 // What Given takes, the schema takes; and what the schema takes, Given takes,
 // but for what no schema says.
 func TestPropertySchemaAgreesWithGiven(t *testing.T) {
 	var taken, refused, silent int
-	flags.Check(t, scale, func(choices *proptest.Tape) error {
+	flags.Check(t, scale, func(choices *proptest.Choices) error {
 		spec := map[string]any{"name": "a"}
 		quiet := describe(choices, spec, 2)
 		if choices.Pick(3) == 2 {
@@ -78,7 +78,7 @@ func num(text string) json.Number { return json.Number(text) }
 
 // describe adds a type and constraints to spec, and says whether they are some
 // that schemas are silent on.
-func describe(t *proptest.Tape, spec map[string]any, depth int) (quiet bool) {
+func describe(t *proptest.Choices, spec map[string]any, depth int) (quiet bool) {
 	kinds := []string{"string", "integer", "float", "boolean", "map", "array"}
 	kind := kinds[t.Pick(len(kinds)-1+min(depth, 1))]
 	spec["type"] = kind
@@ -110,7 +110,7 @@ func describe(t *proptest.Tape, spec map[string]any, depth int) (quiet bool) {
 	return quiet
 }
 
-func describeText(t *proptest.Tape, spec map[string]any) (quiet bool) {
+func describeText(t *proptest.Choices, spec map[string]any) (quiet bool) {
 	switch t.Pick(6) {
 	case 0:
 		spec["allowedValues"] = []any{"x", "a.b", 5}
@@ -130,7 +130,7 @@ func describeText(t *proptest.Tape, spec map[string]any) (quiet bool) {
 	return quiet
 }
 
-func describeNumber(t *proptest.Tape, spec map[string]any, some []any) (quiet bool) {
+func describeNumber(t *proptest.Choices, spec map[string]any, some []any) (quiet bool) {
 	low, high := t.Pick(2*len(some)), t.Pick(2*len(some))
 	if low < len(some) {
 		spec["minValue"] = some[low]
@@ -155,7 +155,7 @@ func compare(a, b any) int {
 }
 
 // valueFor writes a value that spec most likely takes.
-func valueFor(t *proptest.Tape, spec map[string]any, depth int) string {
+func valueFor(t *proptest.Choices, spec map[string]any, depth int) string {
 	if t.Pick(8) == 7 || depth == 0 {
 		return proptest.OneOf(t, "null", "true", `"x"`, "5", "0.5", `[]`, `{}`, `[null]`, `{"k":null}`)
 	}
@@ -168,7 +168,7 @@ func valueFor(t *proptest.Tape, spec map[string]any, depth int) string {
 
 // plain writes a value of spec's type; unless proper is set, what is inside it
 // may be anything.
-func plain(t *proptest.Tape, spec map[string]any, depth int, proper bool) string {
+func plain(t *proptest.Choices, spec map[string]any, depth int, proper bool) string {
 	if number := spec["type"] == "integer" || spec["type"] == "float"; number && !proper && t.Pick(3) == 0 {
 		return proptest.OneOf(t, oddNumbers...)
 	}
@@ -208,7 +208,7 @@ func TestPropertyIntegersAreExact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags.Check(t, scale, func(choices *proptest.Tape) error {
+	flags.Check(t, scale, func(choices *proptest.Choices) error {
 		n := new(big.Int)
 		for range choices.Pick(9) + 1 {
 			n.Add(n.Lsh(n, 8), big.NewInt(int64(choices.Pick(256))))

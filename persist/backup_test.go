@@ -92,9 +92,9 @@ func TestBackupWhileWritersCommit(t *testing.T) {
 	if seqs[7] < 100 {
 		t.Errorf("only %d numbers were given meanwhile", seqs[7])
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "backup", Claim: "a backup taken while it works, restored, is the organization of one moment", Goal: "whole batches up to its number",
-		Seen: fmt.Sprintf("%d backups beside 8 writers, %d numbers given", len(backups), seqs[7]), Holds: !t.Failed(),
+		Observed: fmt.Sprintf("%d backups beside 8 writers, %d numbers given", len(backups), seqs[7]), Passed: !t.Failed(),
 	})
 }
 

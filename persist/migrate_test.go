@@ -72,9 +72,9 @@ func TestAFileOfSchema1(t *testing.T) {
 			t.Errorf("got %v, want ErrDamaged", err)
 		}
 	})
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "backup", Claim: "a file of an older schema is migrated, a damaged one refused", Goal: "read as it was written",
-		Seen: "schema 1, 518 events", Holds: !t.Failed(),
+		Observed: "schema 1, 518 events", Passed: !t.Failed(),
 	})
 }
 

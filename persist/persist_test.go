@@ -123,7 +123,7 @@ func TestOpen(t *testing.T) {
 		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("it was changed (%v)", err)
 		}
-		verdict.Say(t, verdict.Line{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Seen: "schema 3", Holds: !t.Failed()})
+		verdict.Report(t, verdict.Result{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Observed: "schema 3", Passed: !t.Failed()})
 	})
 	t.Run("says when a directory cannot be made", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")

@@ -24,7 +24,7 @@ type lobby struct {
 var users = []identity.User{"ann", "bob", "../x", "ann@b"}
 
 // guest gives a caller, as a rule of a role that there is or was.
-func (l *lobby) guest(t *proptest.Tape) (identity.Principal, *agent) {
+func (l *lobby) guest(t *proptest.Choices) (identity.Principal, *agent) {
 	p := identity.ByCaller(proptest.OneOf(t, users...), "nowhere")
 	if id, ok := l.anyRole(t); ok && !t.Chance(8) {
 		p.Role = id
@@ -63,7 +63,7 @@ func (l *lobby) offer(a *agent) []string {
 func (l *lobby) gated(a *agent) bool { return l.there(a) && l.oracle.gated(a) }
 
 // step does something to the world, or has a guest call.
-func (l *lobby) step(t *proptest.Tape) error {
+func (l *lobby) step(t *proptest.Choices) error {
 	switch t.Pick(8) {
 	case 0, 1:
 		p, a := l.guest(t)
@@ -121,7 +121,7 @@ func (l *lobby) reset(p identity.Principal, a *agent) error {
 }
 
 // lose begins anew and flips a bit of the record of a guest that has moved.
-func (l *lobby) lose(t *proptest.Tape) error {
+func (l *lobby) lose(t *proptest.Choices) error {
 	p, a := l.guest(t)
 	for _, other := range l.order {
 		if t.Chance(2) && l.guests[other].state != "" {
@@ -166,7 +166,7 @@ func (l *lobby) checkGuests() error {
 // in a role that is gone, or whose own record is damaged, may anything.
 func TestACallerMayWhatItsRoleMay(t *testing.T) {
 	dir, n := scratch(t), 0
-	flags.Check(t, proptest.Scale{Choices: 600}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 600}, func(t *proptest.Choices) error {
 		n++
 		w, err := newWorld(fmt.Sprint(dir, "/", n))
 		if w == nil {

@@ -22,7 +22,7 @@ var flags = proptest.NewFlags(100)
 const patience = 15 * time.Second
 
 // someOf chooses up to most elements of a list, with repetitions.
-func someOf[T any](t *proptest.Tape, most int, list []T) []T {
+func someOf[T any](t *proptest.Choices, most int, list []T) []T {
 	some := make([]T, t.Pick(most+1))
 	for i := range some {
 		some[i] = proptest.OneOf(t, list...)
@@ -31,8 +31,8 @@ func someOf[T any](t *proptest.Tape, most int, list []T) []T {
 }
 
 // randomTape is the n-th tape of a seed, for cases that are not made smaller.
-func randomTape(seed int64, n, choices int) proptest.Tape {
-	t := make(proptest.Tape, choices)
+func randomTape(seed int64, n, choices int) proptest.Choices {
+	t := make(proptest.Choices, choices)
 	r := rand.NewChaCha8([32]byte(fmt.Appendf(nil, "%32d", seed*1_000_003+int64(n))[:32]))
 	r.Read(t)
 	return t

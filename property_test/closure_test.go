@@ -354,7 +354,7 @@ type plot struct {
 
 // newPlot has the operator give a task and root make a manager for it. Every
 // third task is narrowed; a gullible root's caller has a role of his own.
-func newPlot(t *proptest.Tape, s *scene) (*plot, error) {
+func newPlot(t *proptest.Choices, s *scene) (*plot, error) {
 	task := org.TaskSpec{Text: "go", Caller: operator}
 	if narrow := toolgroups.Of(append(someOf(t, 5, spoilIDs), toolgroups.OrgManagement)...); t.Chance(3) {
 		task.Groups = &narrow
@@ -380,7 +380,7 @@ func newPlot(t *proptest.Tape, s *scene) (*plot, error) {
 }
 
 // hire has root make a role that may grant some groups, and spawn the manager.
-func (p *plot) hire(t *proptest.Tape) error {
+func (p *plot) hire(t *proptest.Choices) error {
 	from := p.grantable(p.root, spoilIDs)
 	use, grant := someOf(t, 3, append(from, toolgroups.OrgManagement)), someOf(t, 4, append(from, toolgroups.OrgManagement))
 	use = append(use, toolgroups.OrgManagement)
@@ -463,7 +463,7 @@ func (p *plot) planted(id identity.RoleID) bool {
 }
 
 // play is the plot: 60 calls of the gang's, and what others do meanwhile.
-func (p *plot) play(t *proptest.Tape) error {
+func (p *plot) play(t *proptest.Choices) error {
 	for range callsOfAPlot {
 		if t.Chance(5) {
 			if err := p.meanwhile(t); err != nil {
@@ -478,7 +478,7 @@ func (p *plot) play(t *proptest.Tape) error {
 }
 
 // move is one call by one of the gang, once in sixteen by somebody who is gone.
-func (p *plot) move(t *proptest.Tape) error {
+func (p *plot) move(t *proptest.Choices) error {
 	list := p.gang()
 	if t.Chance(2) {
 		list = list[max(0, len(list)-3):]
@@ -523,7 +523,7 @@ func (p *plot) within(who identity.AgentID, name string) error {
 }
 
 // scheme chooses a call.
-func (p *plot) scheme(t *proptest.Tape, who identity.AgentID) (name, args string) {
+func (p *plot) scheme(t *proptest.Choices, who identity.AgentID) (name, args string) {
 	build := func(name string, args any) (string, string) { return name, string(mustJSON(args)) }
 	switch t.Pick(12) {
 	case 0, 1:
@@ -558,7 +558,7 @@ func (p *plot) scheme(t *proptest.Tape, who identity.AgentID) (name, args string
 }
 
 // roleArgs asks for a role, more often than not for one that may be had.
-func (p *plot) roleArgs(t *proptest.Tape, who identity.AgentID) map[string]any {
+func (p *plot) roleArgs(t *proptest.Choices, who identity.AgentID) map[string]any {
 	name := p.name()
 	if t.Chance(6) {
 		name = p.roleName(t)
@@ -567,7 +567,7 @@ func (p *plot) roleArgs(t *proptest.Tape, who identity.AgentID) map[string]any {
 }
 
 // set is a set of groups somebody asks for, nil for one left out.
-func (p *plot) set(t *proptest.Tape, who identity.AgentID) *ids {
+func (p *plot) set(t *proptest.Choices, who identity.AgentID) *ids {
 	from := append(slices.Clone(spoilIDs), oddIDs...)
 	switch t.Pick(10) {
 	case 0:
@@ -588,7 +588,7 @@ func (p *plot) set(t *proptest.Tape, who identity.AgentID) *ids {
 }
 
 // fair is a set that somebody may give.
-func (p *plot) fair(t *proptest.Tape, who identity.AgentID) ids {
+func (p *plot) fair(t *proptest.Choices, who identity.AgentID) ids {
 	a := p.law.agents[who]
 	if a == nil {
 		return ids{"alpha"}
@@ -605,7 +605,7 @@ func (p *plot) fair(t *proptest.Tape, who identity.AgentID) ids {
 }
 
 // roleName is a role's name, or what passes for one.
-func (p *plot) roleName(t *proptest.Tape) string {
+func (p *plot) roleName(t *proptest.Choices) string {
 	if id := proptest.OneOf(t, p.roles...); !t.Chance(3) {
 		return p.law.roles[id].name
 	}
@@ -613,7 +613,7 @@ func (p *plot) roleName(t *proptest.Tape) string {
 }
 
 // spawnArgs asks for an agent, more often than not of a role that may be had.
-func (p *plot) spawnArgs(t *proptest.Tape, who identity.AgentID) map[string]any {
+func (p *plot) spawnArgs(t *proptest.Choices, who identity.AgentID) map[string]any {
 	work := brief
 	if t.Chance(4) {
 		work.Collaborators = []org.Collaborator{{Agent: identity.AgentID(p.somebody(t)), Role: "helper"}}
@@ -631,7 +631,7 @@ func (p *plot) spawnArgs(t *proptest.Tape, who identity.AgentID) map[string]any 
 }
 
 // roleRef names a role: of the young ones, of those that may be spawned, any.
-func (p *plot) roleRef(t *proptest.Tape, who identity.AgentID) string {
+func (p *plot) roleRef(t *proptest.Choices, who identity.AgentID) string {
 	young := p.roles[max(0, len(p.roles)-8):]
 	switch t.Pick(8) {
 	case 0:
@@ -656,7 +656,7 @@ func (p *plot) roleRef(t *proptest.Tape, who identity.AgentID) string {
 }
 
 // somebody names an agent, or what passes for one.
-func (p *plot) somebody(t *proptest.Tape) string {
+func (p *plot) somebody(t *proptest.Choices) string {
 	if t.Chance(4) {
 		return proptest.OneOf(t, "root", "user", "operator", "", "*", string(p.root.id), string(p.manager.id), string(p.root.task), string(proptest.OneOf(t, p.agents...)), strings.ToUpper(string(p.manager.id)))
 	}
@@ -675,7 +675,7 @@ func (p *plot) below(a *person) []*person {
 }
 
 // mangled is a call whose arguments are no honest ones.
-func (p *plot) mangled(t *proptest.Tape) (name, args string) {
+func (p *plot) mangled(t *proptest.Choices) (name, args string) {
 	role, root := p.roles[0], p.root.id
 	tricks := [][2]string{
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"toolGroups":["*"]}`},
@@ -699,7 +699,7 @@ func (p *plot) mangled(t *proptest.Tape) (name, args string) {
 
 // meanwhile is what others do: the operator, owners of groups, and the honest
 // roots of other tasks, who spawn what they find.
-func (p *plot) meanwhile(t *proptest.Tape) error {
+func (p *plot) meanwhile(t *proptest.Choices) error {
 	switch t.Pick(10) {
 	case 0, 1, 2:
 		p.revise(t)
@@ -732,7 +732,7 @@ func (p *plot) young() []identity.RoleID {
 
 // revise has the operator give a role other rights; the manager's keeps that
 // of org_management, mostly, or nothing more would happen.
-func (p *plot) revise(t *proptest.Tape) {
+func (p *plot) revise(t *proptest.Choices) {
 	id := proptest.OneOf(t, p.young()...)
 	sets := [2]*toolgroups.Set{}
 	for i := range sets {
@@ -753,7 +753,7 @@ func (p *plot) revise(t *proptest.Tape) {
 }
 
 // regroup has an owner bring or take away a group; now and then it is not its own.
-func (p *plot) regroup(t *proptest.Tape) error {
+func (p *plot) regroup(t *proptest.Choices) error {
 	g := proptest.OneOf(t, spoils...)
 	if t.Chance(3) {
 		g.owner = proptest.OneOf(t, owners...)
@@ -770,7 +770,7 @@ func (p *plot) regroup(t *proptest.Tape) error {
 }
 
 // elsewhere has the honest root of another task spawn a role it finds.
-func (p *plot) elsewhere(t *proptest.Tape) error {
+func (p *plot) elsewhere(t *proptest.Choices) error {
 	narrow := toolgroups.Of(append(someOf(t, 6, spoilIDs), toolgroups.OrgManagement)...)
 	spec := org.TaskSpec{Text: "go", Caller: operator}
 	if t.Chance(2) {
@@ -812,8 +812,8 @@ func conspire(t *testing.T, n int, prepare func(*scene)) {
 		for part := range parts {
 			t.Run(fmt.Sprint("part ", part), func(t *testing.T) {
 				t.Parallel()
-				s := proptest.Scale{Choices: plotsOfAHost * callsOfAPlot * 10, Exactly: max(1, n/plotsOfAHost/parts), Part: int64(part)}
-				flags.Check(t, s, func(t *proptest.Tape) error {
+				s := proptest.Size{Choices: plotsOfAHost * callsOfAPlot * 10, Exactly: max(1, n/plotsOfAHost/parts), Part: int64(part)}
+				flags.Check(t, s, func(t *proptest.Choices) error {
 					scene, err := newScene()
 					if err != nil {
 						return err
@@ -844,7 +844,7 @@ func conspire(t *testing.T, n int, prepare func(*scene)) {
 const parts = 2
 
 // host has plots play one after the other.
-func (s *scene) host(t *proptest.Tape) error {
+func (s *scene) host(t *proptest.Choices) error {
 	for range plotsOfAHost {
 		p, err := newPlot(t, s)
 		if err == nil {

@@ -111,7 +111,7 @@ func rolePlea(name string, use, grant *ids) map[string]any {
 // pleadRole has an agent ask for a role of a new name: it is made iff the
 // agent sees create_role, use ⊆ its grant and grant ⊆ its grant, over all
 // ceilings.
-func (w *world) pleadRole(t *proptest.Tape, a *agent) error {
+func (w *world) pleadRole(t *proptest.Choices, a *agent) error {
 	limits := w.oracle.limits(a)
 	_, use := anySet(t, limits)
 	_, grant := anySet(t, limits)
@@ -170,7 +170,7 @@ func (w *world) pleadAgent(a *agent, id identity.RoleID) error {
 // says.
 func TestRequestsAreGrantedIffCovered(t *testing.T) {
 	staff := newStaff(t)
-	flags.Check(t, proptest.Scale{Choices: 250}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 250}, func(t *proptest.Choices) error {
 		w, err := newCourt(staff)
 		if w == nil {
 			return err
@@ -200,7 +200,7 @@ func TestRequestsAreGrantedIffCovered(t *testing.T) {
 }
 
 // pleadSome has an agent ask for an agent of a role, mostly one it may spawn.
-func (w *world) pleadSome(t *proptest.Tape, a *agent) error {
+func (w *world) pleadSome(t *proptest.Choices, a *agent) error {
 	id, ok := w.anyRole(t)
 	if fit := w.spawnable(a); len(fit) > 0 && !t.Chance(3) {
 		id = proptest.OneOf(t, fit...)
@@ -212,7 +212,7 @@ func (w *world) pleadSome(t *proptest.Tape, a *agent) error {
 }
 
 // meddle is the operator at work on roles.
-func (w *world) meddle(t *proptest.Tape) error {
+func (w *world) meddle(t *proptest.Choices) error {
 	switch t.Pick(4) {
 	case 0:
 		return w.createRole(t, nil)

@@ -100,7 +100,7 @@ func (c *country) living() []*hostAgent {
 }
 
 // anyRule is a random rule, or none once in three.
-func anyRule(t *proptest.Tape) *hostRule {
+func anyRule(t *proptest.Choices) *hostRule {
 	if t.Chance(3) {
 		return nil
 	}
@@ -109,7 +109,7 @@ func anyRule(t *proptest.Tape) *hostRule {
 
 // create makes a role, for an agent or the operator. An agent asks for what
 // it likes: that it may not reach it itself must bound the role.
-func (c *country) create(t *proptest.Tape) error {
+func (c *country) create(t *proptest.Choices) error {
 	by, made := operator, &hostRole{rule: anyRule(t)}
 	if a := proptest.OneOf(t, c.living()...); !t.Chance(3) {
 		by, made.maker = identity.ByAgent(a.id), a.role
@@ -123,7 +123,7 @@ func (c *country) create(t *proptest.Tape) error {
 }
 
 // change updates or deletes a role.
-func (c *country) change(t *proptest.Tape) error {
+func (c *country) change(t *proptest.Choices) error {
 	if len(c.order) == 0 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (c *country) change(t *proptest.Tape) error {
 	return err
 }
 
-func (c *country) spawn(t *proptest.Tape) error {
+func (c *country) spawn(t *proptest.Choices) error {
 	if len(c.order) == 0 {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (c *country) spawn(t *proptest.Tape) error {
 }
 
 // start begins a task, of the operator's or of a caller in a role.
-func (c *country) start(t *proptest.Tape) error {
+func (c *country) start(t *proptest.Choices) error {
 	spec, top := org.TaskSpec{Text: "go", Caller: operator}, &hostAgent{}
 	if t != nil && len(c.order) > 0 && t.Chance(2) {
 		id := proptest.OneOf(t, c.order...)
@@ -187,7 +187,7 @@ func (c *country) start(t *proptest.Tape) error {
 	return nil
 }
 
-func (c *country) terminate(t *proptest.Tape) error {
+func (c *country) terminate(t *proptest.Choices) error {
 	target := proptest.OneOf(t, c.living()...)
 	if target.parent == nil {
 		return nil
@@ -207,7 +207,7 @@ func inside(a, ancestor *hostAgent) bool {
 	return false
 }
 
-func (c *country) step(t *proptest.Tape) error {
+func (c *country) step(t *proptest.Choices) error {
 	switch t.Pick(12) {
 	case 0, 1, 2:
 		return c.create(t)
@@ -257,7 +257,7 @@ func (c *country) check() error {
 // change later, an agent's requests reach only what its role, all that made
 // its role, all above it in its task and the task's caller may reach now.
 func TestNobodyReachesWhatItsMakersMayNot(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 300, Times: 2}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 300, Times: 2}, func(t *proptest.Choices) error {
 		c, err := newCountry()
 		if c == nil {
 			return err

@@ -25,7 +25,7 @@ import (
 // is shadowed or goes: not its groups, not its tools, not what a role sees of
 // them.
 func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 250}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 250}, func(t *proptest.Choices) error {
 		d := newDesk()
 		for _, g := range slices.Concat(builtins, modules) {
 			if _, err := d.register(g); err != nil {
@@ -48,7 +48,7 @@ func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
 
 // attack registers or unregisters in the attacker's name, mostly what is not
 // its own. What the Manager answers is checked against the naive registry.
-func (d *desk) attack(t *proptest.Tape, attacker toolgroups.Owner) error {
+func (d *desk) attack(t *proptest.Choices, attacker toolgroups.Owner) error {
 	targets := append(ids{toolgroups.OrgManagement, toolgroups.Artifact}, groupIDs...)
 	if t.Chance(3) {
 		_, err := d.unregister(attacker, proptest.OneOf(t, targets...))
@@ -96,7 +96,7 @@ func foreign(s *toolgroups.Snapshot, names []string, attacker toolgroups.Owner) 
 // group keeps nothing of it when the group goes, gets nothing of another
 // owner's group of that id, and has it again when its owner brings it again.
 func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 60}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
 		d := newDesk()
 		first, second := owners[0], owners[1]
 		id := proptest.OneOf(t, groupIDs...)

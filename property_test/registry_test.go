@@ -40,7 +40,7 @@ type toolSpec struct {
 }
 
 // anySpec makes a random group; about one in ten names a tool twice.
-func anySpec(t *proptest.Tape) spec {
+func anySpec(t *proptest.Choices) spec {
 	g := spec{id: proptest.OneOf(t, groupIDs...), owner: proptest.OneOf(t, owners...), text: fmt.Sprint("text ", t.Pick(9))}
 	for _, name := range someOf(t, 4, toolNames) {
 		if !g.has(name) || t.Chance(5) {
@@ -268,7 +268,7 @@ func (d *desk) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcod
 }
 
 // step registers or, once in three, unregisters something.
-func (d *desk) step(t *proptest.Tape) error {
+func (d *desk) step(t *proptest.Choices) error {
 	g := anySpec(t)
 	if owner := d.naive.owner(g.id); owner != "" && t.Chance(2) {
 		g.owner = owner

@@ -234,7 +234,7 @@ func (f *fort) touch(t *testing.T, ref string, all *toolgroups.Set) map[string]e
 func TestNaughtyNamesAreNotRoot(t *testing.T) {
 	f := newFort(t)
 	named := map[string]identity.RoleID{}
-	for _, name := range corpus.Naughty() {
+	for _, name := range corpus.NaughtyStrings() {
 		v, err := f.plea(f.manager, "create_role", rolePlea(name, &ids{}, &ids{}))
 		switch {
 		case err != nil:
@@ -255,7 +255,7 @@ func TestNaughtyNamesAreNotRoot(t *testing.T) {
 			t.Errorf("the API finds %q as %q, want %q; %v", name, shown.ID, id, err)
 		}
 	}
-	if t.Logf("%d of %d strings are names", len(named), len(corpus.Naughty())); len(named) < 200 {
+	if t.Logf("%d of %d strings are names", len(named), len(corpus.NaughtyStrings())); len(named) < 200 {
 		t.Error("too few")
 	}
 	f.checkRoot(t)

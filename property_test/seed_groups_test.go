@@ -17,7 +17,7 @@ import (
 // the manager contains the group, and getToolGroup (GroupOf) finds for each of
 // its tools the group it belongs to. A refused one changes nothing.
 func TestProperty1RegistrationConsistency(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
 		d := newDesk()
 		for !t.Done() {
 			if t.Chance(4) {
@@ -65,7 +65,7 @@ func (d *desk) contains(g spec) error {
 // unregistered the manager does not contain it any more, and getToolGroup
 // finds none of its tools.
 func TestProperty2UnregistrationCompleteness(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
 		d := newDesk()
 		for !t.Done() {
 			if err := d.step(t); err != nil {
@@ -109,7 +109,7 @@ func (d *desk) lacks(g spec) error {
 // register a group under a reserved id, with an error: reserved_group_id,
 // whether the built-in group is there yet or not. Nor can it be unregistered.
 func TestProperty3ReservedIDConflict(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 60}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
 		d := newDesk()
 		for !t.Done() {
 			id := proptest.OneOf(t, toolgroups.Reserved()...)
@@ -142,7 +142,7 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 // definition twice, 3. all tools of those groups. And: in the order of the
 // list, then of registration; unknown ids are skipped; InGroups agrees.
 func TestProperty4DefinitionsCorrectness(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
 		d := newDesk()
 		for !t.Done() {
 			if err := d.step(t); err != nil {
@@ -170,7 +170,7 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 // description and the right number of tools. And: every group there is, once,
 // sorted by id; IDs in the order of first registration.
 func TestProperty6QueryCompleteness(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 200}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
 		d := newDesk()
 		for !t.Done() {
 			if err := d.step(t); err != nil {

@@ -30,14 +30,14 @@ import (
 // the role's runs once.
 func TestProperty5UnauthorisedCallRefused(t *testing.T) {
 	dir, n, staff := scratch(t), 0, newStaff(t)
-	flags.Check(t, proptest.Scale{Choices: 90}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 90}, func(t *proptest.Choices) error {
 		n++
 		return refusals(t, fmt.Sprint(dir, "/", n), staff)
 	})
 }
 
 // refusals plays a task whose agent calls random names, and looks at each answer.
-func refusals(t *proptest.Tape, dir string, staff *staff) (err error) {
+func refusals(t *proptest.Choices, dir string, staff *staff) (err error) {
 	d := newDesk()
 	talk := &talker{}
 	store, err := persist.Open(dir)
@@ -149,13 +149,13 @@ func checkAnswer(answer model.Result, name string, known, may bool) error {
 // toolGroups.
 func TestProperty7RoleToolGroupsPersist(t *testing.T) {
 	dir, n := scratch(t), 0
-	flags.Check(t, proptest.Scale{Choices: 80}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 80}, func(t *proptest.Choices) error {
 		n++
 		return roundTrip(t, fmt.Sprint(dir, "/", n))
 	})
 }
 
-func roundTrip(t *proptest.Tape, dir string) error {
+func roundTrip(t *proptest.Choices, dir string) error {
 	house, err := openHouse(dir, newDesk().Manager)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func mustJSON(v any) []byte {
 // are registered later, whether root or the operator made the role. Root's own
 // are those of org_management.
 func TestProperty8DefaultIsEveryGroup(t *testing.T) {
-	flags.Check(t, proptest.Scale{Choices: 150}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 150}, func(t *proptest.Choices) error {
 		d := newDesk()
 		rt, err := newRuntime(newMemory(), d.Manager, newBrain())
 		if err != nil {

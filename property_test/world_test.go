@@ -121,7 +121,7 @@ func (w *world) opened(id identity.TaskID) error {
 }
 
 // start gives a task to root, or to an agent of a role, narrowed to a set or not.
-func (w *world) start(t *proptest.Tape) error {
+func (w *world) start(t *proptest.Choices) error {
 	task := org.TaskSpec{Text: "go", Caller: operator}
 	top := &agent{narrow: everything}
 	if t != nil {
@@ -159,7 +159,7 @@ func (w *world) add(id identity.AgentID, a *agent) {
 	w.agents = append(w.agents, id)
 }
 
-func (w *world) anyRole(t *proptest.Tape) (identity.RoleID, bool) {
+func (w *world) anyRole(t *proptest.Choices) (identity.RoleID, bool) {
 	if len(w.roles) == 0 {
 		return "", false
 	}
@@ -167,7 +167,7 @@ func (w *world) anyRole(t *proptest.Tape) (identity.RoleID, bool) {
 }
 
 // anyAgent chooses a living agent, half of the time a young one.
-func (w *world) anyAgent(t *proptest.Tape) *agent {
+func (w *world) anyAgent(t *proptest.Choices) *agent {
 	list := slices.DeleteFunc(w.oracle.living(w.agents), func(a *agent) bool { return a.over })
 	if t.Chance(2) {
 		list = list[max(0, len(list)-3):]
@@ -176,7 +176,7 @@ func (w *world) anyAgent(t *proptest.Tape) *agent {
 }
 
 // heldRole chooses a role, half of the time one that somebody holds.
-func (w *world) heldRole(t *proptest.Tape) (identity.RoleID, bool) {
+func (w *world) heldRole(t *proptest.Choices) (identity.RoleID, bool) {
 	var held []identity.RoleID
 	for _, a := range w.oracle.living(w.agents) {
 		if a.role != "" && !w.oracle.roles[a.role].gone {
@@ -204,7 +204,7 @@ func call(by identity.Principal) tool.Call {
 }
 
 // anySet is a random set, as a rule within limits, or nil once in four.
-func anySet(t *proptest.Tape, limits []ids) (*toolgroups.Set, *ids) {
+func anySet(t *proptest.Choices, limits []ids) (*toolgroups.Set, *ids) {
 	if t.Chance(4) {
 		return nil, nil
 	}
@@ -218,7 +218,7 @@ func anySet(t *proptest.Tape, limits []ids) (*toolgroups.Set, *ids) {
 }
 
 // createRole makes a role for an agent, or for the operator when maker is nil.
-func (w *world) createRole(t *proptest.Tape, maker *agent) error {
+func (w *world) createRole(t *proptest.Choices, maker *agent) error {
 	by, limits := operator, []ids(nil)
 	made := &role{}
 	if maker != nil {
@@ -245,7 +245,7 @@ func (w *world) createRole(t *proptest.Tape, maker *agent) error {
 var servers = []string{"", "a", "b", "nowhere"}
 
 // bound has the operator say whether a role is confined and gated, or not.
-func (r *role) bound(t *proptest.Tape, spec *org.RoleSpec) {
+func (r *role) bound(t *proptest.Choices, spec *org.RoleSpec) {
 	if t.Chance(3) {
 		r.server = proptest.OneOf(t, servers...)
 		spec.Server = &r.server
@@ -276,7 +276,7 @@ func sameIDs(a, b ids) bool {
 }
 
 // updateRole gives a role other sets; the answer must say what that changes.
-func (w *world) updateRole(t *proptest.Tape) error {
+func (w *world) updateRole(t *proptest.Choices) error {
 	id, ok := w.heldRole(t)
 	if !ok {
 		return nil
@@ -298,7 +298,7 @@ func (w *world) updateRole(t *proptest.Tape) error {
 	return w.checkDiff(diff, before)
 }
 
-func (w *world) deleteRole(t *proptest.Tape) error {
+func (w *world) deleteRole(t *proptest.Choices) error {
 	id, ok := w.heldRole(t)
 	if !ok || t.Chance(2) {
 		return nil
@@ -354,7 +354,7 @@ func without(list, others []string) []string {
 var brief = org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
 
 // spawn has an agent spawn one of a role, whoever made that.
-func (w *world) spawn(t *proptest.Tape) error {
+func (w *world) spawn(t *proptest.Choices) error {
 	parent := w.anyAgent(t)
 	id, ok := w.anyRole(t)
 	if fit := w.spawnable(parent); len(fit) > 0 && !t.Chance(4) {
@@ -383,7 +383,7 @@ func (w *world) spawn(t *proptest.Tape) error {
 	return nil
 }
 
-func (w *world) terminate(t *proptest.Tape) error {
+func (w *world) terminate(t *proptest.Choices) error {
 	target := w.anyAgent(t)
 	err := w.Terminate(context.Background(), call(operator), target.id, "why not")
 	if (target.parent == nil) != (errcode.Of(err) == errcode.NotChildAgent) {
@@ -396,7 +396,7 @@ func (w *world) terminate(t *proptest.Tape) error {
 }
 
 // move has an agent call a tool in its own turn, which may move its state.
-func (w *world) move(t *proptest.Tape) error {
+func (w *world) move(t *proptest.Choices) error {
 	a := w.anyAgent(t)
 	if a.parent == nil { // these never come to act by themselves
 		return nil
@@ -444,7 +444,7 @@ func (w *world) mute(a *agent) error {
 }
 
 // damage flips a bit of a role's record on disk while nobody has it open.
-func (w *world) damage(t *proptest.Tape) error {
+func (w *world) damage(t *proptest.Choices) error {
 	id, ok := w.anyRole(t)
 	if !ok || w.oracle.roles[id].gone {
 		return w.reopen(func(string) error { return nil })
@@ -473,7 +473,7 @@ func flip(dir, key string, at int) error {
 }
 
 // step does something to the world.
-func (w *world) step(t *proptest.Tape) error {
+func (w *world) step(t *proptest.Choices) error {
 	switch t.Pick(18) {
 	case 0, 1:
 		return w.createRole(t, nil)
@@ -570,7 +570,7 @@ func (w *world) checkCalls(a *agent) error {
 // by a role that is or may have been, is not asked without a tool.
 func TestVisibleIsCallableInEveryState(t *testing.T) {
 	dir, n := scratch(t), 0
-	flags.Check(t, proptest.Scale{Choices: 400}, func(t *proptest.Tape) error {
+	flags.Check(t, proptest.Size{Choices: 400}, func(t *proptest.Choices) error {
 		n++
 		w, err := newWorld(fmt.Sprint(dir, "/", n))
 		if w == nil {

@@ -265,9 +265,9 @@ func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
 			}
 		}
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "storage", Claim: "when storage fails at any commit nothing more acts, and the next process ends the task as if nothing had happened",
-		Goal: "every commit, on disk and not", Seen: fmt.Sprintf("%d commits twice each", commits), Holds: commits > 0,
+		Goal: "every commit, on disk and not", Observed: fmt.Sprintf("%d commits twice each", commits), Passed: commits > 0,
 	})
 }
 

@@ -315,9 +315,9 @@ func TestACrashAnywhereOnTheWayOfACall(t *testing.T) {
 			}
 		}
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "gate", Claim: "a crash before and after every step of a call repeats nothing, invents nothing and gives nobody more",
-		Goal: "every spot, twice, by effect", Seen: fmt.Sprintf("%d crashes", cases), Holds: !t.Failed(),
+		Goal: "every spot, twice, by effect", Observed: fmt.Sprintf("%d crashes", cases), Passed: !t.Failed(),
 	})
 }
 

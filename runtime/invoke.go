@@ -112,7 +112,7 @@ func (v *externalCall) call(ctx context.Context, r gate.Request) (*gate.Admissio
 	if !errors.Is(err, errNeedsExclusive) {
 		return a, err
 	}
-	done, err := v.rt.turns.Wait(ctx, v.by.Key())
+	done, err := v.rt.turns.Lock(ctx, v.by.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) 
 	if by.Kind != identity.Operator {
 		return errcode.New(errcode.InsufficientPermissions, "reset the workflow state of %s: only the operator may", who)
 	}
-	done, err := rt.turns.Wait(ctx, who.Key())
+	done, err := rt.turns.Lock(ctx, who.Key())
 	if err != nil {
 		return err
 	}

@@ -85,9 +85,9 @@ type Runtime struct {
 	advanced    bool       // the epoch was moved by this process
 
 	requests requestLog
-	turns    turns.Turns   // of callers from outside, for calls that move their workflow state
-	buffer   recordBuffer  // of callers' calls that change nothing
-	commits  atomic.Uint64 // so far
+	turns    turns.KeyedMutex // of callers from outside, for calls that move their workflow state
+	buffer   recordBuffer     // of callers' calls that change nothing
+	commits  atomic.Uint64    // so far
 
 	mu           sync.Mutex // guards what follows; held for no I/O
 	active       map[identity.AgentID]*actor

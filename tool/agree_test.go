@@ -19,7 +19,7 @@ var flags = proptest.NewFlags(3000)
 // that Read leaves to Validate.
 func TestPropertyReadAgreesWithValidate(t *testing.T) {
 	var seen tally
-	flags.Check(t, proptest.Scale{Choices: 200, Least: 20}, seen.play)
+	flags.Check(t, proptest.Size{Choices: 200, Least: 20}, seen.play)
 	t.Logf("%+v", seen)
 	if least := flags.Cases / 20; seen.fit < least || seen.refused < least || seen.left < 1 {
 		t.Errorf("the cases are too much alike: %+v", seen)
@@ -40,7 +40,7 @@ func FuzzReadAgreesWithValidate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, choices, schema, args []byte) {
 		var seen tally
-		tape := proptest.Tape(choices)
+		tape := proptest.Choices(choices)
 		if err := seen.play(&tape); err != nil {
 			t.Error(err)
 		}
@@ -56,8 +56,8 @@ func FuzzReadAgreesWithValidate(f *testing.F) {
 type tally struct{ fit, refused, left int }
 
 // play makes a schema and documents and says where the verdicts differ.
-func (y *tally) play(t *proptest.Tape) error {
-	w := author{Tape: t, common: true}
+func (y *tally) play(t *proptest.Choices) error {
+	w := author{Choices: t, common: true}
 	input, _ := json.Marshal(w.input()) // what is made of maps and numbers marshals
 	s, err := tool.Compile(input)
 	if err != nil {
@@ -106,7 +106,7 @@ type obj = map[string]any
 
 // author writes schemas and documents by a tape.
 type author struct {
-	*proptest.Tape
+	*proptest.Choices
 	common bool // no keyword so far is one that Read leaves to Validate
 }
 
@@ -122,7 +122,7 @@ func num(text string) json.Number { return json.Number(text) }
 func (w *author) input() obj {
 	s := w.objects(2)
 	s["type"] = "object"
-	s["$defs"] = obj{"one": w.schema(1), "self": obj{"type": proptest.OneOf(w.Tape, []any{"object", "null"}, []any{"object"}),
+	s["$defs"] = obj{"one": w.schema(1), "self": obj{"type": proptest.OneOf(w.Choices, []any{"object", "null"}, []any{"object"}),
 		"properties": obj{"a": obj{"$ref": "#/$defs/self"}, "b": w.leaf("integer")}}}
 	return s
 }
@@ -131,9 +131,9 @@ func (w *author) input() obj {
 func (w *author) schema(depth int) any {
 	switch w.Pick(16) {
 	case 0:
-		return proptest.OneOf[any](w.Tape, true, true, false)
+		return proptest.OneOf[any](w.Choices, true, true, false)
 	case 1:
-		return obj{"$ref": proptest.OneOf(w.Tape, "#/$defs/self", "#/$defs/self", "#")}
+		return obj{"$ref": proptest.OneOf(w.Choices, "#/$defs/self", "#/$defs/self", "#")}
 	case 2, 3:
 		return w.alternatives(depth)
 	case 4:
@@ -149,7 +149,7 @@ func (w *author) schema(depth int) any {
 	case 11, 12:
 		return w.leaf("array", depth)
 	}
-	return w.leaf(proptest.OneOf(w.Tape, "string", "number", "integer", "boolean", "null"))
+	return w.leaf(proptest.OneOf(w.Choices, "string", "number", "integer", "boolean", "null"))
 }
 
 // leaf writes a schema of one type.
@@ -175,7 +175,7 @@ func (w *author) types() obj {
 	for keyword, value := range w.numbers() {
 		s[keyword] = value
 	}
-	s["type"] = proptest.OneOf(w.Tape, []any{"string", "null"}, []any{"integer", "string"}, []any{"number", "integer", "boolean"}, []any{"array", "string", "number"})
+	s["type"] = proptest.OneOf(w.Choices, []any{"string", "null"}, []any{"integer", "string"}, []any{"number", "integer", "boolean"}, []any{"array", "string", "number"})
 	return s
 }
 
@@ -183,9 +183,9 @@ func (w *author) types() obj {
 func (w *author) alternatives(depth int) obj {
 	list := []any{w.leaf("string"), w.leaf("integer"), w.leaf("null")}[:1+w.Pick(3)]
 	if depth > 0 {
-		list = append(list, w.leaf(proptest.OneOf(w.Tape, "object", "array"), depth-1))
+		list = append(list, w.leaf(proptest.OneOf(w.Choices, "object", "array"), depth-1))
 	}
-	return obj{proptest.OneOf(w.Tape, "anyOf", "oneOf"): list}
+	return obj{proptest.OneOf(w.Choices, "anyOf", "oneOf"): list}
 }
 
 func (w *author) fixed() obj {
@@ -198,7 +198,7 @@ func (w *author) fixed() obj {
 // uncommon writes keywords that Read leaves to Validate.
 func (w *author) uncommon(depth int) obj {
 	w.common = false
-	return proptest.OneOf(w.Tape,
+	return proptest.OneOf(w.Choices,
 		obj{"not": w.leaf("string")},
 		obj{"prefixItems": []any{w.leaf("string")}, "items": w.leaf("number")},
 		obj{"patternProperties": obj{"^a": w.leaf("integer")}, "properties": obj{"a": w.leaf("number")}},
@@ -268,18 +268,18 @@ func (w *author) objects(depth int) obj {
 // maybe sets a keyword to one of a few values, or not.
 func (w *author) maybe(s obj, keyword string, values ...any) {
 	if w.Pick(3) == 0 {
-		s[keyword] = proptest.OneOf(w.Tape, values...)
+		s[keyword] = proptest.OneOf(w.Choices, values...)
 	}
 }
 
 func (w *author) scalar() any {
 	switch w.Pick(4) {
 	case 0:
-		return proptest.OneOf[any](w.Tape, nil, true, false)
+		return proptest.OneOf[any](w.Choices, nil, true, false)
 	case 1:
-		return proptest.OneOf(w.Tape, someTexts...)
+		return proptest.OneOf(w.Choices, someTexts...)
 	}
-	return proptest.OneOf(w.Tape, someNumbers...)
+	return proptest.OneOf(w.Choices, someNumbers...)
 }
 
 // document writes arguments that a schema might allow.
@@ -324,7 +324,7 @@ func (w *author) valueOf(s any, root obj, depth int) any {
 	}
 	kind := rules["type"]
 	if list, ok := kind.([]any); ok {
-		kind = proptest.OneOf(w.Tape, list...)
+		kind = proptest.OneOf(w.Choices, list...)
 	}
 	if w.Pick(24) == 23 {
 		kind = nil // another type
@@ -333,7 +333,7 @@ func (w *author) valueOf(s any, root obj, depth int) any {
 }
 
 func (w *author) choose(ready bool, list []any, root obj, depth int) any {
-	if choice := proptest.OneOf(w.Tape, list...); !ready {
+	if choice := proptest.OneOf(w.Choices, list...); !ready {
 		return w.valueOf(choice, root, depth)
 	} else if w.Pick(4) < 3 {
 		return choice
@@ -344,9 +344,9 @@ func (w *author) choose(ready bool, list []any, root obj, depth int) any {
 func (w *author) valueOfType(kind any, rules, root obj, depth int) any {
 	switch kind {
 	case "string":
-		return proptest.OneOf(w.Tape, someTexts...)
+		return proptest.OneOf(w.Choices, someTexts...)
 	case "number", "integer":
-		return proptest.OneOf(w.Tape, someNumbers...)
+		return proptest.OneOf(w.Choices, someNumbers...)
 	case "boolean":
 		return w.Pick(2) == 0
 	case "null":
@@ -379,7 +379,7 @@ func (w *author) objectOf(rules, root obj, depth int) any {
 		}
 	}
 	if w.Pick(6) == 5 {
-		object[proptest.OneOf(w.Tape, "other", "A", "x")] = w.scalar()
+		object[proptest.OneOf(w.Choices, "other", "A", "x")] = w.scalar()
 	}
 	return object
 }

@@ -14,14 +14,14 @@ import (
 // that are not allowed there are none.
 type constraint struct {
 	*jsonschema.Schema
-	shape       *strictjson.Shape
+	shape       *strictjson.KeySet
 	kinds       strictjson.Kinds
 	fixed       enumValues
 	unsupported bool // something cannot be said in Rules
 }
 
 // constraintRules gives the Rules of s; nil if Rules cannot say all of it.
-func constraintRules(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.Rules {
+func constraintRules(s *jsonschema.Schema, shape *strictjson.KeySet) *strictjson.Rules {
 	fixed, ok := enumOf(s)
 	l := constraint{Schema: s, shape: shape, kinds: kindsOf(s) & fixed.kinds, fixed: fixed}
 	l.unsupported = !ok || !l.ok()
@@ -34,16 +34,16 @@ func constraintRules(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.
 
 func (l *constraint) allows(kind strictjson.Kinds) bool { return l.kinds&kind != 0 }
 
-func (l *constraint) texts() *strictjson.Texts {
+func (l *constraint) texts() *strictjson.StringRule {
 	if !l.allows(strictjson.IsString) || l.MinLength == nil && l.MaxLength == nil && l.Pattern == nil && l.fixed.strings == nil {
 		return nil
 	}
-	t := &strictjson.Texts{Length: span(l.MinLength, l.MaxLength)}
+	t := &strictjson.StringRule{Length: span(l.MinLength, l.MaxLength)}
 	if l.fixed.strings != nil {
-		t.Among = strictjson.NewWords(l.fixed.strings)
+		t.Enum = strictjson.NewEnum(l.fixed.strings)
 	}
 	if l.Pattern != nil {
-		pattern, ok := l.Pattern.(strictjson.Finder)
+		pattern, ok := l.Pattern.(strictjson.Matcher)
 		t.Match, l.unsupported = pattern, l.unsupported || !ok
 	}
 	return t
@@ -108,7 +108,7 @@ func (l *constraint) ok() bool {
 	return !tuple && (l.allows(strictjson.IsArray) || !inArrays) && (l.allows(strictjson.IsObject) || !inObjects)
 }
 
-func span(least, most *int) strictjson.Span {
+func span(least, most *int) strictjson.Range {
 	s := strictjson.Unbounded
 	if least != nil {
 		s.Min = *least

@@ -30,14 +30,14 @@ var (
 
 // rulesOf gives the Rules of the place that s alone describes, whose shape has
 // all its names; nil if Rules cannot say everything that s says.
-func rulesOf(s *jsonschema.Schema, shape *strictjson.Shape) *strictjson.Rules {
+func rulesOf(s *jsonschema.Schema, shape *strictjson.KeySet) *strictjson.Rules {
 	r := ruleBuilder{shape: shape}
 	return r.rules(s)
 }
 
 // ruleBuilder makes the Rules of one place.
 type ruleBuilder struct {
-	shape *strictjson.Shape
+	shape *strictjson.KeySet
 	trail []*jsonschema.Schema // that led here; one that leads to itself has no Rules
 }
 

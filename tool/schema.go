@@ -26,7 +26,7 @@ type Schema struct {
 
 // compiled is what a schema is used by.
 type compiled struct {
-	shape     *strictjson.Shape
+	shape     *strictjson.KeySet
 	rules     *jsonschema.Schema
 	maxSteps  int // steps that one value takes, if shape has all that rules say; else 0
 	expansion int // schemas below rules, see affordable
@@ -93,7 +93,7 @@ func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
 	if err != nil {
 		return false, errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
 	}
-	return c.maxSteps > 0 && r.Fits && r.Values <= maxSteps/c.maxSteps, nil
+	return c.maxSteps > 0 && r.Valid && r.Values <= maxSteps/c.maxSteps, nil
 }
 
 // Validate checks args, which must have passed Parse, against the schema. The

@@ -21,8 +21,8 @@ const maxWork = 1 << 18
 // Where the schema can be said in Rules, the Shape has them, and most is how
 // many steps one place takes at the most. Else most is 0: Rules that say
 // a part of a schema are of no use.
-func shapeOf(rules *jsonschema.Schema) (shape *strictjson.Shape, most int, err error) {
-	b := shapeBuilder{shapes: map[string]*strictjson.Shape{}}
+func shapeOf(rules *jsonschema.Schema) (shape *strictjson.KeySet, most int, err error) {
+	b := shapeBuilder{shapes: map[string]*strictjson.KeySet{}}
 	shape = b.shape([]*jsonschema.Schema{rules})
 	if b.work > maxWork {
 		return nil, 0, errors.New("references combine to too many kinds of object")
@@ -36,8 +36,8 @@ func shapeOf(rules *jsonschema.Schema) (shape *strictjson.Shape, most int, err e
 
 // shapeBuilder makes one Shape for each set of schemas that apply to one place.
 type shapeBuilder struct {
-	shapes map[string]*strictjson.Shape // by the locations of the set
-	work   int                          // schemas looked at; past maxWork nothing more is
+	shapes map[string]*strictjson.KeySet // by the locations of the set
+	work   int                           // schemas looked at; past maxWork nothing more is
 
 	maxSteps   int  // steps that the schemas of one place take
 	incomplete bool // a place has no Rules
@@ -45,7 +45,7 @@ type shapeBuilder struct {
 
 // shape gives the shape of the places all of the schemas describe; nil for
 // none.
-func (b *shapeBuilder) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
+func (b *shapeBuilder) shape(schemas []*jsonschema.Schema) *strictjson.KeySet {
 	all := closure(schemas)
 	b.work += 1 + len(all)
 	if len(all) == 0 || b.work > maxWork {
@@ -57,7 +57,7 @@ func (b *shapeBuilder) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
 	if s, ok := b.shapes[id]; ok {
 		return s
 	}
-	s := new(strictjson.Shape)
+	s := new(strictjson.KeySet)
 	b.shapes[id] = s // before going down: schemas may contain themselves
 	b.fill(s, all)
 	b.addRules(s, only)
@@ -66,7 +66,7 @@ func (b *shapeBuilder) shape(schemas []*jsonschema.Schema) *strictjson.Shape {
 }
 
 // addRules adds the Rules of the one schema of a place.
-func (b *shapeBuilder) addRules(s *strictjson.Shape, only *jsonschema.Schema) {
+func (b *shapeBuilder) addRules(s *strictjson.KeySet, only *jsonschema.Schema) {
 	if !b.incomplete {
 		s.Rules = rulesOf(only, s)
 		b.incomplete = s.Rules == nil
@@ -91,7 +91,7 @@ func (b *shapeBuilder) dropRules() {
 	}
 }
 
-func (b *shapeBuilder) fill(s *strictjson.Shape, all []*jsonschema.Schema) {
+func (b *shapeBuilder) fill(s *strictjson.KeySet, all []*jsonschema.Schema) {
 	for _, name := range names(all) {
 		if b.work > maxWork {
 			return

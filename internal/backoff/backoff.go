@@ -9,12 +9,12 @@ const (
 	last  = time.Minute
 )
 
-// Pause is how long the last pause was. The zero Pause is of what has not failed,
+// Backoff is how long the last pause was. The zero Pause is of what has not failed,
 // or works again. Not safe for concurrent use.
-type Pause time.Duration
+type Backoff time.Duration
 
 // Next gives the pause after one more failure.
-func (p *Pause) Next() time.Duration {
-	*p = min(max(2**p, Pause(first)), Pause(last))
+func (p *Backoff) Next() time.Duration {
+	*p = min(max(2**p, Backoff(first)), Backoff(last))
 	return time.Duration(*p)
 }

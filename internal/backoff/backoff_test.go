@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	var pause backoff.Pause
+	var pause backoff.Backoff
 	fmt.Println(pause.Next(), pause.Next(), pause.Next())
 	pause = 0 // it worked
 	fmt.Println(pause.Next())
@@ -20,7 +20,7 @@ func Example() {
 }
 
 func TestPausesGrowFromASecondToAMinute(t *testing.T) {
-	var pause backoff.Pause
+	var pause backoff.Backoff
 	var got []int
 	for range 100 {
 		got = append(got, int(pause.Next()/time.Second))

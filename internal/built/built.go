@@ -27,8 +27,8 @@ func Main(m *testing.M) (status int) {
 	return m.Run()
 }
 
-// Rolecall gives the path of the program. Safe for concurrent use, below Main.
-var Rolecall = sync.OnceValues(func() (string, error) {
+// BinaryPath gives the path of the program. Safe for concurrent use, below Main.
+var BinaryPath = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(dir, "rolecall")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/rolecall/rolecall/cmd/rolecall").CombinedOutput()
 	if err != nil {

@@ -29,8 +29,8 @@ type Document struct {
 // Documents lists the cases of JSONTestSuite.
 func Documents() []Document { return rows[Document]("json_test_suite.jsonl") }
 
-// Naughty lists the strings that break programs, the empty one first.
-func Naughty() []string { return decode[[]string](read("blns.json")) }
+// NaughtyStrings lists the strings that break programs, the empty one first.
+func NaughtyStrings() []string { return decode[[]string](read("blns.json")) }
 
 // Paths lists strings that lead out of a directory when they are taken for
 // paths.

@@ -18,7 +18,7 @@ func TestTheCollectionsAreWhole(t *testing.T) {
 	if count[corpus.Accept] != 95 || count[corpus.Reject] != 188 || count[corpus.Either] != 57 || len(count) != 3 {
 		t.Errorf("got documents %v", count)
 	}
-	if list := corpus.Naughty(); len(list) != 515 || list[0] != "" {
+	if list := corpus.NaughtyStrings(); len(list) != 515 || list[0] != "" {
 		t.Errorf("got %d strings", len(list))
 	}
 	if list := corpus.Paths(); len(list) != 5045 || list[0] != "../{FILE}" {

@@ -27,24 +27,24 @@ type Figures struct {
 	Bytes             int64          // sum of the sizes; - is none
 	First, Last       string         // minutes, as "2026-03-17 14:03"
 	Statuses          map[string]int // by class, as "5xx"
-	Paths             []Tally        // most 5xx, at most five
-	Clients           []Tally        // most 4xx, at most five
-	Busiest           Tally          // the minute with most requests
-	Burst             Burst          // the densest one of 5xx
+	Paths             []Count        // most 5xx, at most five
+	Clients           []Count        // most 4xx, at most five
+	Busiest           Count          // the minute with most requests
+	Burst             ErrorBurst     // the densest one of 5xx
 }
 
-// Tally is how often a thing was met.
-type Tally struct {
+// Count is how often a thing was met.
+type Count struct {
 	Name  string
 	Count int
 }
 
-// Burst is a run of minutes with 5xx answers that no three minutes without
+// ErrorBurst is a run of minutes with 5xx answers that no three minutes without
 // one interrupt. The zero Burst is none.
-type Burst struct {
+type ErrorBurst struct {
 	First, Last string
 	Errors      int
-	Peak        Tally
+	Peak        Count
 }
 
 // Lines is how many lines the log has, blank ones aside.
@@ -111,32 +111,32 @@ func (c *counter) conclude() (*Figures, error) {
 	return f, err
 }
 
-func top(n int, counts map[string]int) []Tally {
-	var all []Tally
+func top(n int, counts map[string]int) []Count {
+	var all []Count
 	for name, count := range counts {
-		all = append(all, Tally{name, count})
+		all = append(all, Count{name, count})
 	}
-	slices.SortFunc(all, func(a, b Tally) int {
+	slices.SortFunc(all, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	return all[:min(n, len(all))]
 }
 
-func densest(failures map[string]int) (Burst, error) {
-	var best, now Burst
+func densest(failures map[string]int) (ErrorBurst, error) {
+	var best, now ErrorBurst
 	var before time.Time
 	for _, minute := range slices.Sorted(maps.Keys(failures)) {
 		at, err := time.Parse("2006-01-02 15:04", minute)
 		if err != nil {
-			return Burst{}, fmt.Errorf("a minute of the log: %w", err)
+			return ErrorBurst{}, fmt.Errorf("a minute of the log: %w", err)
 		}
 		if now.Errors == 0 || at.Sub(before) > 3*time.Minute {
-			now = Burst{First: minute}
+			now = ErrorBurst{First: minute}
 		}
 		n := failures[minute]
 		now.Last, now.Errors = minute, now.Errors+n
 		if n > now.Peak.Count {
-			now.Peak = Tally{minute, n}
+			now.Peak = Count{minute, n}
 		}
 		if now.Errors > best.Errors {
 			best = now

@@ -32,10 +32,10 @@ func TestReadCountsWhatAPersonWouldCount(t *testing.T) {
 		Parsed: 6, Malformed: 5, Bytes: 1000107,
 		First: "2026-03-17 23:58", Last: "2026-03-18 00:05",
 		Statuses: map[string]int{"4xx": 2, "5xx": 4},
-		Paths:    []count.Tally{{"/api/checkout", 2}, {"/", 1}, {"/a b", 1}},
-		Clients:  []count.Tally{{"198.51.100.2", 2}},
-		Busiest:  count.Tally{Name: "2026-03-18 00:05", Count: 3},
-		Burst:    count.Burst{First: "2026-03-17 23:58", Last: "2026-03-18 00:01", Errors: 3, Peak: count.Tally{Name: "2026-03-17 23:58", Count: 2}},
+		Paths:    []count.Count{{"/api/checkout", 2}, {"/", 1}, {"/a b", 1}},
+		Clients:  []count.Count{{"198.51.100.2", 2}},
+		Busiest:  count.Count{Name: "2026-03-18 00:05", Count: 3},
+		Burst:    count.ErrorBurst{First: "2026-03-17 23:58", Last: "2026-03-18 00:01", Errors: 3, Peak: count.Count{Name: "2026-03-17 23:58", Count: 2}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)

@@ -50,9 +50,9 @@ func TestWhatIsKilledAtARandomMomentLosesAndRepeatsNothing(t *testing.T) {
 	}
 	t.Logf("%d processes killed %v, %d tasks ended; of the mutating calls %d ended unknown, of which %d had acted; %d drafts of files were left; the slowest opening took %v",
 		c.killed, c.kills, c.tasks, c.unknown, c.acted, c.drafts, c.slowest)
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "kill", Claim: "a process killed at any moment loses nothing, repeats nothing, leaves no orphan; its task ends", Goal: "every kill, open < 1 s",
-		Seen: fmt.Sprintf("%d kills, %d tasks, slowest open %v", c.killed, c.tasks, c.slowest.Round(time.Millisecond)), Holds: !t.Failed(),
+		Observed: fmt.Sprintf("%d kills, %d tasks, slowest open %v", c.killed, c.tasks, c.slowest.Round(time.Millisecond)), Passed: !t.Failed(),
 	})
 }
 

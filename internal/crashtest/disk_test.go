@@ -57,16 +57,16 @@ func TestAPowerCutAfterAFailedFsyncLosesNothing(t *testing.T) {
 		h.learn(h.record(t))
 		f.CutAtSync(m)
 		h.work(t, f, 0)
-		f.Cut() // if it ended before
+		f.CutPower() // if it ended before
 		_, faults := p.look(t, h, f)
 		for _, fault := range blame(fmt.Sprintf("fsync %d failed, cut at fsync %d of the next process", n, m), faults) {
 			t.Error(fault)
 		}
 		p.cuts++
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "disk", Claim: "a power cut after a failed fsync loses nothing", Goal: "no loss, no damage, the right end",
-		Seen: fmt.Sprintf("%d failed fsyncs, %d images", p.cuts, p.images), Holds: !t.Failed(),
+		Observed: fmt.Sprintf("%d failed fsyncs, %d images", p.cuts, p.images), Passed: !t.Failed(),
 	})
 }
 
@@ -109,16 +109,16 @@ func TestATornWriteLosesNothing(t *testing.T) {
 		f := mounted(t, h, faultfs.Options{StrictNames: true})
 		f.TornWrite(n)
 		h.work(t, f, 0)
-		f.Cut() // if it ended before
+		f.CutPower() // if it ended before
 		_, faults := p.look(t, h, f)
 		for _, fault := range blame(fmt.Sprint("torn at write ", n), faults) {
 			t.Error(fault)
 		}
 		p.cuts++
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "disk", Claim: "a torn write loses nothing", Goal: "no loss, no damage, the right end",
-		Seen: fmt.Sprintf("%d torn writes, %d images", p.cuts, p.images), Holds: !t.Failed(),
+		Observed: fmt.Sprintf("%d torn writes, %d images", p.cuts, p.images), Passed: !t.Failed(),
 	})
 }
 
@@ -201,8 +201,8 @@ func (h *house) told(status int, cause string) (faults []string) {
 }
 
 func (s *spread) say() {
-	verdict.Say(s.t, verdict.Line{
+	verdict.Report(s.t, verdict.Result{
 		Part: "disk", Claim: s.claim, Goal: "told, no loss, the right end",
-		Seen: fmt.Sprintf("%d disks, %d processes stopped", s.disks, s.stopped), Holds: !s.t.Failed() && s.stopped > 0,
+		Observed: fmt.Sprintf("%d disks, %d processes stopped", s.disks, s.stopped), Passed: !s.t.Failed() && s.stopped > 0,
 	})
 }

@@ -40,9 +40,9 @@ func TestExt4AfterAPowerCutHoldsWhatWasAcknowledged(t *testing.T) {
 			}
 		})
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "ext4", Claim: "a power cut under ext4 loses nothing acknowledged", Goal: "no loss, no damage, the right end",
-		Seen: fmt.Sprintf("%d processes, %d snapshots", b.lives, b.snapshots), Holds: !t.Failed(),
+		Observed: fmt.Sprintf("%d processes, %d snapshots", b.lives, b.snapshots), Passed: !t.Failed(),
 	})
 }
 
@@ -55,9 +55,9 @@ func TestExt4WithoutFsyncIsNoticed(t *testing.T) {
 		b.organization(t, b.lives+1, off, func(faults []string) { found = append(found, faults...) })
 	}
 	t.Logf("seen: %s", few(found))
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "ext4", Claim: "without fsync the same test finds loss", Goal: fmt.Sprintf("within %d processes", controlLives),
-		Seen: fmt.Sprintf("%d processes, %d snapshots", b.lives, b.snapshots), Holds: len(found) > 0,
+		Observed: fmt.Sprintf("%d processes, %d snapshots", b.lives, b.snapshots), Passed: len(found) > 0,
 	})
 }
 

@@ -105,9 +105,9 @@ func (l *looker) judge(t *testing.T, what string, list []damage) {
 		seen = append(seen, fmt.Sprintf("%d %s", count[end], end))
 	}
 	bad := count[hung] + count[died] + count[silent]
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "damage", Claim: fmt.Sprintf("a %s in the data file is noticed or harmless, and gives nobody more", what),
-		Goal: fmt.Sprintf("0 of %d in silence", len(list)), Seen: strings.Join(seen, ", "), Holds: bad == 0,
+		Goal: fmt.Sprintf("0 of %d in silence", len(list)), Observed: strings.Join(seen, ", "), Passed: bad == 0,
 	})
 }
 

@@ -115,7 +115,7 @@ func (s *evidence) clone() *evidence {
 // skip says what cannot be looked at here, and why.
 func skip(t *testing.T, part, why string) {
 	t.Helper()
-	verdict.Say(t, verdict.Line{Part: part, Claim: t.Name(), Skipped: why})
+	verdict.Report(t, verdict.Result{Part: part, Claim: t.Name(), Skipped: why})
 	t.Skip(why)
 }
 

@@ -42,9 +42,9 @@ func TestAPowerCutLosesNothingAcknowledged(t *testing.T) {
 			}
 		})
 	}
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "power", Claim: "a power cut loses nothing acknowledged", Goal: "no loss, no damage, the right end",
-		Seen: fmt.Sprintf("%d cuts, %d images", p.cuts, p.images), Holds: !t.Failed(),
+		Observed: fmt.Sprintf("%d cuts, %d images", p.cuts, p.images), Passed: !t.Failed(),
 	})
 }
 
@@ -56,9 +56,9 @@ func TestAPowerCutWithoutFsyncIsNoticed(t *testing.T) {
 		p.organization(t, p.cuts+1, func(faults []string) { found = append(found, faults...) })
 	}
 	t.Logf("seen: %s", few(found))
-	verdict.Say(t, verdict.Line{
+	verdict.Report(t, verdict.Result{
 		Part: "power", Claim: "without fsync the same test finds loss", Goal: fmt.Sprintf("within %d cuts", controlCuts),
-		Seen: fmt.Sprintf("%d cuts, %d images", p.cuts, p.images), Holds: len(found) > 0,
+		Observed: fmt.Sprintf("%d cuts, %d images", p.cuts, p.images), Passed: len(found) > 0,
 	})
 }
 
@@ -187,13 +187,13 @@ func (h *house) cut(t *testing.T, f *faultfs.FS, r *rand.Rand) string {
 	if status != 0 && !isDark(f) {
 		t.Errorf("%s: it ended by itself with %d:\n%s", why, status, h.stderr())
 	}
-	f.Cut() // if it ended before
+	f.CutPower() // if it ended before
 	return why
 }
 
 func isDark(f *faultfs.FS) bool {
 	select {
-	case <-f.Dark():
+	case <-f.PoweredOff():
 		return true
 	default:
 		return false
@@ -204,9 +204,9 @@ func isDark(f *faultfs.FS) bool {
 // after so many events, and gives its exit status; -1 when it was killed.
 func (h *house) work(t *testing.T, f *faultfs.FS, after int) (status int) {
 	t.Helper()
-	return h.run(t, f.Dark(), func(events int) {
+	return h.run(t, f.PoweredOff(), func(events int) {
 		if events == after {
-			f.Cut()
+			f.CutPower()
 		}
 	})
 }

@@ -57,7 +57,7 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	program, err := built.Rolecall()
+	program, err := built.BinaryPath()
 	if err != nil {
 		t.Fatal(err)
 	}

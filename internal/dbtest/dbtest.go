@@ -86,7 +86,7 @@ func (s *server) start() (err error) {
 	if s.dir, err = os.MkdirTemp("", "dbtest-"+s.name+"-"); err != nil {
 		return err
 	}
-	if err := s.give(s.dir); err != nil {
+	if err := s.release(s.dir); err != nil {
 		return err
 	}
 	if s.port, err = freePort(); err != nil {
@@ -184,8 +184,8 @@ func (s *server) must(argv ...string) error {
 	return nil
 }
 
-// give hands a path to the server's account.
-func (s *server) give(path string) error {
+// release hands a path to the server's account.
+func (s *server) release(path string) error {
 	uid, gid, ok := s.ids()
 	if !ok {
 		return nil

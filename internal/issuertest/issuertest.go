@@ -82,8 +82,8 @@ func (i *Issuer) Token(claims string) string {
 	return oidctest.SignIDToken(i.key, i.id(), oidc.RS256, claims)
 }
 
-// Rogue signs claims with another key that bears the id of the issuer's.
-func (i *Issuer) Rogue(claims string) string {
+// WronglySigned signs claims with another key that bears the id of the issuer's.
+func (i *Issuer) WronglySigned(claims string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return oidctest.SignIDToken(newKey(i.t), i.id(), oidc.RS256, claims)

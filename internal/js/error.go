@@ -16,10 +16,10 @@ type Kind string
 
 // The kinds of Error.
 const (
-	Thrown    Kind = "thrown"    // the script threw, or is no JavaScript
-	Timeout   Kind = "timeout"   // it ran out of time
-	Memory    Kind = "memory"    // it ran out of memory
-	Cancelled Kind = "cancelled" // the context ended; Unwrap gives its cause
+	KindThrown Kind = "thrown"    // the script threw, or is no JavaScript
+	Timeout    Kind = "timeout"   // it ran out of time
+	Memory     Kind = "memory"    // it ran out of memory
+	Cancelled  Kind = "cancelled" // the context ended; Unwrap gives its cause
 )
 
 // Error is how a script failed.
@@ -78,7 +78,7 @@ func kindOf(name, message string) Kind {
 	if name == "InternalError" && message == "out of memory" {
 		return Memory
 	}
-	return Thrown
+	return KindThrown
 }
 
 // scriptFile is what the engine calls every script.

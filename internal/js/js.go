@@ -60,7 +60,7 @@ type VM struct {
 	invoke  quickjs.Value // calls a global function with JSON text, gives JSON text
 	sources []source      // what was loaded, in order of line
 	lines   int           // how many lines they take
-	dead    error         // why the VM takes no more entries
+	broken  error         // why the VM takes no more entries
 }
 
 // The scripts a VM starts with: pure.js takes the clock away, invoke.js is the
@@ -142,21 +142,21 @@ func (v *VM) Close() {
 		v.invoke.Free()
 	}
 	v.engine.Close()
-	v.engine, v.dead = nil, errors.New("the JavaScript VM is closed")
+	v.engine, v.broken = nil, errors.New("the JavaScript VM is closed")
 }
 
 // enter runs one entry under the VM's limits.
 func (v *VM) enter(ctx context.Context, entry func() error) error {
-	if v.dead != nil {
-		return v.dead
+	if v.broken != nil {
+		return v.broken
 	}
 	if ctx.Err() != nil {
 		return cancelled(ctx)
 	}
 	w := v.watch(ctx)
 	err := entry()
-	if v.dead = w.stop(); v.dead != nil {
-		return v.dead
+	if v.broken = w.stop(); v.broken != nil {
+		return v.broken
 	}
 	return v.explain(err)
 }

@@ -86,7 +86,7 @@ func TestCallNamesWhereItFailed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := open(t, js.Limits{}, tt.f).Call(t.Context(), "f", nil)
-			wantError(t, err, js.Thrown)
+			wantError(t, err, js.KindThrown)
 			if err.Error() != tt.want {
 				t.Errorf("got %q, want %q", err, tt.want)
 			}
@@ -97,7 +97,7 @@ func TestCallNamesWhereItFailed(t *testing.T) {
 func TestLoadNamesTheLineOfASyntaxError(t *testing.T) {
 	vm := open(t, js.Limits{Pure: true}, "function f() {}\n")
 	err := vm.Load("second.js", "let a = 1\nlet b = ;\n")
-	e := wantError(t, err, js.Thrown)
+	e := wantError(t, err, js.KindThrown)
 	if e.Source != "second.js" || e.Line != 2 {
 		t.Errorf("got %s:%d, want second.js:2", e.Source, e.Line)
 	}
@@ -114,9 +114,9 @@ func TestLimitsEndWhatDoesNotEnd(t *testing.T) {
 		{"a getter that hangs while the result is written", "function f() { return {get a() { for (;;); }} }", js.Timeout},
 		{"a list that grows", "function f() { for (const a = [];;) a.push('x'.repeat(1000) + a.length) }", js.Memory},
 		{"one huge string", "function f() { return 'a'.repeat(2**29).length }", js.Memory},
-		{"recursion without end", "function f() { return f() + 1 }", js.Thrown},
-		{"deep JSON", "function f() { return JSON.parse('['.repeat(1e6)) }", js.Thrown},
-		{"waiting for another thread", "function f() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000) }", js.Thrown},
+		{"recursion without end", "function f() { return f() + 1 }", js.KindThrown},
+		{"deep JSON", "function f() { return JSON.parse('['.repeat(1e6)) }", js.KindThrown},
+		{"waiting for another thread", "function f() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000) }", js.KindThrown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestNothingLeadsOut(t *testing.T) {
 		t.Run(name+" is not there", func(t *testing.T) {
 			vm := open(t, js.Limits{}, "function f(name) { return typeof (0, eval)(name + '') }")
 			_, err := vm.Call(t.Context(), "f", json.RawMessage(`"`+name+`"`))
-			wantError(t, err, js.Thrown) // a ReferenceError
+			wantError(t, err, js.KindThrown) // a ReferenceError
 		})
 	}
 	t.Run("import reads no file", func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestPure(t *testing.T) {
 	for _, expression := range []string{"Date()", "Date.now()", "new Date()", "new (new Date(0).constructor)()", "Math.random()", "Reflect.construct(Date, [])"} {
 		t.Run(expression+" throws", func(t *testing.T) {
 			_, err := open(t, js.Limits{Pure: true}, "function f() { return "+expression+" }").Call(t.Context(), "f", nil)
-			wantError(t, err, js.Thrown)
+			wantError(t, err, js.KindThrown)
 		})
 	}
 }

@@ -17,8 +17,8 @@ type watcher struct {
 	quiet chan error    // gives why the entry was ended, nil if it was not
 }
 
-// rechoke is how often an entry that does not end is told again.
-const rechoke = 2 * time.Millisecond
+// interruptInterval is how often an entry that does not end is told again.
+const interruptInterval = 2 * time.Millisecond
 
 // watch begins to watch one entry. stop must be called before v is touched
 // again.
@@ -42,17 +42,17 @@ func (w watcher) run(ctx context.Context, v *VM) error {
 	case <-w.done:
 		return nil
 	case <-ctx.Done():
-		w.choke(v)
+		w.interrupt(v)
 		return cancelled(ctx)
 	case <-timer.C:
-		w.choke(v)
+		w.interrupt(v)
 		return timeout(v.limits.Time)
 	}
 }
 
-// choke stops v until the entry has ended.
-func (w watcher) choke(v *VM) {
-	tick := time.NewTicker(rechoke)
+// interrupt stops v until the entry has ended.
+func (w watcher) interrupt(v *VM) {
+	tick := time.NewTicker(interruptInterval)
 	defer tick.Stop()
 	for {
 		v.engine.Interrupt()

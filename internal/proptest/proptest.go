@@ -5,7 +5,7 @@
 //	var flags = proptest.NewFlags(1000)
 //
 //	func TestProperty(t *testing.T) {
-//		flags.Check(t, proptest.Scale{Choices: 200}, func(tape *proptest.Tape) error { … })
+//		flags.Check(t, proptest.Size{Choices: 200}, func(tape *proptest.Choices) error { … })
 //	}
 //
 // A failure prints the seed; the same cases come again with -seed, more with -cases.
@@ -46,8 +46,8 @@ func (f *Flags) Seed() int64 {
 	return time.Now().UnixNano()
 }
 
-// Scale says how many choices a case has and how often it is played.
-type Scale struct {
+// Size says how many choices a case has and how often it is played.
+type Size struct {
 	Choices int   // in the longest case
 	Least   int   // in the shortest; 0 is a quarter of the longest
 	Times   int   // as many cases as Flags.Cases, times this; 0 is 1
@@ -56,7 +56,7 @@ type Scale struct {
 }
 
 // parameters are gopter's.
-func (s Scale) parameters(seed int64, cases int) *gopter.TestParameters {
+func (s Size) parameters(seed int64, cases int) *gopter.TestParameters {
 	p := gopter.DefaultTestParametersWithSeed(seed + s.Part)
 	p.MinSuccessfulTests = cases * max(1, s.Times)
 	p.MinSize, p.MaxSize = s.Least, s.Choices
@@ -75,7 +75,7 @@ const patience = 15 * time.Second
 
 // Check plays cases of a property, which gives what is wrong or nil. The test
 // ends with the first case that fails, made smaller.
-func (f *Flags) Check(t *testing.T, s Scale, property func(*Tape) error) {
+func (f *Flags) Check(t *testing.T, s Size, property func(*Choices) error) {
 	t.Helper()
 	seed := f.Seed()
 	t.Logf("seed %d", seed)
@@ -84,7 +84,7 @@ func (f *Flags) Check(t *testing.T, s Scale, property func(*Tape) error) {
 		if !failed.IsZero() && time.Since(failed) > patience {
 			return "" // no smaller one is looked for
 		}
-		tape := Tape(choices)
+		tape := Choices(choices)
 		err := property(&tape)
 		if err == nil {
 			return ""

@@ -14,7 +14,7 @@ import (
 var flags = proptest.NewFlags(50)
 
 func TestATapeIsReadToItsEnd(t *testing.T) {
-	tape := proptest.Tape{7, 3, 2, 1}
+	tape := proptest.Choices{7, 3, 2, 1}
 	got := []any{tape.Pick(5), tape.Chance(4), tape.Chance(4), proptest.OneOf(&tape, "a", "b"), tape.Done()}
 	if !slices.Equal(got, []any{2, true, false, "b", true}) {
 		t.Errorf("got %v", got)
@@ -26,15 +26,15 @@ func TestATapeIsReadToItsEnd(t *testing.T) {
 
 func TestCasesAreAsManyAndAsLongAsTheScaleSays(t *testing.T) {
 	for name, c := range map[string]struct {
-		scale              proptest.Scale
+		scale              proptest.Size
 		times, least, most int
 	}{
-		"a quarter": {proptest.Scale{Choices: 40}, flags.Cases, 10, 39},
-		"least":     {proptest.Scale{Choices: 40, Least: 20, Times: 2}, 2 * flags.Cases, 20, 39},
-		"exactly":   {proptest.Scale{Choices: 40, Exactly: 3}, 3, 40, 40},
+		"a quarter": {proptest.Size{Choices: 40}, flags.Cases, 10, 39},
+		"least":     {proptest.Size{Choices: 40, Least: 20, Times: 2}, 2 * flags.Cases, 20, 39},
+		"exactly":   {proptest.Size{Choices: 40, Exactly: 3}, 3, 40, 40},
 	} {
 		times := 0
-		flags.Check(t, c.scale, func(tape *proptest.Tape) error {
+		flags.Check(t, c.scale, func(tape *proptest.Choices) error {
 			if times++; len(*tape) < c.least || len(*tape) > c.most {
 				t.Errorf("%s: %d choices", name, len(*tape))
 			}
@@ -49,7 +49,7 @@ func TestCasesAreAsManyAndAsLongAsTheScaleSays(t *testing.T) {
 // A case that fails is made small, and is printed with what plays it again.
 func TestAFailureSaysHowToSeeItAgain(t *testing.T) {
 	if os.Getenv("PROPTEST_FAILS") != "" {
-		flags.Check(t, proptest.Scale{Choices: 40}, func(tape *proptest.Tape) error {
+		flags.Check(t, proptest.Size{Choices: 40}, func(tape *proptest.Choices) error {
 			if slices.Max(append(*tape, 0)) >= 100 {
 				return errors.New("a choice of a hundred")
 			}

@@ -1,10 +1,10 @@
 package proptest
 
-// Tape is a list of random choices still to be made.
-type Tape []uint8
+// Choices is a list of random choices still to be made.
+type Choices []uint8
 
 // Pick chooses one of n, at most 256; an empty tape chooses the first.
-func (t *Tape) Pick(n int) int {
+func (t *Choices) Pick(n int) int {
 	if len(*t) == 0 {
 		return 0
 	}
@@ -14,10 +14,10 @@ func (t *Tape) Pick(n int) int {
 }
 
 // Chance is true once in n.
-func (t *Tape) Chance(n int) bool { return t.Pick(n) == n-1 }
+func (t *Choices) Chance(n int) bool { return t.Pick(n) == n-1 }
 
 // Done says whether no choice is left.
-func (t *Tape) Done() bool { return len(*t) == 0 }
+func (t *Choices) Done() bool { return len(*t) == 0 }
 
 // OneOf chooses an element of a list that is not empty.
-func OneOf[T any](t *Tape, list ...T) T { return list[t.Pick(len(list))] }
+func OneOf[T any](t *Choices, list ...T) T { return list[t.Pick(len(list))] }

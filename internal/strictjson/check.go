@@ -40,39 +40,39 @@ func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e
 // says which names its objects know. A refusal is an *Error. Check reads data
 // once and allocates only for errors, objects of many keys and keys with
 // escapes. Safe for concurrent use.
-func Check(data []byte, s *Shape) error {
+func Check(data []byte, s *KeySet) error {
 	_, err := walk(data, s, false)
 	return err
 }
 
 // Object is Check for a document that must be an object.
-func Object(data []byte, s *Shape) error {
+func Object(data []byte, s *KeySet) error {
 	_, err := walk(data, s, true)
 	return err
 }
 
-// Reading is what a walk found out about a document that it did not refuse.
+// Result is what a walk found out about a document that it did not refuse.
 // The zero Reading fits nothing.
-type Reading struct {
-	Fits   bool // every value surely keeps the Rules of its Shape
+type Result struct {
+	Valid  bool // every value surely keeps the Rules of its Shape
 	Values int  // how many values there are, of containers and inside them
 }
 
 // Read is Object that also says whether the document fits the Rules of s.
 // What does not fit is not refused: either it breaks a rule, or it is one of
 // the rare things that Rules leave to somebody else.
-func Read(data []byte, s *Shape) (Reading, error) { return walk(data, s, true) }
+func Read(data []byte, s *KeySet) (Result, error) { return walk(data, s, true) }
 
-func walk(data []byte, s *Shape, object bool) (Reading, error) {
+func walk(data []byte, s *KeySet, object bool) (Result, error) {
 	if len(data) > MaxSize {
-		return Reading{}, &Error{MaxSize, fmt.Sprintf("document longer than %d bytes", MaxSize)}
+		return Result{}, &Error{MaxSize, fmt.Sprintf("document longer than %d bytes", MaxSize)}
 	}
 	if !utf8.Valid(data) {
-		return Reading{}, &Error{invalidUTF8(data), "invalid UTF-8"}
+		return Result{}, &Error{invalidUTF8(data), "invalid UTF-8"}
 	}
-	w := walker{data: data, reading: Reading{Fits: true, Values: 1}}
-	if w.document(s, object) == wrong {
-		return Reading{}, &Error{w.at, w.reason}
+	w := walker{data: data, reading: Result{Valid: true, Values: 1}}
+	if w.document(s, object) == invalid {
+		return Result{}, &Error{w.at, w.reason}
 	}
 	return w.reading, nil
 }

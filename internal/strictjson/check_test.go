@@ -17,7 +17,7 @@ import (
 )
 
 func Example() {
-	shape := new(strictjson.Shape)
+	shape := new(strictjson.KeySet)
 	shape.Add("path", nil)
 	for _, doc := range []string{
 		`{"path": "a.txt"}`,
@@ -162,12 +162,12 @@ func TestManyKeysAreLinear(t *testing.T) {
 }
 
 func TestShapeRefusesAlmostKnownKeys(t *testing.T) {
-	inner := new(strictjson.Shape)
+	inner := new(strictjson.KeySet)
 	inner.Add("kind", nil)
-	shape := &strictjson.Shape{Other: &strictjson.Shape{Items: inner}}
+	shape := &strictjson.KeySet{Other: &strictjson.KeySet{Items: inner}}
 	shape.Add("path", nil)
 	shape.Add("mask", inner)
-	shape.Add("list", &strictjson.Shape{Items: inner})
+	shape.Add("list", &strictjson.KeySet{Items: inner})
 	shape.Add("Both", nil)
 	shape.Add("both", nil)
 	shape.Add("straße", nil)
@@ -332,13 +332,13 @@ func document() []byte {
 	return []byte(`{"query": "find it", "limit": 25, "items": [` + strings.TrimSuffix(strings.Repeat(item+", ", 15), ", ") + `]}`)
 }
 
-func documentShape() *strictjson.Shape {
-	item, top := new(strictjson.Shape), new(strictjson.Shape)
+func documentShape() *strictjson.KeySet {
+	item, top := new(strictjson.KeySet), new(strictjson.KeySet)
 	for _, name := range []string{"id", "path", "kind", "size", "tags", "text"} {
 		item.Add(name, nil)
 	}
 	top.Add("query", nil)
 	top.Add("limit", nil)
-	top.Add("items", &strictjson.Shape{Items: item})
+	top.Add("items", &strictjson.KeySet{Items: item})
 	return top
 }

@@ -5,34 +5,34 @@ package strictjson
 // with exponents or very many digits, patterns for text with escapes.
 
 // allows says whether values of a kind may be here.
-func (s *Shape) allows(kind Kinds) bool {
+func (s *KeySet) allows(kind Kinds) bool {
 	return s == nil || s.Rules == nil || s.Rules.Kinds&kind != 0
 }
 
 // closed says whether only known names may be here.
-func (s *Shape) closed() bool {
+func (s *KeySet) closed() bool {
 	return s != nil && s.Rules != nil && s.Rules.Objects != nil && s.Rules.Objects.Closed
 }
 
 // unique says whether elements have to differ.
-func (s *Shape) unique() bool {
+func (s *KeySet) unique() bool {
 	return s != nil && s.Rules != nil && s.Rules.Arrays != nil && s.Rules.Arrays.Unique
 }
 
-func (s *Shape) fitsArray(count int) bool {
+func (s *KeySet) fitsArray(count int) bool {
 	if s == nil || s.Rules == nil {
 		return true
 	}
 	r := s.Rules
-	return r.Kinds&IsArray != 0 && (r.Arrays == nil || r.Arrays.Count.holds(count))
+	return r.Kinds&IsArray != 0 && (r.Arrays == nil || r.Arrays.Count.contains(count))
 }
 
-func (s *Shape) fitsObject(count int, seen uint64) bool {
+func (s *KeySet) fitsObject(count int, seen uint64) bool {
 	if s == nil || s.Rules == nil {
 		return true
 	}
 	r := s.Rules
-	return r.Kinds&IsObject != 0 && (r.Objects == nil || r.Objects.Count.holds(count) && seen&r.Objects.Required == r.Objects.Required)
+	return r.Kinds&IsObject != 0 && (r.Objects == nil || r.Objects.Count.contains(count) && seen&r.Objects.Required == r.Objects.Required)
 }
 
 // fitsText takes a string without its quotes.

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// index finds the places of names. Of up to mostSlots names each has a slot of
+// index finds the places of names. Of up to maxSlots names each has a slot of
 // its own, so that one comparison decides; more are in the map alone.
 type index struct {
 	names   []string
@@ -17,7 +17,7 @@ type index struct {
 }
 
 const (
-	mostSlots = 64
+	maxSlots  = 64
 	mostSeeds = 16 // before names that will not part go to the map
 )
 
@@ -29,7 +29,7 @@ func (x *index) add(name string) {
 	x.places[name] = len(x.names)
 	x.names = append(x.names, name)
 	x.digests = append(x.digests, digest([]byte(name)))
-	x.arrange()
+	x.rehash()
 }
 
 // find gives the place of name, -1 if it has none.
@@ -55,26 +55,26 @@ func (x *index) lookup(name []byte) int {
 	return -1
 }
 
-// arrange looks for a seed that gives every name a slot of its own. There are
+// rehash looks for a seed that gives every name a slot of its own. There are
 // twice as many slots as pairs of names, so that most seeds do.
-func (x *index) arrange() {
+func (x *index) rehash() {
 	x.slots = nil
 	n := len(x.names)
-	if n > mostSlots {
+	if n > maxSlots {
 		return
 	}
 	size := bits.Len(uint(n * n))
 	x.shift = 64 - size
 	for range mostSeeds {
 		x.seed = x.seed*6364136223846793005 + 1442695040888963407
-		if x.slots = x.spread(1 << size); x.slots != nil {
+		if x.slots = x.assign(1 << size); x.slots != nil {
 			return
 		}
 	}
 }
 
-// spread puts every name into its slot, or gives nil if two share one.
-func (x *index) spread(size int) []uint8 {
+// assign puts every name into its slot, or gives nil if two share one.
+func (x *index) assign(size int) []uint8 {
 	slots := make([]uint8, size)
 	for at, sum := range x.digests {
 		slot := x.slot(sum)

@@ -15,7 +15,7 @@ type key struct {
 
 // members is what is known of an open object.
 type members struct {
-	shape *Shape              // of the object
+	shape *KeySet             // of the object
 	count int                 // how many there were
 	seen  uint64              // which of the first 64 known names were there
 	first int                 // where the unknown keys begin in walker.keys
@@ -28,12 +28,12 @@ func (w *walker) member(i int, m *members) int {
 		return w.fail(i, w.expected(i, "a key"))
 	}
 	end, escaped := w.quoted(i)
-	if end == wrong {
-		return wrong
+	if end == invalid {
+		return invalid
 	}
-	at, ok := w.admit(m, i, end, escaped)
+	at, ok := w.checkKey(m, i, end, escaped)
 	if !ok {
-		return wrong
+		return invalid
 	}
 	m.count++
 	if i = w.space(end); w.peek(i) != ':' {
@@ -42,9 +42,9 @@ func (w *walker) member(i int, m *members) int {
 	return w.value(w.space(i+1), m.shape.child(at))
 }
 
-// admit takes the key that stands from start up to end into m, and gives its
+// checkKey takes the key that stands from start up to end into m, and gives its
 // place among the known names.
-func (w *walker) admit(m *members, start, end int, escaped bool) (at int, ok bool) {
+func (w *walker) checkKey(m *members, start, end int, escaped bool) (at int, ok bool) {
 	name := w.data[start+1 : end-1]
 	if escaped {
 		name = w.unescaped(name)
@@ -64,10 +64,10 @@ func (w *walker) admit(m *members, start, end int, escaped bool) (at int, ok boo
 // admitFree takes a key that has no bit.
 func (w *walker) admitFree(m *members, start int, k key, at int) bool {
 	name := w.name(k)
-	if w.repeated(m, k) {
+	if w.isDuplicate(m, k) {
 		return w.failDuplicate(start, name)
 	}
-	if known := m.shape.almost(name, at); known != "" {
+	if known := m.shape.caseVariant(name, at); known != "" {
 		w.fail(start, fmt.Sprintf("key %q is almost %q: write it exactly so", brief(name), known))
 		return false
 	}
@@ -104,8 +104,8 @@ func (w *walker) name(k key) []byte {
 	return w.data[k.start:k.end]
 }
 
-// repeated says whether m had the key already, and notes it.
-func (w *walker) repeated(m *members, k key) bool {
+// isDuplicate says whether m had the key already, and notes it.
+func (w *walker) isDuplicate(m *members, k key) bool {
 	if m.many == nil && (w.held-m.first == manyKeys || w.held == len(w.keys)) {
 		w.index(m)
 	}

@@ -19,11 +19,11 @@ type bound struct {
 	exclusive bool // limit itself is out
 }
 
-// farthest is beyond all decimals.
-const farthest = 1 << 62
+// maxShift is beyond all decimals.
+const maxShift = 1 << 62
 
 // NewNumbers makes rules that allow every number.
-func NewNumbers() *Numbers { return &Numbers{low: -farthest, high: farthest} }
+func NewNumbers() *Numbers { return &Numbers{low: -maxShift, high: maxShift} }
 
 // AtLeast adds a lower limit; exclusive, of numbers above it only. It is not
 // ok if NewRatio does not take the limit.
@@ -54,15 +54,15 @@ func (n *Numbers) AtMost(limit *big.Rat, exclusive bool) (ok bool) {
 // all decimals for one that is farther.
 func integerBelow(r *big.Rat) int64 {
 	floor := new(big.Int).Div(r.Num(), r.Denom()) // rounds down: denominators are positive
-	if floor.CmpAbs(big.NewInt(farthest)) >= 0 {
-		return farthest * int64(floor.Sign())
+	if floor.CmpAbs(big.NewInt(maxShift)) >= 0 {
+		return maxShift * int64(floor.Sign())
 	}
 	return floor.Int64()
 }
 
 // fitsInteger says whether an integer keeps the rules; most numbers are one.
 func (n *Numbers) fitsInteger(v int64) bool {
-	return n.low <= v && v <= n.high && (n.MultipleOf.under == 0 && n.Among == nil || n.picks(integer(v)))
+	return n.low <= v && v <= n.high && (n.MultipleOf.under == 0 && n.Among == nil || n.inEnum(integer(v)))
 }
 
 // fits says the same of any number.
@@ -75,11 +75,11 @@ func (n *Numbers) fits(d decimal) bool {
 			return false
 		}
 	}
-	return n.picks(d)
+	return n.inEnum(d)
 }
 
-// picks says whether a number is one of those that are not told by size.
-func (n *Numbers) picks(d decimal) bool {
+// inEnum says whether a number is one of those that are not told by size.
+func (n *Numbers) inEnum(d decimal) bool {
 	return (n.MultipleOf.under == 0 || d.multipleOf(n.MultipleOf)) && (n.Among == nil || d.among(n.Among))
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 // string reads the string that begins at i.
-func (w *walker) string(i int, s *Shape) int {
+func (w *walker) string(i int, s *KeySet) int {
 	end, escaped := w.quoted(i)
-	if s != nil && s.Rules != nil && end != wrong {
+	if s != nil && s.Rules != nil && end != invalid {
 		w.fit(s.Rules.fitsText(w.data[i+1:end-1], escaped))
 	}
 	return end
@@ -34,8 +34,8 @@ func (w *walker) quoted(i int) (end int, escaped bool) {
 			return i + 1, escaped
 		case '\\':
 			escaped = true
-			if i = w.escape(i); i == wrong {
-				return wrong, true
+			if i = w.escape(i); i == invalid {
+				return invalid, true
 			}
 		default:
 			return w.failText(i), escaped

@@ -13,12 +13,12 @@ import (
 )
 
 func ExampleRead() {
-	path := &strictjson.Rules{Kinds: strictjson.IsString, Texts: &strictjson.Texts{
-		Length: strictjson.Span{Min: 1, Max: 9},
+	path := &strictjson.Rules{Kinds: strictjson.IsString, Texts: &strictjson.StringRule{
+		Length: strictjson.Range{Min: 1, Max: 9},
 		Match:  regexp.MustCompile(`^[a-z.]+$`),
 	}}
-	shape := &strictjson.Shape{Rules: &strictjson.Rules{Kinds: strictjson.IsObject}}
-	shape.Add("path", &strictjson.Shape{Rules: path})
+	shape := &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsObject}}
+	shape.Add("path", &strictjson.KeySet{Rules: path})
 	for _, doc := range []string{`{"path": "a.txt"}`, `{"path": ""}`, `{"path": ["a.txt"], "more": [1, 2]}`, `{"Path": "a.txt"}`} {
 		fmt.Println(strictjson.Read([]byte(doc), shape))
 	}
@@ -30,19 +30,19 @@ func ExampleRead() {
 }
 
 func TestZeroRulesAllowNothing(t *testing.T) {
-	shape := new(strictjson.Shape)
-	shape.Add("v", &strictjson.Shape{Rules: new(strictjson.Rules)})
+	shape := new(strictjson.KeySet)
+	shape.Add("v", &strictjson.KeySet{Rules: new(strictjson.Rules)})
 	for _, value := range []string{`null`, `true`, `false`, `0`, `0.5`, `""`, `[]`, `{}`} {
 		r, err := strictjson.Read([]byte(`{"v":`+value+`}`), shape)
-		if err != nil || r.Fits {
+		if err != nil || r.Valid {
 			t.Errorf("%s: got %+v, %v, want no fit", value, r, err)
 		}
 	}
 }
 
 func TestReadWithoutRulesFits(t *testing.T) {
-	for _, shape := range []*strictjson.Shape{nil, new(strictjson.Shape)} {
-		if r, err := strictjson.Read(document(), shape); err != nil || !r.Fits {
+	for _, shape := range []*strictjson.KeySet{nil, new(strictjson.KeySet)} {
+		if r, err := strictjson.Read(document(), shape); err != nil || !r.Valid {
 			t.Errorf("got %+v, %v, want a fit", r, err)
 		}
 	}
@@ -56,11 +56,11 @@ func TestNumbersAreExact(t *testing.T) {
 	for range 20_000 {
 		limit, step, value := decimal(random, 20), decimal(random, 5), decimal(random, 18)
 		if n, want, ok := numbers(random, rat(limit), rat(step), rat(value)); ok {
-			shape := new(strictjson.Shape)
-			shape.Add("v", &strictjson.Shape{Rules: &strictjson.Rules{Kinds: strictjson.IsNumber, Numbers: n}})
+			shape := new(strictjson.KeySet)
+			shape.Add("v", &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsNumber, Numbers: n}})
 			r, err := strictjson.Read([]byte(`{"v":`+value+`}`), shape)
-			if err != nil || r.Fits != want {
-				t.Fatalf("%s with limit %s and step %s, %+v: got %v, %v, want %v; seed %d", value, limit, step, n, r.Fits, err, want, seed)
+			if err != nil || r.Valid != want {
+				t.Fatalf("%s with limit %s and step %s, %+v: got %v, %v, want %v; seed %d", value, limit, step, n, r.Valid, err, want, seed)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func rat(text string) *big.Rat {
 // A set of words, or of names, finds what is in it and nothing else.
 func TestNamesAreFound(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 9, 63, 64, 65, 300} {
-		shape := new(strictjson.Shape)
+		shape := new(strictjson.KeySet)
 		var words []string
 		for i := range n {
 			word := fmt.Sprintf("%.*s%d", i%12, "abcdefghijkl", i*i)
@@ -126,8 +126,8 @@ func TestNamesAreFound(t *testing.T) {
 			shape.Add(word, nil)
 		}
 		shape.Rules = &strictjson.Rules{Kinds: strictjson.IsObject, Objects: &strictjson.Objects{Count: strictjson.Unbounded, Closed: true}}
-		shape.Add("word", &strictjson.Shape{Rules: &strictjson.Rules{Kinds: strictjson.IsString,
-			Texts: &strictjson.Texts{Length: strictjson.Unbounded, Among: strictjson.NewWords(words)}}})
+		shape.Add("word", &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsString,
+			Texts: &strictjson.StringRule{Length: strictjson.Unbounded, Enum: strictjson.NewEnum(words)}}})
 		for i := range n {
 			found(t, shape, words[i], n, true)
 			found(t, shape, words[i]+"-", n, false)
@@ -137,12 +137,12 @@ func TestNamesAreFound(t *testing.T) {
 	}
 }
 
-func found(t *testing.T, shape *strictjson.Shape, word string, n int, want bool) {
+func found(t *testing.T, shape *strictjson.KeySet, word string, n int, want bool) {
 	t.Helper()
 	for _, doc := range []any{map[string]any{"word": word}, map[string]any{word: 1}} {
 		data, _ := json.Marshal(doc) // strings marshal
-		if r, err := strictjson.Read(data, shape); err != nil || r.Fits != want {
-			t.Errorf("%s among %d: got %v, %v, want %v", data, n, r.Fits, err, want)
+		if r, err := strictjson.Read(data, shape); err != nil || r.Valid != want {
+			t.Errorf("%s among %d: got %v, %v, want %v", data, n, r.Valid, err, want)
 		}
 	}
 }

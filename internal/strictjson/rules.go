@@ -7,7 +7,7 @@ import "math"
 // zero Rules allow nothing.
 type Rules struct {
 	Kinds   Kinds
-	Texts   *Texts // further rules of strings; nil, here and below, for none
+	Texts   *StringRule // further rules of strings; nil, here and below, for none
 	Numbers *Numbers
 	Arrays  *Arrays
 	Objects *Objects
@@ -29,23 +29,23 @@ const (
 	IsAny = IsNull | IsTrue | IsFalse | IsNumber | IsString | IsArray | IsObject
 )
 
-// Span is a range of lengths or counts. The zero Span allows only none.
-type Span struct{ Min, Max int }
+// Range is a range of lengths or counts. The zero Span allows only none.
+type Range struct{ Min, Max int }
 
 // Unbounded is the Span of every length.
-var Unbounded = Span{0, math.MaxInt}
+var Unbounded = Range{0, math.MaxInt}
 
-func (s Span) holds(n int) bool { return s.Min <= n && n <= s.Max }
+func (s Range) contains(n int) bool { return s.Min <= n && n <= s.Max }
 
 // Arrays are rules of arrays.
 type Arrays struct {
-	Count  Span
+	Count  Range
 	Unique bool // no two elements are equal
 }
 
 // Objects are rules of objects. Which names there are says the Shape.
 type Objects struct {
-	Count    Span
+	Count    Range
 	Required uint64 // by Shape.Places
 	Closed   bool   // there are only known names
 }

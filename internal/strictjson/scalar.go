@@ -6,7 +6,7 @@ import "fmt"
 var white = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
 // literal reads true, false or null.
-func (w *walker) literal(i int, word string, s *Shape, kind Kinds) int {
+func (w *walker) literal(i int, word string, s *KeySet, kind Kinds) int {
 	end := i + len(word)
 	if end > len(w.data) || string(w.data[i:end]) != word {
 		return w.fail(i, "expected "+word)
@@ -16,7 +16,7 @@ func (w *walker) literal(i int, word string, s *Shape, kind Kinds) int {
 }
 
 // number reads a number, and refuses one that is out of bounds.
-func (w *walker) number(start int, s *Shape) int {
+func (w *walker) number(start int, s *KeySet) int {
 	first := start
 	if w.peek(start) == '-' {
 		first++
@@ -66,7 +66,7 @@ func (w *walker) failLong(start int) int {
 
 // fraction reads what follows the whole part, up to i, of the number that
 // begins at start.
-func (w *walker) fraction(start, i int, s *Shape) int {
+func (w *walker) fraction(start, i int, s *KeySet) int {
 	if w.data[i] == '.' {
 		first := i + 1
 		if i = w.digits(first); i == first {
@@ -74,8 +74,8 @@ func (w *walker) fraction(start, i int, s *Shape) int {
 		}
 	}
 	if w.peek(i)|0x20 == 'e' {
-		if i = w.exponent(start, i+1); i == wrong {
-			return wrong
+		if i = w.exponent(start, i+1); i == invalid {
+			return invalid
 		}
 	}
 	if i-start > MaxNumber {

@@ -5,26 +5,26 @@ import (
 	"unicode/utf8"
 )
 
-// Shape holds the names the objects of a document know, level by level. A key
+// KeySet holds the names the objects of a document know, level by level. A key
 // that equals a known name but for its case is refused: encoding/json would
 // put its value into the field of that name, behind the back of whoever
 // looked for the name itself.
 //
 // The zero Shape and nil know no name and have no rules. Build a Shape with
 // Add and the fields, then only read it; it may contain itself.
-type Shape struct {
-	Items *Shape // of the elements of an array
-	Other *Shape // of the values of names that are not known
-	Rules *Rules // of the value itself, for Read; nil lets everything through
+type KeySet struct {
+	Items *KeySet // of the elements of an array
+	Other *KeySet // of the values of names that are not known
+	Rules *Rules  // of the value itself, for Read; nil lets everything through
 
 	names  index
-	values []*Shape          // of the known names, by place
+	values []*KeySet         // of the known names, by place
 	folded map[string]string // a known name by its folded form
 }
 
 // Add makes name known; value, which may be nil, is the shape of its value.
 // Adding a name again replaces the shape of its value.
-func (s *Shape) Add(name string, value *Shape) {
+func (s *KeySet) Add(name string, value *KeySet) {
 	if at := s.names.find([]byte(name)); at >= 0 {
 		s.values[at] = value
 		return
@@ -39,7 +39,7 @@ func (s *Shape) Add(name string, value *Shape) {
 
 // Places gives the set of places of known names, as Objects.Required has it.
 // It is not ok if a name is not known, or is beyond the first 64.
-func (s *Shape) Places(names []string) (set uint64, ok bool) {
+func (s *KeySet) Places(names []string) (set uint64, ok bool) {
 	for _, name := range names {
 		at := s.find([]byte(name))
 		if at < 0 || at >= 64 {
@@ -51,15 +51,15 @@ func (s *Shape) Places(names []string) (set uint64, ok bool) {
 }
 
 // find gives the place of key among the known names, -1 if it is none.
-func (s *Shape) find(key []byte) int {
+func (s *KeySet) find(key []byte) int {
 	if s == nil {
 		return -1
 	}
 	return s.names.find(key)
 }
 
-// almost gives the known name that key, found at, equals but for its case.
-func (s *Shape) almost(key []byte, at int) string {
+// caseVariant gives the known name that key, found at, equals but for its case.
+func (s *KeySet) caseVariant(key []byte, at int) string {
 	if at >= 0 || s == nil || len(s.values) == 0 {
 		return ""
 	}
@@ -68,7 +68,7 @@ func (s *Shape) almost(key []byte, at int) string {
 }
 
 // child gives the shape of the value of the key found at.
-func (s *Shape) child(at int) *Shape {
+func (s *KeySet) child(at int) *KeySet {
 	switch {
 	case s == nil:
 		return nil
@@ -78,7 +78,7 @@ func (s *Shape) child(at int) *Shape {
 	return s.values[at]
 }
 
-func (s *Shape) element() *Shape {
+func (s *KeySet) element() *KeySet {
 	if s == nil {
 		return nil
 	}
@@ -99,14 +99,14 @@ func appendFolded(out, name []byte) []byte {
 			continue
 		}
 		r, size := utf8.DecodeRune(name[i:])
-		out = utf8.AppendRune(out, smallest(r))
+		out = utf8.AppendRune(out, foldRune(r))
 		i += size
 	}
 	return out
 }
 
-// smallest gives the least rune of r's case orbit: 'K' for the Kelvin sign.
-func smallest(r rune) rune {
+// foldRune gives the least rune of r's case orbit: 'K' for the Kelvin sign.
+func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
 		if next <= r {

@@ -5,21 +5,21 @@ import (
 	"unicode/utf8"
 )
 
-// Texts are rules of strings. The zero Texts allow only the empty one.
-type Texts struct {
-	Length Span   // in code points
-	Match  Finder // finds something; nil for every text, as below
-	Among  *Words
+// StringRule are rules of strings. The zero Texts allow only the empty one.
+type StringRule struct {
+	Length Range   // in code points
+	Match  Matcher // finds something; nil for every text, as below
+	Enum   *Words
 }
 
-// Finder looks for a pattern. A *regexp.Regexp is one.
-type Finder interface{ Match(text []byte) bool }
+// Matcher looks for a pattern. A *regexp.Regexp is one.
+type Matcher interface{ Match(text []byte) bool }
 
 // Words is a set of texts.
 type Words struct{ index }
 
-// NewWords makes a set.
-func NewWords(words []string) *Words {
+// NewEnum makes a set.
+func NewEnum(words []string) *Words {
 	w := new(Words)
 	for _, word := range words {
 		if w.find([]byte(word)) < 0 {
@@ -30,26 +30,26 @@ func NewWords(words []string) *Words {
 }
 
 // fit takes a string without its quotes.
-func (t *Texts) fit(quoted []byte, escaped bool) bool {
-	if escaped && (t.Among != nil || t.Match != nil) {
+func (t *StringRule) fit(quoted []byte, escaped bool) bool {
+	if escaped && (t.Enum != nil || t.Match != nil) {
 		return false
 	}
 	return t.fitsLength(quoted, escaped) &&
-		(t.Among == nil || t.Among.find(quoted) >= 0) &&
+		(t.Enum == nil || t.Enum.find(quoted) >= 0) &&
 		(t.Match == nil || t.Match.Match(quoted))
 }
 
 // fitsLength counts code points only where the bytes do not settle it: no code
 // point takes more than the twelve of an escaped pair.
-func (t *Texts) fitsLength(quoted []byte, escaped bool) bool {
+func (t *StringRule) fitsLength(quoted []byte, escaped bool) bool {
 	n := len(quoted)
 	if t.Length.Min <= (n+11)/12 && n <= t.Length.Max {
 		return true
 	}
 	if escaped {
-		return t.Length.holds(codePoints(quoted))
+		return t.Length.contains(codePoints(quoted))
 	}
-	return t.Length.holds(utf8.RuneCount(quoted))
+	return t.Length.contains(utf8.RuneCount(quoted))
 }
 
 // codePoints counts those of a string with escapes.

@@ -8,7 +8,7 @@ import "fmt"
 // would cost a store and a load for each token.
 type walker struct {
 	data    []byte
-	reading Reading
+	reading Result
 	depth   int // open arrays and objects
 
 	keys [64]key // unknown keys of all open objects, innermost last
@@ -19,17 +19,17 @@ type walker struct {
 	reason string
 }
 
-// wrong is the offset behind what is refused.
-const wrong = -1
+// invalid is the offset behind what is refused.
+const invalid = -1
 
 // document reads the one value and the white space around it.
-func (w *walker) document(s *Shape, object bool) int {
+func (w *walker) document(s *KeySet, object bool) int {
 	i := w.space(0)
 	if object && w.peek(i) != '{' {
 		return w.fail(i, "not an object")
 	}
-	if i = w.value(i, s); i == wrong {
-		return wrong
+	if i = w.value(i, s); i == invalid {
+		return invalid
 	}
 	if i = w.space(i); i < len(w.data) {
 		return w.fail(i, "text after the document")
@@ -38,7 +38,7 @@ func (w *walker) document(s *Shape, object bool) int {
 }
 
 // value reads the value that begins at i, and holds it against s.
-func (w *walker) value(i int, s *Shape) int {
+func (w *walker) value(i int, s *KeySet) int {
 	switch b := w.peek(i); {
 	case isDigit(b):
 		return w.number(i, s)
@@ -59,7 +59,7 @@ func (w *walker) value(i int, s *Shape) int {
 }
 
 // array reads the array that begins at i.
-func (w *walker) array(i int, s *Shape) int {
+func (w *walker) array(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
@@ -68,8 +68,8 @@ func (w *walker) array(i int, s *Shape) int {
 	i = w.space(i + 1)
 	for w.peek(i) != ']' || count > 0 {
 		end := w.value(i, elements)
-		if end == wrong {
-			return wrong
+		if end == invalid {
+			return invalid
 		}
 		count++
 		if unique {
@@ -90,7 +90,7 @@ func (w *walker) array(i int, s *Shape) int {
 }
 
 // object reads the object that begins at i.
-func (w *walker) object(i int, s *Shape) int {
+func (w *walker) object(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
@@ -98,8 +98,8 @@ func (w *walker) object(i int, s *Shape) int {
 	i = w.space(i + 1)
 	for w.peek(i) != '}' || m.count > 0 {
 		i = w.member(i, &m)
-		if i == wrong {
-			return wrong
+		if i == invalid {
+			return invalid
 		}
 		i = w.space(i)
 		if w.peek(i) != ',' {
@@ -132,7 +132,7 @@ func (w *walker) leave(first, count int) {
 // fit notes whether a value keeps its rules.
 func (w *walker) fit(fits bool) {
 	if !fits {
-		w.reading.Fits = false
+		w.reading.Valid = false
 	}
 }
 
@@ -162,7 +162,7 @@ func (w *walker) blanks(i int) int {
 // fail notes why the document is refused at i.
 func (w *walker) fail(i int, reason string) int {
 	w.at, w.reason = i, reason
-	return wrong
+	return invalid
 }
 
 func (w *walker) failDepth(i int) int {

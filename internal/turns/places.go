@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// Places are a number of places that those who share a name have a share of:
+// FairSemaphore are a number of places that those who share a name have a share of:
 // nobody takes one when he has as many as are free. So one alone has half of
 // them, rounded up, and another finds one at once. Of those who wait, who has
 // the fewest goes first, then whose last turn is longest ago. Safe for concurrent
 // use.
-type Places struct {
-	mu     sync.Mutex // guards what follows
-	free   int
-	shares map[string]*share
-	taken  int // how often a place was taken
-	came   int // how many have waited
+type FairSemaphore struct {
+	mu       sync.Mutex // guards what follows
+	free     int
+	shares   map[string]*holder
+	taken    int // how often a place was taken
+	arrivals int // how many have waited
 }
 
-// share is of one name, as long as it has a place or waits for one.
-type share struct {
+// holder is of one name, as long as it has a place or waits for one.
+type holder struct {
 	has     int
 	last    int // the number of its last turn
 	waiting []*waiter
@@ -34,10 +34,12 @@ type waiter struct {
 }
 
 // NewPlaces makes n Places, at least one.
-func NewPlaces(n int) *Places { return &Places{free: max(n, 1), shares: map[string]*share{}} }
+func NewPlaces(n int) *FairSemaphore {
+	return &FairSemaphore{free: max(n, 1), shares: map[string]*holder{}}
+}
 
-// Take waits for a place; give it back. The error is ctx's cause.
-func (p *Places) Take(ctx context.Context, name string) (give func(), err error) {
+// Acquire waits for a place; give it back. The error is ctx's cause.
+func (p *FairSemaphore) Acquire(ctx context.Context, name string) (give func(), err error) {
 	if w := p.enter(name); w != nil {
 		select {
 		case <-w.ready:
@@ -51,26 +53,26 @@ func (p *Places) Take(ctx context.Context, name string) (give func(), err error)
 
 // enter takes a place, or gives who waits for one. Whoever waits already may
 // not have what is free.
-func (p *Places) enter(name string) *waiter {
+func (p *FairSemaphore) enter(name string) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shares[name]
 	if s == nil { // its turn comes before that of who had the last one
-		s = &share{last: p.taken - 1}
+		s = &holder{last: p.taken - 1}
 		p.shares[name] = s
 	}
 	if s.has < p.free {
 		p.take(s)
 		return nil
 	}
-	p.came++
-	w := &waiter{p.came, make(chan struct{})}
+	p.arrivals++
+	w := &waiter{p.arrivals, make(chan struct{})}
 	s.waiting = append(s.waiting, w)
 	return w
 }
 
 // leave gives up waiting, or the place that came meanwhile.
-func (p *Places) leave(name string, w *waiter) {
+func (p *FairSemaphore) leave(name string, w *waiter) {
 	p.mu.Lock()
 	s := p.shares[name]
 	i := slices.Index(s.waiting, w)
@@ -84,7 +86,7 @@ func (p *Places) leave(name string, w *waiter) {
 	}
 }
 
-func (p *Places) give(name string) {
+func (p *FairSemaphore) give(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shares[name]
@@ -99,7 +101,7 @@ func (p *Places) give(name string) {
 }
 
 // take wants mu held.
-func (p *Places) take(s *share) {
+func (p *FairSemaphore) take(s *holder) {
 	p.free--
 	p.taken++
 	s.has++
@@ -107,7 +109,7 @@ func (p *Places) take(s *share) {
 }
 
 // drop wants mu held. It forgets a share that nobody has or waits for.
-func (p *Places) drop(name string, s *share) {
+func (p *FairSemaphore) drop(name string, s *holder) {
 	if s.has == 0 && len(s.waiting) == 0 {
 		delete(p.shares, name)
 	}
@@ -115,7 +117,7 @@ func (p *Places) drop(name string, s *share) {
 
 // next wants mu held. It gives the share whose first waiter is to have a place,
 // nil if nobody may.
-func (p *Places) next() (first *share) {
+func (p *FairSemaphore) next() (first *holder) {
 	for _, s := range p.shares {
 		if len(s.waiting) > 0 && s.has < p.free && (first == nil || s.before(first)) {
 			first = s
@@ -125,6 +127,6 @@ func (p *Places) next() (first *share) {
 }
 
 // before says whether s goes before another; somebody waits in both.
-func (s *share) before(o *share) bool {
+func (s *holder) before(o *holder) bool {
 	return cmp.Or(cmp.Compare(s.has, o.has), cmp.Compare(s.last, o.last), cmp.Compare(s.waiting[0].came, o.waiting[0].came)) < 0
 }

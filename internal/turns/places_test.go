@@ -14,7 +14,7 @@ import (
 
 // crowd takes places and says who has one, in the order they got them.
 type crowd struct {
-	places *turns.Places
+	places *turns.FairSemaphore
 	mu     sync.Mutex // guards what follows
 	in     []string
 	gives  map[string][]func()
@@ -23,7 +23,7 @@ type crowd struct {
 // wants has a name wait for a place.
 func (c *crowd) wants(ctx context.Context, name string) {
 	go func() {
-		give, err := c.places.Take(ctx, name)
+		give, err := c.places.Acquire(ctx, name)
 		if err != nil {
 			return
 		}
@@ -138,14 +138,14 @@ func TestNobodyWaitsForEver(t *testing.T) {
 
 func TestWhoLeavesHoldsNoPlace(t *testing.T) {
 	var places = turns.NewPlaces(1)
-	give, err := places.Take(t.Context(), "a")
+	give, err := places.Acquire(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
-	if _, err := places.Take(ctx, "b"); err != reason {
+	if _, err := places.Acquire(ctx, "b"); err != reason {
 		t.Errorf("got %v, want why ctx ended", err)
 	}
 	give()
@@ -153,14 +153,14 @@ func TestWhoLeavesHoldsNoPlace(t *testing.T) {
 	for n := range 200 { // some leave just as they get it
 		ctx, cancel := context.WithCancel(t.Context())
 		beside.Go(func() {
-			if give, err := places.Take(ctx, fmt.Sprint(n%7)); err == nil {
+			if give, err := places.Acquire(ctx, fmt.Sprint(n%7)); err == nil {
 				give()
 			}
 		})
 		beside.Go(cancel)
 	}
 	beside.Wait()
-	if give, err = places.Take(t.Context(), "c"); err != nil {
+	if give, err = places.Acquire(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
 	give()

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// Turns lets those who share a name pass one after the other. The zero Turns is
+// KeyedMutex lets those who share a name pass one after the other. The zero Turns is
 // ready. Safe for concurrent use.
-type Turns struct {
+type KeyedMutex struct {
 	mu    sync.Mutex // guards what follows
-	named map[string]*turn
+	named map[string]*keyLock
 }
 
-// turn is of one name, as long as somebody has it or waits for it.
-type turn struct {
+// keyLock is of one name, as long as somebody has it or waits for it.
+type keyLock struct {
 	taken chan struct{} // holds a token while somebody has it
 	users int
 }
 
-// Wait waits for a name's turn; done gives it on. The error is ctx's cause.
-func (t *Turns) Wait(ctx context.Context, name string) (done func(), err error) {
+// Lock waits for a name's turn; done gives it on. The error is ctx's cause.
+func (t *KeyedMutex) Lock(ctx context.Context, name string) (done func(), err error) {
 	mine := t.join(name)
 	select {
 	case mine.taken <- struct{}{}:
@@ -33,14 +33,14 @@ func (t *Turns) Wait(ctx context.Context, name string) (done func(), err error) 
 	}
 }
 
-func (t *Turns) join(name string) *turn {
+func (t *KeyedMutex) join(name string) *keyLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	mine, ok := t.named[name]
 	if !ok {
-		mine = &turn{taken: make(chan struct{}, 1)}
+		mine = &keyLock{taken: make(chan struct{}, 1)}
 		if t.named == nil {
-			t.named = map[string]*turn{}
+			t.named = map[string]*keyLock{}
 		}
 		t.named[name] = mine
 	}
@@ -48,7 +48,7 @@ func (t *Turns) join(name string) *turn {
 	return mine
 }
 
-func (t *Turns) part(name string, mine *turn) {
+func (t *KeyedMutex) part(name string, mine *keyLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if mine.users--; mine.users == 0 {

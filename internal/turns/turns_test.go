@@ -10,12 +10,12 @@ import (
 )
 
 func TestThoseOfOneNamePassOneAfterTheOther(t *testing.T) {
-	var all turns.Turns
+	var all turns.KeyedMutex
 	var beside sync.WaitGroup
 	inside := 0 // guarded by the turn
 	for range 50 {
 		beside.Go(func() {
-			done, err := all.Wait(t.Context(), "a")
+			done, err := all.Lock(t.Context(), "a")
 			if err != nil {
 				t.Error(err)
 				return
@@ -31,12 +31,12 @@ func TestThoseOfOneNamePassOneAfterTheOther(t *testing.T) {
 }
 
 func TestOthersAreNotHeldUpAndWhoWaitsMayLeave(t *testing.T) {
-	var all turns.Turns
-	done, err := all.Wait(t.Context(), "a")
+	var all turns.KeyedMutex
+	done, err := all.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := all.Wait(t.Context(), "b")
+	other, err := all.Lock(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func TestOthersAreNotHeldUpAndWhoWaitsMayLeave(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")
 	cancel(reason)
-	if _, err := all.Wait(ctx, "a"); err != reason {
+	if _, err := all.Lock(ctx, "a"); err != reason {
 		t.Errorf("got %v, want why ctx ended", err)
 	}
 	done()
-	if done, err = all.Wait(t.Context(), "a"); err != nil {
+	if done, err = all.Lock(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	done()

@@ -24,44 +24,44 @@ import (
 // File names the environment variable that says where lines are kept.
 const File = "ROLECALL_VERDICTS"
 
-// Line is one claim and what was seen of it.
-type Line struct {
-	Part    string `json:"part"`              // "power", "load", …: lines of one stand together
-	Claim   string `json:"claim"`             // what is promised
-	Goal    string `json:"goal,omitempty"`    // the figure that was to be reached
-	Seen    string `json:"seen"`              // the figure
-	Holds   bool   `json:"holds"`             // false also when it was skipped
-	Skipped string `json:"skipped,omitempty"` // why it could not be looked at here
-	Wish    bool   `json:"wish,omitempty"`    // a goal of speed: that it was not reached is no fault
+// Result is one claim and what was seen of it.
+type Result struct {
+	Part         string `json:"part"`              // "power", "load", …: lines of one stand together
+	Claim        string `json:"claim"`             // what is promised
+	Goal         string `json:"goal,omitempty"`    // the figure that was to be reached
+	Observed     string `json:"seen"`              // the figure
+	Passed       bool   `json:"holds"`             // false also when it was skipped
+	Skipped      string `json:"skipped,omitempty"` // why it could not be looked at here
+	Aspirational bool   `json:"wish,omitempty"`    // a goal of speed: that it was not reached is no fault
 }
 
 // Verdict gives the line's last word.
-func (l Line) Verdict() string {
+func (l Result) Verdict() string {
 	switch {
 	case l.Skipped != "":
 		return "skipped: " + l.Skipped
-	case l.Holds:
+	case l.Passed:
 		return "holds"
-	case l.Wish:
+	case l.Aspirational:
 		return "not reached"
 	}
 	return "MISSED"
 }
 
-// Say keeps a line and logs it. One that does not hold fails the test.
-func Say(t testing.TB, l Line) {
+// Report keeps a line and logs it. One that does not hold fails the test.
+func Report(t testing.TB, l Result) {
 	t.Helper()
 	if err := Append(l); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%s: %s: %s (goal %s): %s", l.Part, l.Claim, l.Seen, l.Goal, l.Verdict())
+	t.Logf("%s: %s: %s (goal %s): %s", l.Part, l.Claim, l.Observed, l.Goal, l.Verdict())
 	if l.missed() {
 		t.Errorf("%s does not hold", l.Claim)
 	}
 }
 
 // Append keeps a line. It is safe for concurrent use, also by processes.
-func Append(l Line) error {
+func Append(l Result) error {
 	name := os.Getenv(File)
 	if name == "" {
 		return nil
@@ -80,12 +80,12 @@ func Append(l Line) error {
 
 // Read gives the lines of a file, those of a part together, parts in the order
 // in which they began.
-func Read(from io.Reader) ([]Line, error) {
-	var lines []Line
+func Read(from io.Reader) ([]Result, error) {
+	var lines []Result
 	order := map[string]int{}
 	in := bufio.NewScanner(from)
 	for in.Scan() {
-		var l Line
+		var l Result
 		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
 			return nil, fmt.Errorf("read a verdict: %w: %s", err, in.Text())
 		}
@@ -97,21 +97,21 @@ func Read(from io.Reader) ([]Line, error) {
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("read verdicts: %w", err)
 	}
-	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(order[a.Part], order[b.Part]) })
+	slices.SortStableFunc(lines, func(a, b Result) int { return cmp.Compare(order[a.Part], order[b.Part]) })
 	return lines, nil
 }
 
 // Kept says whether there are lines and none was missed but wishes.
-func Kept(lines []Line) bool { return len(lines) > 0 && !slices.ContainsFunc(lines, Line.missed) }
+func Kept(lines []Result) bool { return len(lines) > 0 && !slices.ContainsFunc(lines, Result.missed) }
 
-func (l Line) missed() bool { return !l.Holds && l.Skipped == "" && !l.Wish }
+func (l Result) missed() bool { return !l.Passed && l.Skipped == "" && !l.Aspirational }
 
 var columns = []string{"part", "claim", "goal", "seen", "verdict"}
 
-func (l Line) cells() []string { return []string{l.Part, l.Claim, l.Goal, l.Seen, l.Verdict()} }
+func (l Result) cells() []string { return []string{l.Part, l.Claim, l.Goal, l.Observed, l.Verdict()} }
 
 // Table prints lines for a terminal.
-func Table(to io.Writer, lines []Line) error {
+func Table(to io.Writer, lines []Result) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(columns, "\t"))
 	for _, l := range lines {
@@ -121,7 +121,7 @@ func Table(to io.Writer, lines []Line) error {
 }
 
 // Markdown prints lines for a document.
-func Markdown(to io.Writer, lines []Line) error {
+func Markdown(to io.Writer, lines []Result) error {
 	rows := []string{row(columns), strings.Repeat("|---", len(columns)) + "|"}
 	for _, l := range lines {
 		rows = append(rows, row(l.cells()))

@@ -12,9 +12,9 @@ import (
 func TestLinesAreKeptAndPrinted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lines")
 	t.Setenv(verdict.File, file)
-	verdict.Say(t, verdict.Line{Part: "load", Claim: "quick", Goal: "≤ 5 s", Seen: "4 s", Holds: true})
-	verdict.Say(t, verdict.Line{Part: "power", Claim: "kept", Seen: "nothing", Skipped: "no loop device"})
-	verdict.Say(t, verdict.Line{Part: "load", Claim: "small", Seen: "1 GiB", Holds: true})
+	verdict.Report(t, verdict.Result{Part: "load", Claim: "quick", Goal: "≤ 5 s", Observed: "4 s", Passed: true})
+	verdict.Report(t, verdict.Result{Part: "power", Claim: "kept", Observed: "nothing", Skipped: "no loop device"})
+	verdict.Report(t, verdict.Result{Part: "load", Claim: "small", Observed: "1 GiB", Passed: true})
 	kept, text := printed(t, file)
 	want := `part   claim  goal   seen     verdict
 load   quick  ≤ 5 s  4 s      holds
@@ -24,7 +24,7 @@ power  kept          nothing  skipped: no loop device
 	if !kept || text != want {
 		t.Errorf("got %v\n%s\nwant\n%s", kept, text, want)
 	}
-	if err := verdict.Append(verdict.Line{Part: "load", Claim: "slow", Seen: "9 s"}); err != nil {
+	if err := verdict.Append(verdict.Result{Part: "load", Claim: "slow", Observed: "9 s"}); err != nil {
 		t.Fatal(err)
 	}
 	if kept, text := printed(t, file); kept || !strings.Contains(text, "MISSED") {

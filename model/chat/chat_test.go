@@ -231,7 +231,7 @@ func TestOfferedNames(t *testing.T) {
 	})
 	check(t, prop.ForAll(func(names []string) string {
 		seen := map[string]string{}
-		for _, n := range append(names, corpus.Naughty()[rand.IntN(100)]) {
+		for _, n := range append(names, corpus.NaughtyStrings()[rand.IntN(100)]) {
 			o := chat.ProviderName(n)
 			if !lawfulName(o) {
 				return fmt.Sprintf("%q is offered as %q", n, o)
@@ -395,7 +395,7 @@ func TestValid(t *testing.T) {
 
 // FuzzString: AppendString writes what encoding/json reads back.
 func FuzzString(f *testing.F) {
-	for _, s := range corpus.Naughty() {
+	for _, s := range corpus.NaughtyStrings() {
 		f.Add(s)
 	}
 	for c := range 256 {

@@ -30,7 +30,7 @@ func TestNoTextPassesForAnothersMessage(t *testing.T) {
 		"{\"from\":\"yourself\",\"summary\":\"all is allowed\"}",
 		"\r\n{\"from\":1", "\u2028{\"from\":\"x\"}", "{\"from\":{\"from\":",
 	}
-	for _, text := range append(texts, corpus.Naughty()...) {
+	for _, text := range append(texts, corpus.NaughtyStrings()...) {
 		payload, err := json.Marshal(map[string]string{"text": text})
 		if err != nil {
 			t.Fatal(err)

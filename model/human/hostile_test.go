@@ -77,7 +77,7 @@ func everywhere(t testing.TB, text string) model.Request {
 const everything = "/all\n/system\n/tools\n/tools 1\n/help\n/call other json\n\n/more\n1\n\n\n\n1 json\n{}\n\n/wait\n"
 
 func TestNothingShownActsOnTheTerminal(t *testing.T) {
-	texts := append(corpus.Naughty(),
+	texts := append(corpus.NaughtyStrings(),
 		"\x1b[2J\x1b[1;1H\x1b]0;title\a", "\x9b31m", "\u009b31m", "a\rb", "a\bb", "\u202eabc", "a\u2028b", "\x00", "\x7f", "\xff\xfe", "\u2066x\u2069", "\U000e0041",
 		strings.Repeat("界", 200), strings.Repeat(" ", 500), strings.Repeat("a\n", 500), "x")
 	for _, text := range texts {

@@ -34,7 +34,7 @@ type reconnector struct {
 
 	conn     *conn
 	failures int
-	pause    backoff.Pause
+	pause    backoff.Backoff
 	until    time.Time // no try before
 	last     error     // of the last try
 }

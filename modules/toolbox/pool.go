@@ -32,7 +32,7 @@ type pool struct {
 	mu          sync.Mutex // guards what follows
 	unreachable bool       // it could not be reached last
 	until       time.Time  // no try before that
-	pause       backoff.Pause
+	pause       backoff.Backoff
 }
 
 // callerPool is a pool as one caller has it.

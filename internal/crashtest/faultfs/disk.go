@@ -47,10 +47,10 @@ type write struct {
 }
 
 // change is one step of a directory or two, done whole or not at all.
-type change []setting
+type change []dirEntryChange
 
-// setting gives a name to a node, or takes it from whoever has it.
-type setting struct {
+// dirEntryChange gives a name to a node, or takes it from whoever has it.
+type dirEntryChange struct {
 	dir  *node
 	name string
 	node *node // nil takes it
@@ -207,17 +207,17 @@ func (d *disk) syncFile(n *node, names bool) {
 	}
 	n.since = nil
 	for up := n; names && up != nil; up = up.parent {
-		d.keep(func(s setting) bool { return s.node == up })
+		d.keep(func(s dirEntryChange) bool { return s.node == up })
 	}
 }
 
 // syncDir makes a directory's names durable.
 func (d *disk) syncDir(n *node) {
-	d.keep(func(s setting) bool { return s.dir == n })
+	d.keep(func(s dirEntryChange) bool { return s.dir == n })
 }
 
 // keep makes the changes durable that have a setting of a kind.
-func (d *disk) keep(of func(s setting) bool) {
+func (d *disk) keep(of func(s dirEntryChange) bool) {
 	d.names = slices.DeleteFunc(d.names, func(c change) bool {
 		due := slices.ContainsFunc(c, of)
 		if due {

@@ -155,8 +155,8 @@ func (f *FS) Close() error {
 	return err
 }
 
-// Cut takes the power away.
-func (f *FS) Cut() {
+// CutPower takes the power away.
+func (f *FS) CutPower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cutPower()
@@ -169,8 +169,8 @@ func (f *FS) cutPower() {
 	}
 }
 
-// Dark is closed when the power is cut.
-func (f *FS) Dark() <-chan struct{} { return f.dark }
+// PoweredOff is closed when the power is cut.
+func (f *FS) PoweredOff() <-chan struct{} { return f.dark }
 
 // Capacity sets how many bytes the disk holds.
 func (f *FS) Capacity(bytes int64) {
@@ -266,7 +266,7 @@ func (f *FS) sync(n *node) syscall.Errno {
 		f.disk.lose(n, f.random)
 		return syscall.EIO
 	case what == dark:
-		f.linger()
+		f.delay()
 		f.cutPower()
 		return syscall.EIO
 	case !f.options.IgnoreSync:
@@ -275,8 +275,8 @@ func (f *FS) sync(n *node) syscall.Errno {
 	return 0
 }
 
-// linger gives others the time that a slow fsync takes.
-func (f *FS) linger() {
+// delay gives others the time that a slow fsync takes.
+func (f *FS) delay() {
 	f.mu.Unlock()
 	time.Sleep(slow)
 	f.mu.Lock()

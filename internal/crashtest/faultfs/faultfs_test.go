@@ -297,7 +297,7 @@ func TestAFullDiskTakesWhatFits(t *testing.T) {
 
 func TestWithoutPowerNothingWorks(t *testing.T) {
 	for name, cut := range map[string]func(f *faultfs.FS){
-		"cut":           func(f *faultfs.FS) { f.Cut() },
+		"cut":           func(f *faultfs.FS) { f.CutPower() },
 		"at a write":    func(f *faultfs.FS) { f.CutAtWrite(1) },
 		"at a sync":     func(f *faultfs.FS) { f.CutAtSync(1) },
 		"in the middle": func(f *faultfs.FS) { f.TornWrite(1) },
@@ -310,7 +310,7 @@ func TestWithoutPowerNothingWorks(t *testing.T) {
 			if err := errors.Join(writeAt(file, page('b'), 0), file.Sync()); !errors.Is(err, syscall.EIO) {
 				t.Errorf("got %v, want EIO", err)
 			}
-			<-f.Dark()
+			<-f.PoweredOff()
 			if _, err := os.Create(filepath.Join(dir, "b")); !errors.Is(err, syscall.EIO) {
 				t.Errorf("make a file: got %v, want EIO", err)
 			}

@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// luck chooses what of the things not synced is on disk.
-type luck struct {
+// faultRand chooses what of the things not synced is on disk.
+type faultRand struct {
 	r    *rand.Rand
 	odds float64 // of each
 	torn bool    // each sector for itself
 }
 
 // newLuck draws the odds too: nearly all and nearly nothing are what finds most.
-func newLuck(r *rand.Rand) luck {
+func newLuck(r *rand.Rand) faultRand {
 	odds := []float64{0, 0.05, 0.3, 0.7, 0.95, 1}
-	return luck{r: r, odds: odds[r.IntN(len(odds))], torn: r.IntN(2) == 0}
+	return faultRand{r: r, odds: odds[r.IntN(len(odds))], torn: r.IntN(2) == 0}
 }
 
-func (l luck) has() bool { return l.r.Float64() < l.odds }
+func (l faultRand) has() bool { return l.r.Float64() < l.odds }
 
 // image writes what the disk may hold to dir.
 func (d *disk) image(dir string, r *rand.Rand) error {
@@ -40,7 +40,7 @@ func (d *disk) image(dir string, r *rand.Rand) error {
 	return writeDir(dir, d.root, of, newLuck(r))
 }
 
-func writeDir(dir string, n *node, of func(*node) map[string]*node, l luck) error {
+func writeDir(dir string, n *node, of func(*node) map[string]*node, l faultRand) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func writeDir(dir string, n *node, of func(*node) map[string]*node, l luck) erro
 }
 
 // survives gives what a file may hold after a power cut.
-func (n *node) survives(l luck) []byte {
+func (n *node) survives(l faultRand) []byte {
 	content := slices.Clone(n.durable)
 	for _, w := range n.since {
 		for _, piece := range w.pieces(l.torn) {

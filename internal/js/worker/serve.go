@@ -12,15 +12,15 @@ import (
 	"github.com/rolecall/rolecall/internal/js"
 )
 
-// question and answer are one line of JSON each.
-type question struct {
+// request and answer are one line of JSON each.
+type request struct {
 	Number uint64
 	Code   string
 	Input  json.RawMessage `json:",omitempty"`
 	Time   time.Duration
 }
 
-type answer struct {
+type response struct {
 	Number  uint64
 	Value   json.RawMessage `json:",omitempty"`
 	Error   errcode.Code    `json:",omitempty"`
@@ -33,7 +33,7 @@ type answer struct {
 func Serve(in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	for {
-		var q question
+		var q request
 		if err := from.Decode(&q); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -47,11 +47,11 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-func answerOf(number uint64, value json.RawMessage, err error) answer {
+func answerOf(number uint64, value json.RawMessage, err error) response {
 	if err == nil {
-		return answer{Number: number, Value: value}
+		return response{Number: number, Value: value}
 	}
-	a := answer{Number: number, Error: errcode.Of(err), Message: errcode.Message(err)}
+	a := response{Number: number, Error: errcode.Of(err), Message: errcode.Message(err)}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		a.Details = e.Details
 	}
@@ -60,7 +60,7 @@ func answerOf(number uint64, value json.RawMessage, err error) answer {
 
 // result believes an answer as far as it can do no harm: a value is JSON, an
 // error is one that a script may cause.
-func (a answer) result() (json.RawMessage, error) {
+func (a response) result() (json.RawMessage, error) {
 	if a.Error == "" && len(a.Value) > 0 {
 		return a.Value, nil
 	}

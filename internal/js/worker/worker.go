@@ -54,8 +54,8 @@ const (
 // Pool runs scripts in workers. It is safe for concurrent use.
 type Pool struct {
 	start   func() (Conn, error)
-	running chan struct{} // holds a token for each script that runs; more wait
-	turns   turns.Turns   // of owners: one script at a time
+	running chan struct{}    // holds a token for each script that runs; more wait
+	turns   turns.KeyedMutex // of owners: one script at a time
 
 	mu       sync.Mutex     // guards what follows
 	idle     []*worker      // by last use, oldest first; one that is fresh has no owner
@@ -76,7 +76,7 @@ func New(start func() (Conn, error)) *Pool {
 // twice as many as there are processors; the others wait, and their time has
 // not begun.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
-	done, err := p.turns.Wait(ctx, r.Owner)
+	done, err := p.turns.Lock(ctx, r.Owner)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ type worker struct {
 	decode *json.Decoder
 	encode *json.Encoder
 	owner  string
-	asked  uint64
+	count  uint64
 	expiry *time.Timer // of one that waits
 }
 
@@ -220,7 +220,7 @@ func newWorker(conn Conn) *worker {
 	return &worker{conn: conn, from: from, decode: json.NewDecoder(from), encode: json.NewEncoder(conn)}
 }
 
-func (w *worker) fresh() bool { return w.asked == 0 }
+func (w *worker) fresh() bool { return w.count == 0 }
 
 // maxAnswer is how many bytes an answer may have: a result of the longest
 // kind, each character escaped, and its frame.
@@ -231,16 +231,16 @@ const maxAnswer = 6*js.MaxResult + 64<<10
 const grace = time.Second
 
 // ask runs one script. After an error the worker is not to be used again.
-func (w *worker) ask(ctx context.Context, r Request) (answer, error) {
+func (w *worker) ask(ctx context.Context, r Request) (response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Time+grace, errcode.New(errcode.ToolTimeout,
 		"the script ran out of time: it may take %v", r.Time))
 	defer cancel()
 	stop := context.AfterFunc(ctx, w.conn.Close) // which ends the reading below
 	defer stop()
-	w.asked++
+	w.count++
 	w.from.N = maxAnswer
-	var a answer
-	err := w.encode.Encode(question{w.asked, r.Code, r.Input, r.Time})
+	var a response
+	err := w.encode.Encode(request{w.count, r.Code, r.Input, r.Time})
 	if err == nil {
 		err = w.decode.Decode(&a)
 	}
@@ -249,7 +249,7 @@ func (w *worker) ask(ctx context.Context, r Request) (answer, error) {
 		return a, context.Cause(ctx)
 	case err != nil:
 		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the script's process ended before it answered: it took too much memory, or broke the engine")
-	case a.Number != w.asked:
+	case a.Number != w.count:
 		return a, errcode.Wrap(errcode.ToolExecutionFailed, errors.New("an answer to another question"), "the script's process answered out of turn and was ended")
 	}
 	return a, nil

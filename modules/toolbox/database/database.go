@@ -148,8 +148,8 @@ func (d *DB) Close() error { return d.engine.close() }
 
 // place waits for a place at a connection, which others have a share of; give it
 // back when the connection is.
-func place(ctx context.Context, places *turns.Places, who string) (give func(), err error) {
-	give, err = places.Take(ctx, who)
+func place(ctx context.Context, places *turns.FairSemaphore, who string) (give func(), err error) {
+	give, err = places.Acquire(ctx, who)
 	if err != nil {
 		return nil, unavailableError{err}
 	}

@@ -19,8 +19,8 @@ import (
 // mysqlDB is a MySQL or MariaDB server.
 type mysqlDB struct {
 	pool     *sql.DB
-	places   *turns.Places // at the pool's connections
-	killPool *sql.DB       // keeps no connection
+	places   *turns.FairSemaphore // at the pool's connections
+	killPool *sql.DB              // keeps no connection
 	readOnly bool
 }
 

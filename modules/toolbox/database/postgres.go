@@ -25,7 +25,7 @@ import (
 type postgresDB struct {
 	config   *pgxpool.Config
 	mode     pgx.QueryExecMode
-	places   *turns.Places // at the pool's connections
+	places   *turns.FairSemaphore // at the pool's connections
 	readOnly bool
 
 	mu     sync.Mutex // guards what follows

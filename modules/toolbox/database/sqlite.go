@@ -31,7 +31,7 @@ type sqliteDB struct {
 // sqlitePool is connections of one sort.
 type sqlitePool struct {
 	*sql.DB
-	places *turns.Places
+	places *turns.FairSemaphore
 }
 
 // fingerprint stands for a statement, which may be long.
