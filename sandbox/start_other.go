@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// process is a job's process, on systems whose walls nobody has built here:
-// only open jobs run, and without the limits of a process.
+// process is a job's process, on systems without a sandbox:
+// only jobs that ask for none run, without the limits of a process.
 type process struct {
 	cmd         *exec.Cmd
 	outOfMemory bool
@@ -24,10 +24,10 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	switch {
 	case l == nil || !l.entered:
 		return nil, errNotEntered()
-	case !j.Open:
-		return nil, &Unavailable{Missing: "there are no walls for " + runtime.GOOS + "; they are made of Linux"}
+	case !j.Unsandboxed:
+		return nil, &Unavailable{Missing: "sandbox not supported on " + runtime.GOOS}
 	case (len(j.Argv) == 0) == (j.Program == ""):
-		return nil, errTwoOrNone
+		return nil, errArgvOrProgram
 	}
 	cmd, err := openCommand(ctx, j)
 	if err != nil {
@@ -50,7 +50,7 @@ func openCommand(ctx context.Context, j Job) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("start a job: find this binary: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, binary)
-	cmd.Args = []string{asProgram, j.Program}
+	cmd.Args = []string{argProgram, j.Program}
 	return cmd, nil
 }
 
@@ -64,4 +64,4 @@ func (p *process) ended() error {
 
 func exitOf(state *os.ProcessState) int { return state.ExitCode() }
 
-func become() error { return errors.New("there are no walls for " + runtime.GOOS) }
+func runAsJob() error { return errors.New("sandbox not supported on " + runtime.GOOS) }

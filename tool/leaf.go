@@ -49,7 +49,7 @@ func (l *constraint) texts() *strictjson.StringRule {
 	return t
 }
 
-func (l *constraint) numbers() *strictjson.Numbers {
+func (l *constraint) numbers() *strictjson.NumberRule {
 	said := cmp.Or(l.Minimum, l.ExclusiveMinimum, l.Maximum, l.ExclusiveMaximum, l.MultipleOf) != nil
 	if !l.allows(strictjson.IsNumber) || !said && !l.whole() && l.fixed.numbers == nil {
 		return nil
@@ -76,21 +76,21 @@ func (l *constraint) ratio(r *big.Rat) strictjson.Ratio {
 	return ratio
 }
 
-func (l *constraint) arrays() *strictjson.Arrays {
+func (l *constraint) arrays() *strictjson.ArrayRule {
 	if !l.allows(strictjson.IsArray) || l.MinItems == nil && l.MaxItems == nil && !l.UniqueItems {
 		return nil
 	}
-	return &strictjson.Arrays{Count: span(l.MinItems, l.MaxItems), Unique: l.UniqueItems}
+	return &strictjson.ArrayRule{Count: span(l.MinItems, l.MaxItems), Unique: l.UniqueItems}
 }
 
-func (l *constraint) objects() *strictjson.Objects {
+func (l *constraint) objects() *strictjson.ObjectRule {
 	closed := l.AdditionalProperties == false
 	if !l.allows(strictjson.IsObject) || l.MinProperties == nil && l.MaxProperties == nil && len(l.Required) == 0 && !closed {
 		return nil
 	}
 	required, ok := l.shape.Places(l.Required)
 	l.unsupported = l.unsupported || !ok
-	return &strictjson.Objects{Count: span(l.MinProperties, l.MaxProperties), Required: required, Closed: closed}
+	return &strictjson.ObjectRule{Count: span(l.MinProperties, l.MaxProperties), Required: required, Closed: closed}
 }
 
 // whole says whether numbers must be integers.

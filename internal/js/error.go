@@ -16,10 +16,10 @@ type Kind string
 
 // The kinds of Error.
 const (
-	KindThrown Kind = "thrown"    // the script threw, or is no JavaScript
-	Timeout    Kind = "timeout"   // it ran out of time
-	Memory     Kind = "memory"    // it ran out of memory
-	Cancelled  Kind = "cancelled" // the context ended; Unwrap gives its cause
+	KindThrown    Kind = "thrown"    // the script threw, or is no JavaScript
+	KindTimeout   Kind = "timeout"   // it ran out of time
+	KindMemory    Kind = "memory"    // it ran out of memory
+	KindCancelled Kind = "cancelled" // the context ended; Unwrap gives its cause
 )
 
 // Error is how a script failed.
@@ -43,11 +43,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.cause }
 
 func cancelled(ctx context.Context) error {
-	return &Error{Kind: Cancelled, Message: "the script was stopped: " + context.Cause(ctx).Error(), cause: context.Cause(ctx)}
+	return &Error{Kind: KindCancelled, Message: "the script was stopped: " + context.Cause(ctx).Error(), cause: context.Cause(ctx)}
 }
 
 func timeout(limit time.Duration) error {
-	return &Error{Kind: Timeout, Message: fmt.Sprintf("the script ran out of time: it may take %v", limit)}
+	return &Error{Kind: KindTimeout, Message: fmt.Sprintf("the script ran out of time: it may take %v", limit)}
 }
 
 // source is a loaded text and the number of lines before it.
@@ -63,7 +63,7 @@ func (v *VM) explain(err error) error {
 		return err
 	}
 	e := &Error{Kind: kindOf(raw.Name, raw.Message), Message: raw.Error()}
-	if e.Kind == Memory {
+	if e.Kind == KindMemory {
 		e.Message = fmt.Sprintf("the script ran out of memory: it may take %d MiB", v.limits.Memory>>20)
 	}
 	if raw.FileName == scriptFile && raw.LineNumber > 0 {
@@ -76,7 +76,7 @@ func (v *VM) explain(err error) error {
 
 func kindOf(name, message string) Kind {
 	if name == "InternalError" && message == "out of memory" {
-		return Memory
+		return KindMemory
 	}
 	return KindThrown
 }

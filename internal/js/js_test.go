@@ -108,12 +108,12 @@ func TestLimitsEndWhatDoesNotEnd(t *testing.T) {
 		name, f string
 		kind    js.Kind
 	}{
-		{"a loop", "function f() { for (;;); }", js.Timeout},
-		{"a loop that catches everything", "function f() { for (;;) try { for (;;); } catch {} finally { for (;;); } }", js.Timeout},
-		{"a regular expression that backtracks for ever", "function f() { return /(a+)+$/.test('a'.repeat(50) + 'b') }", js.Timeout},
-		{"a getter that hangs while the result is written", "function f() { return {get a() { for (;;); }} }", js.Timeout},
-		{"a list that grows", "function f() { for (const a = [];;) a.push('x'.repeat(1000) + a.length) }", js.Memory},
-		{"one huge string", "function f() { return 'a'.repeat(2**29).length }", js.Memory},
+		{"a loop", "function f() { for (;;); }", js.KindTimeout},
+		{"a loop that catches everything", "function f() { for (;;) try { for (;;); } catch {} finally { for (;;); } }", js.KindTimeout},
+		{"a regular expression that backtracks for ever", "function f() { return /(a+)+$/.test('a'.repeat(50) + 'b') }", js.KindTimeout},
+		{"a getter that hangs while the result is written", "function f() { return {get a() { for (;;); }} }", js.KindTimeout},
+		{"a list that grows", "function f() { for (const a = [];;) a.push('x'.repeat(1000) + a.length) }", js.KindMemory},
+		{"one huge string", "function f() { return 'a'.repeat(2**29).length }", js.KindMemory},
 		{"recursion without end", "function f() { return f() + 1 }", js.KindThrown},
 		{"deep JSON", "function f() { return JSON.parse('['.repeat(1e6)) }", js.KindThrown},
 		{"waiting for another thread", "function f() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000) }", js.KindThrown},
@@ -121,7 +121,7 @@ func TestLimitsEndWhatDoesNotEnd(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			vm := open(t, js.Limits{Time: 400 * time.Millisecond, Memory: 8 << 20}, tt.f)
-			if tt.kind != js.Timeout { // these end by themselves, how slow the machine may be
+			if tt.kind != js.KindTimeout { // these end by themselves, how slow the machine may be
 				vm = open(t, js.Limits{Time: time.Minute, Memory: 8 << 20}, tt.f)
 			}
 			_, err := vm.Call(t.Context(), "f", nil)
@@ -133,7 +133,7 @@ func TestLimitsEndWhatDoesNotEnd(t *testing.T) {
 func TestAVMThatRanOutOfTimeIsDead(t *testing.T) {
 	vm := open(t, js.Limits{Time: 20 * time.Millisecond}, "function f(x) { while (x); }")
 	_, first := vm.Call(t.Context(), "f", json.RawMessage(`true`))
-	wantError(t, first, js.Timeout)
+	wantError(t, first, js.KindTimeout)
 	if _, err := vm.Call(t.Context(), "f", json.RawMessage(`false`)); err != first {
 		t.Errorf("the next call gave %v, want %v", err, first)
 	}
@@ -156,7 +156,7 @@ func TestCancelledContextEndsACall(t *testing.T) {
 		vm := open(t, js.Limits{Time: time.Minute}, "function f() { for (;;); }")
 		time.AfterFunc(5*time.Millisecond, func() { cancel(cause) })
 		_, err := vm.Call(ctx, "f", nil)
-		wantError(t, err, js.Cancelled)
+		wantError(t, err, js.KindCancelled)
 		if !errors.Is(err, cause) {
 			t.Errorf("error %v does not hold the cause", err)
 		}
@@ -166,7 +166,7 @@ func TestCancelledContextEndsACall(t *testing.T) {
 		cancel()
 		vm := open(t, js.Limits{}, "function f() { return 1 }")
 		_, err := vm.Call(ctx, "f", nil)
-		wantError(t, err, js.Cancelled)
+		wantError(t, err, js.KindCancelled)
 		if _, err := vm.Call(t.Context(), "f", nil); err != nil {
 			t.Error(err)
 		}

@@ -110,7 +110,7 @@ func (r report) err() error {
 	case "carry":
 		return errcode.New(errcode.NotSerializable, "JSON cannot carry the returned value: %s", r.text())
 	}
-	if kindOf(r.Name, r.Message) == Memory {
+	if kindOf(r.Name, r.Message) == KindMemory {
 		return errcode.New(errcode.ToolExecutionFailed, "the code ran out of memory")
 	}
 	return errcode.New(errcode.ToolExecutionFailed, "%s%s", r.text(), r.place())
@@ -149,9 +149,9 @@ func failure(err error) error {
 		return err
 	}
 	switch e.Kind {
-	case Cancelled:
+	case KindCancelled:
 		return e.cause
-	case Timeout:
+	case KindTimeout:
 		return errcode.New(errcode.ToolTimeout, "%s", e.Message)
 	}
 	return errcode.New(errcode.ToolExecutionFailed, "%s", e.Message)

@@ -2,8 +2,8 @@ package strictjson
 
 import "math/big"
 
-// Numbers are rules of numbers. NewNumbers has none yet.
-type Numbers struct {
+// NumberRule are rules of numbers. NewNumbers has none yet.
+type NumberRule struct {
 	Whole      bool    // there is no fraction; 1.0 has none
 	MultipleOf Ratio   // the zero Ratio for every number
 	Among      []Ratio // nil for every number
@@ -23,11 +23,11 @@ type bound struct {
 const maxShift = 1 << 62
 
 // NewNumbers makes rules that allow every number.
-func NewNumbers() *Numbers { return &Numbers{low: -maxShift, high: maxShift} }
+func NewNumbers() *NumberRule { return &NumberRule{low: -maxShift, high: maxShift} }
 
 // AtLeast adds a lower limit; exclusive, of numbers above it only. It is not
 // ok if NewRatio does not take the limit.
-func (n *Numbers) AtLeast(limit *big.Rat, exclusive bool) (ok bool) {
+func (n *NumberRule) AtLeast(limit *big.Rat, exclusive bool) (ok bool) {
 	ratio, ok := NewRatio(limit)
 	n.bounds = append(n.bounds, bound{limit: ratio, exclusive: exclusive})
 	floor := integerBelow(limit)
@@ -39,7 +39,7 @@ func (n *Numbers) AtLeast(limit *big.Rat, exclusive bool) (ok bool) {
 }
 
 // AtMost adds an upper limit in the same way.
-func (n *Numbers) AtMost(limit *big.Rat, exclusive bool) (ok bool) {
+func (n *NumberRule) AtMost(limit *big.Rat, exclusive bool) (ok bool) {
 	ratio, ok := NewRatio(limit)
 	n.bounds = append(n.bounds, bound{limit: ratio, upper: true, exclusive: exclusive})
 	floor := integerBelow(limit)
@@ -61,12 +61,12 @@ func integerBelow(r *big.Rat) int64 {
 }
 
 // fitsInteger says whether an integer keeps the rules; most numbers are one.
-func (n *Numbers) fitsInteger(v int64) bool {
+func (n *NumberRule) fitsInteger(v int64) bool {
 	return n.low <= v && v <= n.high && (n.MultipleOf.under == 0 && n.Among == nil || n.inEnum(integer(v)))
 }
 
 // fits says the same of any number.
-func (n *Numbers) fits(d decimal) bool {
+func (n *NumberRule) fits(d decimal) bool {
 	if n.Whole && !d.whole() {
 		return false
 	}
@@ -79,7 +79,7 @@ func (n *Numbers) fits(d decimal) bool {
 }
 
 // inEnum says whether a number is one of those that are not told by size.
-func (n *Numbers) inEnum(d decimal) bool {
+func (n *NumberRule) inEnum(d decimal) bool {
 	return (n.MultipleOf.under == 0 || d.multipleOf(n.MultipleOf)) && (n.Among == nil || d.among(n.Among))
 }
 

@@ -67,7 +67,7 @@ func TestNumbersAreExact(t *testing.T) {
 }
 
 // numbers makes a rule and its verdict on value, if Numbers can have it.
-func numbers(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.Numbers, want, ok bool) {
+func numbers(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.NumberRule, want, ok bool) {
 	n = strictjson.NewNumbers()
 	order, exclusive := value.Cmp(limit), random.IntN(2) == 0
 	switch random.IntN(4) {
@@ -125,7 +125,7 @@ func TestNamesAreFound(t *testing.T) {
 			words = append(words, word)
 			shape.Add(word, nil)
 		}
-		shape.Rules = &strictjson.Rules{Kinds: strictjson.IsObject, Objects: &strictjson.Objects{Count: strictjson.Unbounded, Closed: true}}
+		shape.Rules = &strictjson.Rules{Kinds: strictjson.IsObject, Objects: &strictjson.ObjectRule{Count: strictjson.Unbounded, Closed: true}}
 		shape.Add("word", &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsString,
 			Texts: &strictjson.StringRule{Length: strictjson.Unbounded, Enum: strictjson.NewEnum(words)}}})
 		for i := range n {

@@ -8,9 +8,9 @@ import "math"
 type Rules struct {
 	Kinds   Kinds
 	Texts   *StringRule // further rules of strings; nil, here and below, for none
-	Numbers *Numbers
-	Arrays  *Arrays
-	Objects *Objects
+	Numbers *NumberRule
+	Arrays  *ArrayRule
+	Objects *ObjectRule
 }
 
 // Kinds is a set of kinds of values.
@@ -37,14 +37,14 @@ var Unbounded = Range{0, math.MaxInt}
 
 func (s Range) contains(n int) bool { return s.Min <= n && n <= s.Max }
 
-// Arrays are rules of arrays.
-type Arrays struct {
+// ArrayRule are rules of arrays.
+type ArrayRule struct {
 	Count  Range
 	Unique bool // no two elements are equal
 }
 
-// Objects are rules of objects. Which names there are says the Shape.
-type Objects struct {
+// ObjectRule are rules of objects. Which names there are says the Shape.
+type ObjectRule struct {
 	Count    Range
 	Required uint64 // by Shape.Places
 	Closed   bool   // there are only known names

@@ -160,7 +160,7 @@ func (b *run) answer() *model.Answer {
 
 // scriptError says that the brain itself failed, unless it was only stopped.
 func (b *run) scriptError(err error) error {
-	if e, ok := errors.AsType[*js.Error](err); ok && e.Kind == js.Cancelled {
+	if e, ok := errors.AsType[*js.Error](err); ok && e.Kind == js.KindCancelled {
 		return errors.Unwrap(e)
 	}
 	return b.fail(errcode.New(errcode.LLMCallFailed, "the brain of role %q failed in step %d: %s", b.c.self.Role, b.next+1, b.model.locate(err)))

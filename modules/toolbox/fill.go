@@ -20,32 +20,32 @@ import (
 type escaping uint8
 
 const (
-	styleOfText escaping = iota // as it is
-	styleOfPath
-	styleOfForm
-	styleOfXML
-	styleOfJSON
+	escapeNone escaping = iota // as it is
+	escapePath
+	escapeForm
+	escapeXML
+	escapeJSON
 	escapeStrict // nobody knows what means something there
 )
 
 func (s escaping) escape(text string) string {
 	switch s {
-	case styleOfPath:
+	case escapePath:
 		if text == "" {
-			return string(inPlace) // a part less: refused
+			return string(markValueStart) // a part less: refused
 		}
 		return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
-	case styleOfForm:
+	case escapeForm:
 		return url.QueryEscape(text)
-	case styleOfXML:
+	case escapeXML:
 		var out strings.Builder
 		_ = xml.EscapeText(&out, []byte(text)) // a Builder takes everything
 		return out.String()
-	case styleOfJSON:
-		return string(markStringStart) + jsonStringBody(text) + string(endText)
+	case escapeJSON:
+		return string(markStringStart) + jsonStringBody(text) + string(markStringEnd)
 	case escapeStrict:
 		if strings.ContainsFunc(text, isSpecial) {
-			return string(inPlace) // refused
+			return string(markValueStart) // refused
 		}
 	}
 	return text
@@ -60,12 +60,12 @@ func isSpecial(c rune) bool {
 // none themselves.
 const (
 	markStringStart = '\uE000' // what follows stands within quotes
-	endText         = '\uE001'
-	inPlace         = '\uE002' // what follows stands where a value does
-	endHere         = '\uE003'
+	markStringEnd   = '\uE001'
+	markValueStart  = '\uE002' // what follows stands where a value does
+	markValueEnd    = '\uE003'
 )
 
-var marks = strings.NewReplacer(string(markStringStart), `\ue000`, string(endText), `\ue001`, string(inPlace), `\ue002`, string(endHere), `\ue003`)
+var marks = strings.NewReplacer(string(markStringStart), `\ue000`, string(markStringEnd), `\ue001`, string(markValueStart), `\ue002`, string(markValueEnd), `\ue003`)
 
 // jsonStringBody gives a text as JSON, without the quotes.
 func jsonStringBody(text string) string {
@@ -87,7 +87,7 @@ type safeTemplate struct {
 // gives a value as JSON and array joins texts with ", ".
 func newSafeTemplate(text string, s escaping, names []string) (*safeTemplate, error) {
 	f := &safeTemplate{style: s, names: names, plain: text}
-	if (s == styleOfJSON || s == escapeStrict) && marks.Replace(text) != text {
+	if (s == escapeJSON || s == escapeStrict) && marks.Replace(text) != text {
 		return nil, errors.New("it has a character from U+E000 to U+E003, which has a meaning here")
 	}
 	if len(names) == 0 {
@@ -116,11 +116,11 @@ func (f *safeTemplate) text(v parameter.Values) (string, error) {
 	switch {
 	case strings.Contains(text, noValue):
 		return "", errors.New("a parameter has no value: give one, or guard it with {{if}}")
-	case f.style == styleOfJSON:
+	case f.style == escapeJSON:
 		return removeMarks(text)
-	case f.style == styleOfPath && strings.ContainsRune(text, inPlace):
+	case f.style == escapePath && strings.ContainsRune(text, markValueStart):
 		return "", errors.New("a parameter is empty: a path needs all its parts")
-	case f.style == escapeStrict && strings.ContainsRune(text, inPlace):
+	case f.style == escapeStrict && strings.ContainsRune(text, markValueStart):
 		return "", errors.New("a parameter has characters that could mean something in a body of this type; in JSON, XML, a form and text/plain they cannot")
 	}
 	return text, nil
@@ -165,9 +165,9 @@ func removeMarks(text string) (string, error) {
 	quoted, escaped := false, false
 	for _, c := range text {
 		switch {
-		case c == markStringStart && !quoted, c == inPlace && quoted:
+		case c == markStringStart && !quoted, c == markValueStart && quoted:
 			return "", errors.New(`write {{json .name}} for a value with its quotes, or "{{.name}}" within them`)
-		case c == markStringStart || c == endText || c == inPlace || c == endHere:
+		case c == markStringStart || c == markStringEnd || c == markValueStart || c == markValueEnd:
 			continue
 		case escaped:
 			escaped = false

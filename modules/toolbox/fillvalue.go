@@ -20,10 +20,10 @@ type (
 )
 
 // String implements fmt.Stringer, as do those below.
-func (t textInPath) String() string { return styleOfPath.escape(string(t)) }
-func (t textInForm) String() string { return styleOfForm.escape(string(t)) }
-func (t textInXML) String() string  { return styleOfXML.escape(string(t)) }
-func (t textInJSON) String() string { return styleOfJSON.escape(string(t)) }
+func (t textInPath) String() string { return escapePath.escape(string(t)) }
+func (t textInForm) String() string { return escapeForm.escape(string(t)) }
+func (t textInXML) String() string  { return escapeXML.escape(string(t)) }
+func (t textInJSON) String() string { return escapeJSON.escape(string(t)) }
 func (t textInSome) String() string { return escapeStrict.escape(string(t)) }
 
 // mapping is a map for a template: it can be written as JSON only.
@@ -59,13 +59,13 @@ func (f *safeTemplate) value(v gjson.Result) any {
 
 func (f *safeTemplate) phrase(text string) any {
 	switch f.style {
-	case styleOfPath:
+	case escapePath:
 		return textInPath(text)
-	case styleOfForm:
+	case escapeForm:
 		return textInForm(text)
-	case styleOfXML:
+	case escapeXML:
 		return textInXML(text)
-	case styleOfJSON:
+	case escapeJSON:
 		return textInJSON(text)
 	case escapeStrict:
 		return textInSome(text)
@@ -75,8 +75,8 @@ func (f *safeTemplate) phrase(text string) any {
 
 // document writes JSON where a value may stand.
 func (f *safeTemplate) document(doc string) string {
-	if f.style == styleOfJSON {
-		return string(inPlace) + marks.Replace(doc) + string(endHere)
+	if f.style == escapeJSON {
+		return string(markValueStart) + marks.Replace(doc) + string(markValueEnd)
 	}
 	if f.style == escapeStrict { // as it is everywhere JSON
 		return marks.Replace(doc)

@@ -50,7 +50,7 @@ func newRequest(t *declared) (action, error) {
 			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
 		}
 	}
-	if r.path, err = newSafeTemplate(c.Path, styleOfPath, c.PathParams); err != nil {
+	if r.path, err = newSafeTemplate(c.Path, escapePath, c.PathParams); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "path: %v", err)
 	}
 	if c.Body == "" {
@@ -77,13 +77,13 @@ func (r *request) style(body string) escaping {
 	kind := strings.ToLower(r.headers.Get("Content-Type"))
 	switch {
 	case strings.Contains(kind, "json"):
-		return styleOfJSON
+		return escapeJSON
 	case strings.Contains(kind, "x-www-form-urlencoded"):
-		return styleOfForm
+		return escapeForm
 	case strings.Contains(kind, "xml"), strings.Contains(kind, "html"):
-		return styleOfXML
+		return escapeXML
 	case strings.HasPrefix(kind, "text/plain"):
-		return styleOfText
+		return escapeNone
 	}
 	return escapeStrict
 }
