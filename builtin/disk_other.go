@@ -2,5 +2,5 @@
 
 package builtin
 
-// diskRoom is not known here.
-func diskRoom(string) (free uint64, ok bool) { return 0, false }
+// freeDisk is not known here.
+func freeDisk(string) (free uint64, ok bool) { return 0, false }

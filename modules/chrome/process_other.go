@@ -4,8 +4,8 @@ package chrome
 
 import "os/exec"
 
-// apart does nothing here: the browser ends when its pipe is closed.
-func apart(*exec.Cmd) {}
+// ownProcessGroup does nothing here: the browser ends when its pipe is closed.
+func ownProcessGroup(*exec.Cmd) {}
 
 // kill ends the browser.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
