@@ -10,7 +10,7 @@ SOAK ?= 10m
 # Everything that CI runs.
 test: lint e2e-deps
 	@modules/chrome/deps.sh
-	@internal/dbtest/deps.sh
+	@internal/test/dbtest/deps.sh
 	go test -race -shuffle=on -count=1 ./...
 	go test -count=1 ./sandbox
 	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
@@ -45,8 +45,8 @@ bench:
 soak: export ROLECALL_VERDICTS = $(CURDIR)/soak.jsonl
 soak:
 	@rm -f $(ROLECALL_VERDICTS)
-	@internal/crashtest/deps.sh
-	go test -count=1 -timeout 90m ./internal/crashtest -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000 || $(call broken,internal/crashtest)
+	@internal/test/crashtest/deps.sh
+	go test -count=1 -timeout 90m ./internal/crashtest -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000 || $(call broken,internal/test/crashtest)
 	go test -count=1 -run 'Crash|StoreStops|Backup|Schema|Open' ./gate ./runtime ./persist || $(call broken,gate runtime persist)
 	cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak || $(call broken,bench)
 	go run ./internal/verdict/table $(ROLECALL_VERDICTS)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	verdicts "github.com/rolecall/rolecall/internal/verdict"
+	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
 // goal is what a comparison is to show: that one candidate takes at most some

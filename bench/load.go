@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
-	verdicts "github.com/rolecall/rolecall/internal/verdict"
+	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"

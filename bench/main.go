@@ -12,7 +12,7 @@
 // with time (soak), million, and declared tools beside their peer (toolbox) take
 // long and run only when they are named.
 // append and durabletask build the peers in the folder peers, a module of its
-// own again. Goals that are printed as verdicts are kept by internal/verdict.
+// own again. Goals that are printed as verdicts are kept by internal/test/soakreport.
 //
 //	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak|toolbox] …
 package main
@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/sandbox"
+	"github.com/rolecall/rolecall/builtin/sandbox"
 )
 
 // candidate is one way to do the work; run does it n times.

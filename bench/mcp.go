@@ -12,7 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/model"
@@ -86,7 +86,7 @@ func serving(handler http.Handler) (url string, stop func(), err error) {
 // mcpHouse is a house with 100 tools and one role that has them.
 type mcpHouse struct {
 	rt    *runtime.Runtime
-	mcp   *mcp.Server
+	mcp   *mcpserver.Server
 	by    identity.Principal
 	tools []tool.Tool
 }
@@ -115,7 +115,7 @@ func newMCPHouse() (*mcpHouse, error) {
 		return nil, err
 	}
 	h.by = identity.ByCaller("bench", role.ID)
-	h.mcp, err = mcp.New(mcp.Config{Runtime: h.rt})
+	h.mcp, err = mcpserver.New(mcpserver.Config{Runtime: h.rt})
 	return h, err
 }
 

@@ -8,9 +8,9 @@ import (
 	"os/exec"
 
 	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal/memory"
-	"github.com/rolecall/rolecall/sandbox"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )

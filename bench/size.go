@@ -12,7 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
-	verdicts "github.com/rolecall/rolecall/internal/verdict"
+	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"

@@ -21,7 +21,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	verdicts "github.com/rolecall/rolecall/internal/verdict"
+	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"

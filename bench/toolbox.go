@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	verdicts "github.com/rolecall/rolecall/internal/verdict"
+	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
 // How often what is measured: rounds are interleaved, medians are shown.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/js/worker"
-	"github.com/rolecall/rolecall/sandbox"
+	"github.com/rolecall/rolecall/internal/js/jsworker"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -24,7 +24,7 @@ type Commands struct {
 // Programs is what a binary must be able to become for run_javascript: main
 // begins with sandbox.Enter(builtin.Programs()).
 func Programs() map[string]sandbox.Program {
-	return map[string]sandbox.Program{worker.Program: worker.Serve}
+	return map[string]sandbox.Program{jsworker.Program: jsworker.Serve}
 }
 
 // commands handles the calls of the command group.
@@ -32,7 +32,7 @@ type commands struct {
 	workspaces Workspaces
 	launcher   *sandbox.Launcher
 	config     func() Commands
-	scripts    *worker.Pool
+	scripts    *jsworker.Pool
 }
 
 // commandTools makes run_command and run_javascript.
@@ -41,7 +41,7 @@ func commandTools(w Workspaces, o Options) ([]tool.Tool, error) {
 	if h.config == nil {
 		h.config = func() Commands { return Commands{} }
 	}
-	h.scripts = worker.New(h.startWorker)
+	h.scripts = jsworker.New(h.startWorker)
 	var s toolBuilder
 	s.add(tool.New("run_command", runCommandText, guarded(h.run), options(tool.Mutating, runCommandInput)))
 	s.add(tool.New("run_javascript", runJavaScriptText, guarded(h.evaluate), options(tool.ReadOnly, runJavaScriptInput)))

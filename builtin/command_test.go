@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/sandbox"
 )
 
 func TestRunCommandAnswersWhatTheProgramSaid(t *testing.T) {

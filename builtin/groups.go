@@ -3,7 +3,7 @@ package builtin
 import (
 	"errors"
 
-	"github.com/rolecall/rolecall/sandbox"
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )

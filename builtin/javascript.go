@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/rolecall/rolecall/internal/js/worker"
-	"github.com/rolecall/rolecall/sandbox"
+	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/internal/js/jsworker"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -52,14 +52,14 @@ var scriptLimits = sandbox.Limits{Memory: 512 << 20, Processes: 64, FileSize: 1,
 // does to the engine no other meets.
 func (h commands) evaluate(ctx context.Context, in script) (tool.Result, error) {
 	by := caller(ctx).By
-	value, err := h.scripts.Run(ctx, worker.Request{
+	value, err := h.scripts.Run(ctx, jsworker.Request{
 		Owner: cmp.Or(by.Key(), by.String()), Code: in.Code, Input: in.Input, Time: maxScript,
 	})
 	return tool.Result{Structured: value}, unavailable(err)
 }
 
-func (h commands) startWorker() (worker.Conn, error) {
-	conn, err := h.launcher.Start(sandbox.Job{Program: worker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
+func (h commands) startWorker() (jsworker.Conn, error) {
+	conn, err := h.launcher.Start(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
 	if err != nil {
 		return nil, err // not conn: it would be an interface that holds nil
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/rolecall/rolecall/sandbox"
+	"github.com/rolecall/rolecall/builtin/sandbox"
 )
 
 var launcher *sandbox.Launcher

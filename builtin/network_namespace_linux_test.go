@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rolecall/rolecall/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts/guard"
 )
 
 // insideVariable says to the test binary that it runs in the empty network.

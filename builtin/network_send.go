@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts/guard"
 )
 
 // maxHead is the most bytes a peer may send before an answer's body begins.

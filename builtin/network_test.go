@@ -27,8 +27,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/rolecall/rolecall/authn"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/internal/oidc"
 )
 
 // services are the auth services in force, by name. The zero services vouch
@@ -22,7 +22,7 @@ type services struct {
 
 // service is an auth service, and what it was made of.
 type service struct {
-	*authn.Service
+	*oidc.Service
 	print       string
 	unreachable *atomic.Bool // its issuer could not be asked last
 }
@@ -81,7 +81,7 @@ func (s *services) prepare(cfg *config.Config) (next map[string]service, faults 
 		if a.Issuer == "" || len(a.Audience) == 0 || slices.Contains(a.Audience, "") {
 			continue // it was refused where it was read, and vouches for nobody
 		}
-		made, err := authn.New(authn.Config{
+		made, err := oidc.New(oidc.Config{
 			Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes,
 			Introspection: introspection(a.Introspection),
 		})
@@ -94,11 +94,11 @@ func (s *services) prepare(cfg *config.Config) (next map[string]service, faults 
 	return next, faults
 }
 
-func introspection(i *config.Introspection) *authn.Introspection {
+func introspection(i *config.Introspection) *oidc.Introspection {
 	if i == nil {
 		return nil
 	}
-	return &authn.Introspection{Endpoint: i.Endpoint, Method: i.Method, Parameter: i.Parameter, Always: i.Always}
+	return &oidc.Introspection{Endpoint: i.Endpoint, Method: i.Method, Parameter: i.Parameter, Always: i.Always}
 }
 
 // narrow leaves those services in force that are next's too.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/dbtest"
-	"github.com/rolecall/rolecall/internal/issuertest"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/test/oidctest"
 )
 
 // The operator is told, without -v and before anybody calls, that a database
@@ -56,7 +56,7 @@ func TestADatabaseThatIsAwayIsTold(t *testing.T) {
 // The log says, with -v, why a token is refused, and without, once, that an
 // issuer cannot be asked; never the token.
 func TestWhyATokenIsRefusedIsLogged(t *testing.T) {
-	w, idp, away := openWorkshop(t), issuertest.New(t), httptest.NewServer(http.NotFoundHandler())
+	w, idp, away := openWorkshop(t), oidctest.New(t), httptest.NewServer(http.NotFoundHandler())
 	away.Close()
 	service := func(name, issuer string) string {
 		return "{kind: authService, name: " + name + ", type: generic, audience: orders, authorizationServer: '" + issuer + "'}"

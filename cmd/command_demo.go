@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/examples"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/sandbox"
 )
 
 // The demo's organization and what it works on.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/examples"
-	"github.com/rolecall/rolecall/internal/count"
+	"github.com/rolecall/rolecall/internal/test/accesslog"
 )
 
 // The demo's report must have the figures that an independent count of the
@@ -27,7 +27,7 @@ func TestDemoReportAgreesWithAnIndependentCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures, err := count.Read(bytes.NewReader(log))
+	figures, err := accesslog.Read(bytes.NewReader(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
-	"github.com/rolecall/rolecall/sandbox"
 )
 
 // Main runs the program with the modules that ship and those of the kinds

@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
-	"github.com/rolecall/rolecall/modules/mcp"
+	"github.com/rolecall/rolecall/modules/mcpclient"
 )
 
 // kindServer is the kind of document that is an MCP server; its servers are
@@ -63,7 +63,7 @@ func (h *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindServer, err.Error(), "")
 	}
-	made, err := mcp.New(mcp.Config{
+	made, err := mcpclient.New(mcpclient.Config{
 		Name: s.Name, Description: s.Description, Command: program,
 		URL: s.URL, Headers: plainText(s.Headers),
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
@@ -76,11 +76,11 @@ func (h *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *
 }
 
 // commandOf gives the program of a server, whose paths hold wherever it runs.
-func commandOf(s config.MCPServer) (c mcp.Command, err error) {
+func commandOf(s config.MCPServer) (c mcpclient.Command, err error) {
 	if s.Command == "" {
 		return c, nil
 	}
-	c = mcp.Command{Path: s.Command, Args: s.Args, Env: environmentOf(s.Env)}
+	c = mcpclient.Command{Path: s.Command, Args: s.Args, Env: environmentOf(s.Env)}
 	if strings.ContainsRune(c.Path, '/') {
 		if c.Path, err = filepath.Abs(c.Path); err != nil {
 			return c, err
@@ -117,7 +117,7 @@ const (
 // stderrOf gives the last lines that the program of a server wrote, for the
 // operator; "" when it wrote none.
 func stderrOf(err error) string {
-	e, ok := errors.AsType[*mcp.ServerError](err)
+	e, ok := errors.AsType[*mcpclient.ServerError](err)
 	if !ok || e.Stderr == "" {
 		return ""
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/replay"
+	"github.com/rolecall/rolecall/model/retry"
 	"github.com/rolecall/rolecall/model/script"
-	"github.com/rolecall/rolecall/model/steady"
 )
 
 // modelSet is the models that a configuration declares, by name: each is there, or the
@@ -123,7 +123,7 @@ func (h *App) makeModel(d config.Model) (model.Model, error) {
 	case "human":
 		return h.humanModel(), nil
 	}
-	return steady.New(client(d), steady.Config{
+	return retry.New(client(d), retry.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: h.log, Secret: string(d.Key),
 		Prices: model.Prices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
 	}), nil
@@ -157,11 +157,11 @@ func (h *App) humanModel() model.Model {
 
 // withFallbacks puts a model before its fallbacks; nil when none of them can be used.
 func (h *App) withFallbacks(d config.Model, single map[string]declaredModel) model.Model {
-	var list []steady.Named
+	var list []retry.Named
 	var missing []string
 	for _, name := range append([]string{d.Name}, d.Fallback...) {
 		if one, ok := single[name]; ok {
-			list = append(list, steady.Named{Name: name, Model: one.Model})
+			list = append(list, retry.Named{Name: name, Model: one.Model})
 		} else {
 			missing = append(missing, name)
 		}
@@ -171,7 +171,7 @@ func (h *App) withFallbacks(d config.Model, single map[string]declaredModel) mod
 	}
 	found := list[0].Model
 	if len(list) > 1 {
-		found = steady.NewChain(h.log, list[0], list[1:]...)
+		found = retry.NewChain(h.log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
 		found = partialFallback{model.Wrapper{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}

@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/internal/dbtest"
-	"github.com/rolecall/rolecall/sandbox"
+	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
 )
 
 var launcher *sandbox.Launcher

@@ -14,7 +14,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the tests look at databases themselves
 
-	"github.com/rolecall/rolecall/internal/dbtest"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
 )
 
 // opened opens a database for the test itself.

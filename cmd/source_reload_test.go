@@ -12,8 +12,8 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/dbtest"
-	"github.com/rolecall/rolecall/internal/issuertest"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/test/oidctest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -185,7 +185,7 @@ func TestToolsetsNarrowBeforeTheyWiden(t *testing.T) {
 // An auth service that is declared as before keeps what it knows; another one
 // of the same name does not.
 func TestAuthServicesStayWhatTheyAre(t *testing.T) {
-	w, idp := openWorkshop(t), issuertest.New(t)
+	w, idp := openWorkshop(t), oidctest.New(t)
 	with := func(audience string) *config.Config {
 		return w.read(reader1, "{kind: source, name: db, type: sqlite, database: '"+t.TempDir()+"/x.db'}",
 			"{kind: authService, name: my, type: generic, audience: "+audience+", authorizationServer: '"+idp.URL+"'}",

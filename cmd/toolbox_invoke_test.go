@@ -20,14 +20,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/internal/issuertest"
+	"github.com/rolecall/rolecall/internal/test/oidctest"
 )
 
 // The calls of modules/toolbox/testdata, taken through the whole house: its
 // configuration, its door with a token of the role, and both wires, the HTTP API
 // of Toolbox and MCP.
 func TestInvokeCases(t *testing.T) {
-	all, idp := gjson.Parse(toolboxFile(t, "invoke.json")), issuertest.New(t)
+	all, idp := gjson.Parse(toolboxFile(t, "invoke.json")), oidctest.New(t)
 	tools := strings.Split(toolboxFile(t, "tools.yaml"), "\n---\n")
 	cases := all.Get("cases").Array()
 	if len(cases) < 90 {
@@ -58,7 +58,7 @@ func toolboxFile(t *testing.T, name string) string {
 type wires struct {
 	t      *testing.T
 	c      gjson.Result
-	idp    *issuertest.Issuer
+	idp    *oidctest.Issuer
 	tokens gjson.Result
 	url    string
 }

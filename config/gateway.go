@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // Gateway is the one document about who may come in from outside, and where.

@@ -3,7 +3,7 @@ package config
 import (
 	"go.yaml.in/yaml/v4"
 
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // hostRule reads {allow: [...], deny: [...]}. Without allow every host is

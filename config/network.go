@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // Network is the one document about requests that agents make: what they may

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // Role is what agents of a kind are told and may use.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 )
 
 // TestYAMLTestSuite reads the cases of yaml-test-suite (testdata/README.md).

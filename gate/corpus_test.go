@@ -9,7 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/tool"
 )
 

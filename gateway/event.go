@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -97,7 +97,7 @@ type stream struct {
 }
 
 func newStream(w http.ResponseWriter, r *http.Request) *stream {
-	return &stream{w: mcp.WithWriteTimeout(w, 0), sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
+	return &stream{w: mcpserver.WithWriteTimeout(w, 0), sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
 }
 
 func acceptsSSE(r *http.Request) bool {

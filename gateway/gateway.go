@@ -26,7 +26,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
@@ -46,7 +46,7 @@ type Config struct {
 	Metrics   http.Handler       // answers /metrics; nil says that there is none
 	OnRefused func(errcode.Code) // told the code of every refusal; nil is nobody
 
-	MCP *mcp.Server // answers at /mcp and /roles/{role}/mcp; nil says that there is none
+	MCP *mcpserver.Server // answers at /mcp and /roles/{role}/mcp; nil says that there is none
 
 	Pins *modules.Pins // what is in quarantine; nil is nothing
 	// WaitIdle returns when what was accepted is offered; nil is at once.
@@ -60,7 +60,7 @@ type api struct {
 	log          *slog.Logger
 	version      string
 	metrics      http.Handler
-	mcp          *mcp.Server
+	mcp          *mcpserver.Server
 	refused      func(errcode.Code)
 	pins         *modules.Pins
 	settled      func(context.Context) error

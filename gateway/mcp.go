@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 )
 
 // mcpRoutes are where clients of the Model Context Protocol connect: at the
@@ -31,7 +31,7 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 		return noRoute(w, r)
 	}
 	if r.Header.Get("Upgrade") != "" { // what lets the sender in may end before the connection does
-		r = r.WithContext(mcp.WithRevalidation(r.Context(), func() bool { return a.reauthenticate(r) == nil }))
+		r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.reauthenticate(r) == nil }))
 	}
 	return a.mcp.Serve(w, r, sender(r))
 }
@@ -55,7 +55,7 @@ func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writ
 		return ErrNotServed
 	}
 	path := "/roles/" + strings.ReplaceAll(url.PathEscape(role), ".", "%2E") + "/mcp"
-	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {mcp.Protocol}}
+	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {mcpserver.Protocol}}
 	answer, err := c.do(ctx, call{method: http.MethodGet, path: path, header: header})
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func bridge(ctx context.Context, conn io.ReadWriter, in io.Reader, out io.Writer
 	go func() {
 		_, err := io.Copy(conn, in)
 		ended.Store(err == nil)
-		_, _ = io.WriteString(conn, "\n"+mcp.EndOfInput+"\n") // when the gateway has gone, reading tells
+		_, _ = io.WriteString(conn, "\n"+mcpserver.EndOfInput+"\n") // when the gateway has gone, reading tells
 	}()
 	_, err := io.Copy(out, conn)
 	switch {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -37,7 +37,7 @@ func openMCP(t *testing.T) *mcpHouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mcp.New(mcp.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
+	server, err := mcpserver.New(mcpserver.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -35,7 +35,7 @@ func openPipe(t *testing.T, address, token string) *piped {
 		t.Fatal(err)
 	}
 	p := &piped{conn, bufio.NewReader(conn)}
-	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, mcp.Protocol)
+	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, mcpserver.Protocol)
 	answer, err := http.ReadResponse(p.lines, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%+v %v", answer, err)
@@ -80,7 +80,7 @@ func TestMCPLinesEndWithTheirToken(t *testing.T) {
 			if err := all.Replace([]gateway.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			server, err := mcp.New(mcp.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
+			server, err := mcpserver.New(mcpserver.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
 			if err != nil {
 				t.Fatal(err)
 			}

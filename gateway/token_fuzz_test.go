@@ -12,8 +12,8 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // FuzzAuthorization: whatever stands in the header, its sender is the holder of

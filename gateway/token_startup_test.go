@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // The start-up token opens the gateway in a browser: its address sets a cookie

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/org"
@@ -39,28 +39,28 @@ func (a *api) toolboxRoutes() (list []route) {
 }
 
 // busy counts the calls of each sender, together with what it asks over MCP.
-func (a *api) busy() *mcp.ConcurrencyLimiter {
+func (a *api) busy() *mcpserver.ConcurrencyLimiter {
 	if a.mcp == nil {
-		return mcp.NewConcurrencyLimiter(0)
+		return mcpserver.NewConcurrencyLimiter(0)
 	}
 	return a.mcp.Limiter()
 }
 
 // limitConcurrency gives an endpoint that each sender asks only so often at once.
-func limitConcurrency(busy *mcp.ConcurrencyLimiter, serve endpoint) endpoint {
+func limitConcurrency(busy *mcpserver.ConcurrencyLimiter, serve endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		leave, err := busy.Enter(sender(r))
 		if err != nil {
 			return err
 		}
 		defer leave()
-		return serve(mcp.WithWriteTimeout(w, 0), r)
+		return serve(mcpserver.WithWriteTimeout(w, 0), r)
 	}
 }
 
 // toolboxScope gives what the sender of a request reaches.
 func (a *api) toolboxScope(r *http.Request) (toolboxScope, error) {
-	by, role, err := mcp.ResolveCaller(a.org(), sender(r), r.PathValue("role"))
+	by, role, err := mcpserver.ResolveCaller(a.org(), sender(r), r.PathValue("role"))
 	if err != nil {
 		return toolboxScope{}, err
 	}
@@ -145,7 +145,7 @@ func (b toolboxScope) call(r *http.Request, name string, args json.RawMessage) (
 	}
 	ctx := r.Context()
 	if known.Auth != nil {
-		ctx = tool.WithCredentials(ctx, tool.Credentials{Tokens: mcp.Tokens(r.Header, known.Auth)})
+		ctx = tool.WithCredentials(ctx, tool.Credentials{Tokens: mcpserver.Tokens(r.Header, known.Auth)})
 	}
 	admitted, err := b.api.rt.Invoke(ctx, b.by, name, args)
 	if err != nil {
@@ -209,7 +209,7 @@ func resultText(r *tool.Result, declared bool) []byte {
 		}
 		return append(text, '}')
 	}
-	if rows, ok := mcp.Rows(r); declared && ok {
+	if rows, ok := mcpserver.Rows(r); declared && ok {
 		return rows
 	}
 	return r.JSON()

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/gateway/mcp"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -33,7 +33,7 @@ func waitingRole(t *testing.T, h *house) (role org.Role, began, release chan str
 }
 
 // byUser gives the API for callers of a role whom the header User names.
-func byUser(t *testing.T, h *house, role identity.RoleID, server *mcp.Server) *house {
+func byUser(t *testing.T, h *house, role identity.RoleID, server *mcpserver.Server) *house {
 	t.Helper()
 	who := func(r *http.Request) (identity.Principal, error) {
 		return identity.ByCaller(identity.User(r.Header.Get("User")), role), nil
@@ -51,12 +51,12 @@ func TestACallerOfTheAPIHasSoManyCallsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			operator := open(t, team)
 			role, began, release := waitingRole(t, operator)
-			var server *mcp.Server
+			var server *mcpserver.Server
 			most := 64
 			if few {
 				most = 3
 				var err error
-				if server, err = mcp.New(mcp.Config{Runtime: operator.rt, Calls: most}); err != nil {
+				if server, err = mcpserver.New(mcpserver.Config{Runtime: operator.rt, Calls: most}); err != nil {
 					t.Fatal(err)
 				}
 				defer server.Close()

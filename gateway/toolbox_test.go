@@ -14,9 +14,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/gateway/gatewaytest"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/parameter"

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 

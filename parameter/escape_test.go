@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/corpus"
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/corpus"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/parameter"
 )
 

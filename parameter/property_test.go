@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/parameter"
 	"github.com/rolecall/rolecall/tool"
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/verdict"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/persist"
@@ -92,7 +92,7 @@ func TestBackupWhileWritersCommit(t *testing.T) {
 	if seqs[7] < 100 {
 		t.Errorf("only %d numbers were given meanwhile", seqs[7])
 	}
-	verdict.Report(t, verdict.Result{
+	soakreport.Report(t, soakreport.Result{
 		Part: "backup", Claim: "a backup taken while it works, restored, is the organization of one moment", Goal: "whole batches up to its number",
 		Observed: fmt.Sprintf("%d backups beside 8 writers, %d numbers given", len(backups), seqs[7]), Passed: !t.Failed(),
 	})

@@ -11,7 +11,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/rolecall/rolecall/internal/verdict"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/persist"
@@ -72,7 +72,7 @@ func TestAFileOfSchema1(t *testing.T) {
 			t.Errorf("got %v, want ErrDamaged", err)
 		}
 	})
-	verdict.Report(t, verdict.Result{
+	soakreport.Report(t, soakreport.Result{
 		Part: "backup", Claim: "a file of an older schema is migrated, a damaged one refused", Goal: "read as it was written",
 		Observed: "schema 1, 518 events", Passed: !t.Failed(),
 	})

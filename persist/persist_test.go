@@ -18,7 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/verdict"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/model"
@@ -123,7 +123,7 @@ func TestOpen(t *testing.T) {
 		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("it was changed (%v)", err)
 		}
-		verdict.Report(t, verdict.Result{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Observed: "schema 3", Passed: !t.Failed()})
+		soakreport.Report(t, soakreport.Result{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Observed: "schema 3", Passed: !t.Failed()})
 	})
 	t.Run("says when a directory cannot be made", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")

@@ -13,7 +13,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 )
 
 var flags = proptest.NewFlags(100)

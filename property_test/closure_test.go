@@ -16,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"

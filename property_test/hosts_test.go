@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )

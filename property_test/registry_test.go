@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/verdict"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -265,7 +265,7 @@ func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
 			}
 		}
 	}
-	verdict.Report(t, verdict.Result{
+	soakreport.Report(t, soakreport.Result{
 		Part: "storage", Claim: "when storage fails at any commit nothing more acts, and the next process ends the task as if nothing had happened",
 		Goal: "every commit, on disk and not", Observed: fmt.Sprintf("%d commits twice each", commits), Passed: commits > 0,
 	})

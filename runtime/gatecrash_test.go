@@ -10,7 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/verdict"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -315,7 +315,7 @@ func TestACrashAnywhereOnTheWayOfACall(t *testing.T) {
 			}
 		}
 	}
-	verdict.Report(t, verdict.Result{
+	soakreport.Report(t, soakreport.Result{
 		Part: "gate", Claim: "a crash before and after every step of a call repeats nothing, invents nothing and gives nobody more",
 		Goal: "every spot, twice, by effect", Observed: fmt.Sprintf("%d crashes", cases), Passed: !t.Failed(),
 	})

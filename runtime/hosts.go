@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 var _ builtin.Hosts = (*Runtime)(nil)

@@ -27,7 +27,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/turns"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -85,9 +85,9 @@ type Runtime struct {
 	advanced    bool       // the epoch was moved by this process
 
 	requests requestLog
-	turns    turns.KeyedMutex // of callers from outside, for calls that move their workflow state
-	buffer   recordBuffer     // of callers' calls that change nothing
-	commits  atomic.Uint64    // so far
+	turns    fair.KeyedMutex // of callers from outside, for calls that move their workflow state
+	buffer   recordBuffer    // of callers' calls that change nothing
+	commits  atomic.Uint64   // so far
 
 	mu           sync.Mutex // guards what follows; held for no I/O
 	active       map[identity.AgentID]*actor

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/proptest"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/tool"
 )
 

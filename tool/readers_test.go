@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/tool"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/internal/corpus"
 	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 )
 
 func Example() {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/tool"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/corpus"
+	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/human"
 )

@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/secret"
 )
 
 // Recorder writes down what models answer. Safe for concurrent use.
@@ -103,7 +103,7 @@ func (w recordingModel) record(r model.Request, a *model.Answer) {
 }
 
 // reasoning is a provider's own: nothing in it is changed but secrets.
-func reasoning(doc json.RawMessage, hide *secret.Redactor) json.RawMessage {
+func reasoning(doc json.RawMessage, hide *redact.Redactor) json.RawMessage {
 	if len(doc) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func reasoning(doc json.RawMessage, hide *secret.Redactor) json.RawMessage {
 }
 
 // write completes a line by what the lines before say already, and writes it.
-func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *secret.Redactor) {
+func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redact.Redactor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -132,7 +132,7 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *secre
 
 // put writes a line, unless a secret stands in it even now: across two of its
 // values, or as a number of the line's own.
-func put(w io.Writer, text []byte, hide *secret.Redactor) error {
+func put(w io.Writer, text []byte, hide *redact.Redactor) error {
 	if hide.Contains(text) {
 		return errors.New("a line would hold a secret that is not within one of its texts, such as digits alone: the recording ends")
 	}

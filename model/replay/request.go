@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/secret"
 )
 
 // request is a model.Request in the form it has in every run: without secrets,
@@ -38,7 +38,7 @@ type summary struct {
 }
 
 // newRequest brings a Request into its form.
-func newRequest(r model.Request, hide *secret.Redactor) *request {
+func newRequest(r model.Request, hide *redact.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDs(r.Self)}
 	for _, entry := range inOrder(r.Items) {
 		if entry == (model.Item{}) { // says nothing

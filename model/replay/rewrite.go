@@ -6,13 +6,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rolecall/rolecall/model/secret"
+	"github.com/rolecall/rolecall/internal/redact"
 )
 
 // rewrite gives a JSON document with every text, also the keys, changed by
 // edit. Order and numbers stay as they are, but what holds a secret even then,
 // a number or a text by the way it is escaped, is hidden whole.
-func rewrite(doc []byte, r *secret.Redactor, edit func(string) string) json.RawMessage {
+func rewrite(doc []byte, r *redact.Redactor, edit func(string) string) json.RawMessage {
 	out := make([]byte, 0, len(doc)+len(doc)/8)
 	for len(doc) > 0 {
 		n := token(doc)
@@ -21,7 +21,7 @@ func rewrite(doc []byte, r *secret.Redactor, edit func(string) string) json.RawM
 			word = quoted(edit(unquoted(word)))
 		}
 		if len(word) > 1 && r.Contains(word) {
-			word = quoted(secret.Mask)
+			word = quoted(redact.Mask)
 		}
 		out, doc = append(out, word...), doc[n:]
 	}

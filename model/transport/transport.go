@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/secret"
 )
 
 // Config says where a provider is and how long it may take. Zero times are
@@ -39,7 +39,7 @@ type Endpoint struct {
 	config Config
 	header http.Header
 	place  string // host and path of the URL, for messages
-	secret *secret.Redactor
+	secret *redact.Redactor
 }
 
 // New makes an Endpoint.
@@ -51,7 +51,7 @@ func New(config Config) *Endpoint {
 		config.IdleTimeout = time.Minute
 	}
 	config.Client = client(config.Client)
-	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: secret.New(config.Key)}
+	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: redact.New(config.Key)}
 	if u, err := url.Parse(config.URL); err == nil {
 		e.place = e.short(u.Host + u.Path)
 	}

@@ -7,7 +7,7 @@
 // call. Each principal has a browser context of its own: cookies, storage and
 // tabs of one are nothing to another. All a context sends goes through a proxy
 // of its own in this process, which asks who may reach what and dials by
-// hosts/guard. Contexts end when idle, the browser with the last of them.
+// org/hosts/guard. Contexts end when idle, the browser with the last of them.
 //
 // The package decides no permission: who may call a tool is the gate's
 // business, which hosts a principal may reach that of Hosts.
@@ -23,9 +23,9 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules/chrome"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // onlyOn lets one address of loopback be reached.

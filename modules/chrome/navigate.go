@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 type launchIn struct{}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rolecall/rolecall/internal/pgroup"
+	"github.com/rolecall/rolecall/internal/procgroup"
 )
 
 // process is a browser that runs, and the folder that is all it may keep.
@@ -21,7 +21,7 @@ type process struct {
 	in     *os.File // what the browser says
 	out    *os.File // what it is told
 	cmd    *exec.Cmd
-	group  *pgroup.Group // that it leads; set when it was started
+	group  *procgroup.Group // that it leads; set when it was started
 	said   tail
 	done   chan struct{} // closed when it has ended
 }
@@ -98,7 +98,7 @@ func (p *process) run() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
-		p.group = pgroup.Of(p.cmd)
+		p.group = procgroup.Of(p.cmd)
 		started <- err
 		if err == nil {
 			_ = p.group.Wait() // how it ended is in said

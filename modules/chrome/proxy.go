@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // maxConnections is how many connections of one context may be open at once.

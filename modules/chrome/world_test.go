@@ -16,10 +16,10 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/chrome"
+	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 )
 

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts/guard"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
+	"github.com/rolecall/rolecall/org/hosts/guard"
 	"github.com/rolecall/rolecall/tool"
 )
 

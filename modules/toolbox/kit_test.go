@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rolecall/rolecall/authn"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/dbtest"
+	"github.com/rolecall/rolecall/internal/oidc"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/tool"
@@ -218,7 +218,7 @@ func (l *log) String() string {
 }
 
 // services is a gate.Authn of real auth services.
-type services map[string]*authn.Service
+type services map[string]*oidc.Service
 
 func newServices(t *testing.T, c *config.Config) services {
 	t.Helper()
@@ -227,7 +227,7 @@ func newServices(t *testing.T, c *config.Config) services {
 		return all
 	}
 	for _, a := range c.AuthServices {
-		s, err := authn.New(authn.Config{Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes})
+		s, err := oidc.New(oidc.Config{Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts/guard"
 )
 
 // Network is what sources of type http may reach. The zero Network is the

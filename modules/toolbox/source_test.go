@@ -16,8 +16,8 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/dbtest"
-	"github.com/rolecall/rolecall/internal/issuertest"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/test/oidctest"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -299,7 +299,7 @@ func TestSecureArgumentsStayAway(t *testing.T) {
 // passed on.
 func TestClaimsStayAway(t *testing.T) {
 	refuses := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.RawQuery, http.StatusTeapot) })
-	idp := issuertest.New(t)
+	idp := oidctest.New(t)
 	c := parse(t, fmt.Sprintf(`%s
 ---
 {kind: source, name: api, type: http, baseUrl: '%s'}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/dbtest"
+	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 

@@ -13,14 +13,14 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/rolecall/rolecall/internal/turns"
+	"github.com/rolecall/rolecall/internal/fair"
 )
 
 // mysqlDB is a MySQL or MariaDB server.
 type mysqlDB struct {
 	pool     *sql.DB
-	places   *turns.FairSemaphore // at the pool's connections
-	killPool *sql.DB              // keeps no connection
+	places   *fair.FairSemaphore // at the pool's connections
+	killPool *sql.DB             // keeps no connection
 	readOnly bool
 }
 
@@ -39,7 +39,7 @@ func openMySQL(c Config) (engine, error) {
 	killer := sql.OpenDB(connector)
 	killer.SetMaxOpenConns(c.MaxConns)
 	killer.SetMaxIdleConns(-1)
-	return &mysqlDB{pool, turns.NewPlaces(c.MaxConns), killer, c.ReadOnly}, nil
+	return &mysqlDB{pool, fair.NewPlaces(c.MaxConns), killer, c.ReadOnly}, nil
 }
 
 func mysqlConfig(c Config) (*mysql.Config, error) {

@@ -14,7 +14,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/rolecall/rolecall/internal/turns"
+	"github.com/rolecall/rolecall/internal/fair"
 )
 
 // sqliteDB is a file with several connections that read and one that writes,
@@ -31,7 +31,7 @@ type sqliteDB struct {
 // sqlitePool is connections of one sort.
 type sqlitePool struct {
 	*sql.DB
-	places *turns.FairSemaphore
+	places *fair.FairSemaphore
 }
 
 // fingerprint stands for a statement, which may be long.
@@ -75,7 +75,7 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 	db := sql.OpenDB(sqliteConnector{connector})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &sqlitePool{db, turns.NewPlaces(conns)}, nil
+	return &sqlitePool{db, fair.NewPlaces(conns)}, nil
 }
 
 // query runs a statement on a reader; one that turns out to write runs on the

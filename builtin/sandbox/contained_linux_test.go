@@ -1,0 +1,220 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rolecall/rolecall/builtin/sandbox"
+)
+
+// TestContained is run as who runs the tests and, by TestAsAnOrdinaryUser,
+// as nobody.
+func TestContained(t *testing.T) {
+	walled(t)
+	outside := t.TempDir()
+	canary := filepath.Join(outside, "canary")
+	write(t, canary, "untouched")
+	t.Setenv("ROLECALL_CANARY", "secret")
+	inherited, err := syscall.Open(canary, syscall.O_RDONLY, 0) // as a shell or an init system leaves one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
+	// Each script prints ESCAPED when it got what it must not get.
+	tests := []struct{ name, script string }{
+		{"a file of the host", "cat $CANARY && echo ESCAPED"},
+		{"a file of the host through a link", "ln -s $CANARY link; cat link && echo ESCAPED"},
+		{"writing through a link to a directory", "ln -s $OUTSIDE out; echo x > out/new && echo ESCAPED"},
+		{"a hard link to a file of the system", "ln /etc/hosts here && echo ESCAPED"},
+		{"up from the workspace", "ls ../../../.. | grep -vxE 'bin|dev|etc|lib|lib32|lib64|libx32|proc|run|sbin|tmp|usr|workspace' && echo ESCAPED"},
+		{"through /proc to another root", "cat /proc/1/root$CANARY && echo ESCAPED"},
+		{"writing into the system", "for d in / /etc /usr /usr/bin /dev /proc /run; do touch $d/new && echo ESCAPED; done; true"},
+		{"changing a mode of the system", "chmod 777 /usr/bin/env && echo ESCAPED; touch -d yesterday /usr && echo ESCAPED"},
+		{"other people's passwords", "cat /etc/shadow && echo ESCAPED"},
+		{"home directories", "ls /root /home 2>/dev/null | grep . && echo ESCAPED"},
+		{"sockets of services", "ls /run/* /var/run 2>/dev/null | grep -v ^/run/rolecall | grep . && echo ESCAPED"},
+		{"other processes", "ls /proc | grep -E '^[0-9]+$' | while read p; do grep -l test /proc/$p/comm && echo ESCAPED; done; true"},
+		{"a signal to everybody", "trap '' TERM; kill -TERM -1; true"},
+		{"our environment", "env | grep secret && echo ESCAPED; cat /proc/*/environ | grep -a secret && echo ESCAPED"},
+		{"open descriptors", "ls -l /proc/self/fd | grep -E ' [3-9] -> ' | grep -v /proc && echo ESCAPED"},
+		{"a device", "mknod disk b 8 0 && echo ESCAPED; ls /dev | grep -E 'sd|vd|nvme|mem|kmsg|tty' && echo ESCAPED"},
+		{"capabilities", "grep Cap /proc/self/status | grep -v 0000000000000000 && echo ESCAPED"},
+		{"new privileges", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED; grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"},
+		{"another namespace", "unshare -Ur true && echo ESCAPED; unshare -n true && echo ESCAPED"},
+		{"mounting", "mount -t tmpfs x /workspace && echo ESCAPED; mount -o remount,rw / && echo ESCAPED"},
+		{"settings of the kernel", "echo 1 > /proc/sys/kernel/panic && echo ESCAPED; echo x > /proc/sysrq-trigger && echo ESCAPED"},
+		{"becoming somebody else", "su nobody -s /bin/sh -c true && echo ESCAPED; setpriv --reuid 1 true && echo ESCAPED"},
+		{"descriptors this process was started with", "readlink /proc/self/fd/* | grep -F $CANARY && echo ESCAPED"},
+		{"the host's own /dev/null", "readlink /proc/self/fd/0 /proc/self/fd/1 /proc/$$/fd/2 | grep -v '^pipe:' && echo ESCAPED"},
+		{"private keys", "for d in /etc/ssl/private /etc/pki/tls/private; do ls $d && echo ESCAPED; done; true"},
+		{"set-user-id programs", "cp /usr/bin/id mine && chmod u+s mine; grep ' /workspace ' /proc/self/mounts | grep -q nosuid || echo ESCAPED"},
+		{"control groups", "ls /sys/fs/cgroup && echo ESCAPED"},
+		{"the process that looks after it", "cat /proc/1/environ /proc/1/maps /proc/1/mem 2>/dev/null | grep -q . && echo ESCAPED; ls -l /proc/1/fd 2>/dev/null | grep -q pipe && echo ESCAPED; kill -KILL 1; kill -STOP 1; test -d /proc/1 || echo ESCAPED"},
+		{"a name for this host", "hostname evil && echo ESCAPED; test $(cat /proc/sys/kernel/hostname) = sandbox || echo ESCAPED"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			j := shell(t.TempDir(), tt.script)
+			j.Env = []string{"CANARY=" + canary, "OUTSIDE=" + outside}
+			if out := run(t, j); strings.Contains(out.Stdout.String(), "ESCAPED") {
+				t.Errorf("%s\ngot %s%s", tt.script, out.Stdout, out.Stderr)
+			}
+			if entries, _ := os.ReadDir(outside); len(entries) != 1 || read(t, canary) != "untouched" {
+				t.Fatal("the host was changed")
+			}
+		})
+	}
+}
+
+func TestSystemCallsAreRefused(t *testing.T) {
+	walled(t)
+	if out := run(t, sandbox.Job{Program: "syscalls"}); out.Stdout.String() != "" || out.ExitCode != 0 {
+		t.Errorf("not refused:\n%s%s", out.Stdout, out.Stderr)
+	}
+	p, err := launcher.Start(sandbox.Job{Program: "syscalls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if said, err := io.ReadAll(p); len(said) != 0 || err != nil {
+		t.Errorf("not refused to a process that is talked with: %s, %v", said, err)
+	}
+}
+
+func TestThereIsNoNetworkButItsOwn(t *testing.T) {
+	walled(t)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	path := filepath.Join(t.TempDir(), "socket")
+	file, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	abstract, err := net.Listen("unix", "@rolecall-test-"+filepath.Base(t.TempDir())+fmt.Sprint(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
+	targets := []string{"tcp " + tcp.Addr().String(), "unix " + path, "unix " + abstract.Addr().String(), "tcp 192.0.2.1:80", "udp 192.0.2.1:53"}
+	if got := talk(t, sandbox.Job{Program: "dial"}, targets); strings.Contains(got, "reached") {
+		t.Errorf("got\n%s", got)
+	}
+	if out := run(t, sandbox.Job{Program: "loopback"}); out.Stdout.String() != "reached itself, and could not write: true\n" {
+		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
+	}
+	control := talk(t, sandbox.Job{Program: "dial", Unsandboxed: true}, targets[:3])
+	if strings.Count(control, "reached") != 3 {
+		t.Errorf("without walls not all were reached, so this proves nothing:\n%s", control)
+	}
+}
+
+// talk writes lines to a program and gives all that it said up to the answer
+// to the last.
+func talk(t *testing.T, j sandbox.Job, lines []string) string {
+	t.Helper()
+	p, err := launcher.Start(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := io.WriteString(p, strings.Join(lines, "\n")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for answers := bufio.NewScanner(p); answers.Scan(); {
+		fmt.Fprintln(&said, answers.Text())
+		if answers.Text() == "tried "+lines[len(lines)-1] {
+			return said.String()
+		}
+	}
+	t.Fatalf("it ended after\n%s", said.String())
+	return ""
+}
+
+func TestAReadOnlyWorkspaceStaysAsItIs(t *testing.T) {
+	walled(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "old")
+	j := shell(dir, "cat file; echo new > file; touch more; chmod 777 file; rm file; mv file other; ln file link; true")
+	j.ReadOnly = true
+	out := run(t, j)
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || read(t, filepath.Join(dir, "file")) != "old" || out.Stdout.String() != "old" {
+		t.Errorf("got %v, %v; the job said %s%s", entries, err, out.Stdout, out.Stderr)
+	}
+}
+
+// TestAsAnOrdinaryUser runs TestContained and the tests of limits again as
+// nobody.
+func TestAsAnOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the tests run as an ordinary user already")
+	}
+	walled(t)
+	dir, err := os.MkdirTemp("", "rolecall") // t.TempDir is for our eyes only
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	binary, temp := filepath.Join(dir, "test"), filepath.Join(dir, "tmp")
+	for _, err := range []error{os.Chmod(dir, 0o755), copyFile(binary, "/proc/self/exe"), os.Mkdir(temp, 0o700), os.Chown(temp, nobody, nobody)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestContained|TestSystemCallsAreRefused|TestThereIsNoNetworkButItsOwn|TestLimits.*|TestAReadOnlyWorkspaceStaysAsItIs)$", "-test.v")
+	cmd.Dir, cmd.Env = temp, append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestContained") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+const nobody = 65534
+
+func copyFile(to, from string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
+
+// TestWhatIsMissingIsNamed runs itself where no user namespace can be made.
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	if os.Getenv("ROLECALL_NO_NAMESPACES") == "" {
+		walled(t)
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestWhatIsMissingIsNamed$", "-test.v")
+		cmd.Env = append(os.Environ(), "ROLECALL_NO_NAMESPACES=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}})
+	const want = "no sandbox: user, mount, pid, network, ipc and uts namespaces (sysctl user.max_user_namespaces is 0): "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
+	}
+}

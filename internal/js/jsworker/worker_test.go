@@ -1,0 +1,222 @@
+package jsworker_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/js/jsworker"
+)
+
+var launcher *sandbox.Launcher
+
+func TestMain(m *testing.M) {
+	launcher = sandbox.Enter(map[string]sandbox.Program{jsworker.Program: jsworker.Serve})
+	os.Exit(m.Run())
+}
+
+// pool makes a pool of real processes, inside walls where the system has them.
+func pool(t *testing.T) *jsworker.Pool {
+	t.Helper()
+	job := sandbox.Job{Program: jsworker.Program}
+	if _, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}}); err != nil {
+		t.Log("without walls: ", err)
+		job.Unsandboxed = true
+	}
+	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(job) })
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestRun(t *testing.T) {
+	p := pool(t)
+	tests := []struct {
+		name, code, input, want string
+		err                     errcode.Code
+	}{
+		{"a value", "return input.reduce((a, b) => a + b)", "[1,2,3]", "6", ""},
+		{"nothing", "", "", "null", ""},
+		{"a promise", "return await Promise.resolve(7)", "", "7", ""},
+		{"a throw", "throw new Error('no')", "", "", errcode.ToolExecutionFailed},
+		{"a result that is too large", "return 'x'.repeat(300000)", "", "", errcode.ResultTooLarge},
+		{"a long result of wide characters", "return '\\u0001'.repeat(30000)", "", `"` + strings.Repeat(`\u0001`, 30000) + `"`, ""},
+		{"a result JSON cannot carry", "return () => 1", "", "", errcode.NotSerializable},
+		{"too much memory", "const a = []; for (;;) a.push('x'.repeat(1000) + a.length)", "", "", errcode.ToolExecutionFailed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := p.Run(t.Context(), jsworker.Request{Owner: "me", Code: tt.code, Input: json.RawMessage(tt.input), Time: time.Minute})
+			if string(got) != tt.want || errcode.Of(err) != tt.err {
+				t.Errorf("got %.100s, %v; want %.100s, %s", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+func TestWhatNoEngineStopsIsEnded(t *testing.T) {
+	p := pool(t)
+	tests := []struct{ name, code string }{
+		{"a loop", "for (;;);"},
+		{"a search through holes", "return Array.prototype.indexOf.call({length: 2**53 - 1}, 1)"},
+		{"a function with a length", "const f = () => 1; Object.defineProperty(f, 'length', {value: 2**53 - 1}); return Array.prototype.indexOf.call(f, 1)"},
+		{"large numbers", "const b = 3n ** 20000n; for (;;) b * b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := p.Run(t.Context(), jsworker.Request{Code: tt.code, Time: 50 * time.Millisecond})
+			if errcode.Of(err) != errcode.ToolTimeout {
+				t.Errorf("got %v", err)
+			}
+			if got, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"}); string(got) != "1" {
+				t.Errorf("the next script: %s, %v", got, err)
+			}
+		})
+	}
+	t.Run("a script nobody waits for", func(t *testing.T) {
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(10*time.Millisecond, func() { cancel(enough) })
+		if _, err := p.Run(ctx, jsworker.Request{Code: "for (;;);", Time: time.Minute}); !errors.Is(err, enough) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// fake is a worker that says what its test wants.
+type fake struct{ net.Conn }
+
+func (f fake) Close() { f.Conn.Close() }
+
+// fakes makes a pool whose workers note what they are asked, and answer.
+func fakes(t *testing.T, answer func(number int) string) (*jsworker.Pool, func() [][]string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all [][]string
+	p := jsworker.New(func() (jsworker.Conn, error) {
+		ours, theirs := net.Pipe()
+		mu.Lock()
+		me := len(all)
+		all = append(all, nil)
+		mu.Unlock()
+		go func() {
+			for lines := bufio.NewScanner(theirs); lines.Scan(); {
+				var q struct {
+					Number int
+					Code   string
+				}
+				if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				all[me] = append(all[me], q.Code)
+				mu.Unlock()
+				if _, err := io.WriteString(theirs, answer(q.Number)+"\n"); err != nil {
+					return
+				}
+			}
+		}()
+		return fake{Conn: ours}, nil
+	})
+	t.Cleanup(p.Close)
+	return p, func() [][]string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+func TestOwnersNeverShareAWorker(t *testing.T) {
+	p, served := fakes(t, func(n int) string { return fmt.Sprintf(`{"Number":%d,"Value":1}`, n) })
+	var all sync.WaitGroup
+	for owner := range 8 {
+		all.Go(func() {
+			for range 20 {
+				name := fmt.Sprint(owner)
+				if _, err := p.Run(t.Context(), jsworker.Request{Owner: name, Code: name}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	total := 0
+	for i, scripts := range served() {
+		total += len(scripts)
+		for _, s := range scripts {
+			if s != scripts[0] {
+				t.Fatalf("worker %d ran scripts of %v", i, scripts)
+			}
+		}
+	}
+	if total != 160 {
+		t.Errorf("%d scripts ran, want 160", total)
+	}
+}
+
+func TestNobodyKeepsOthersWaitingWithManyScripts(t *testing.T) {
+	p := pool(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var hogs sync.WaitGroup
+	for range 50 {
+		hogs.Go(func() {
+			if _, err := p.Run(ctx, jsworker.Request{Owner: "hog", Code: "for (;;);", Time: time.Hour}); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	for range 3 {
+		if got, err := p.Run(t.Context(), jsworker.Request{Owner: "me", Code: "return 1"}); string(got) != "1" {
+			t.Errorf("got %s, %v", got, err)
+		}
+	}
+	cancel()
+	hogs.Wait()
+}
+
+func TestABrokenWorkerIsNotBelieved(t *testing.T) {
+	tests := []struct{ name, answer string }{
+		{"nothing but noise", "noise"},
+		{"an answer to another question", `{"Number":7,"Value":1}`},
+		{"an answer without end", `{"Number":1,"Value":"` + strings.Repeat("x", 2_000_000) + `"}`},
+		{"no value and no error", `{"Number":1}`},
+		{"an error that is not a script's", `{"Number":1,"Error":"approval_denied","Message":"m"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, _ := fakes(t, func(int) string { return tt.answer })
+			got, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"})
+			if got != nil || errcode.Of(err) != errcode.ToolExecutionFailed {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAWorkerThatDoesNotStart(t *testing.T) {
+	missing := errors.New("no sandbox")
+	p := jsworker.New(func() (jsworker.Conn, error) { return nil, missing })
+	if _, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"}); !errors.Is(err, missing) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(sandbox.Job{Program: jsworker.Program}) })
+	defer p.Close()
+	for b.Loop() {
+		if _, err := p.Run(b.Context(), jsworker.Request{Code: "return input + 1", Input: json.RawMessage("1")}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package oidc_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/oidc"
+)
+
+// A claim counts under its exact name: one that is almost it, which users of
+// some issuers may choose, changes nobody's issuer or audience.
+func TestClaimsAreReadByTheirExactNames(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s := service(t, i, c, nil)
+	exp := c.now.Load() + 60
+	for name, claims := range map[string]string{
+		"another audience": fmt.Sprintf(`{"iss":%q,"aud":"others","Aud":"orders","sub":"ann","exp":%d}`, i.url, exp),
+		"no audience":      fmt.Sprintf(`{"iss":%q,"AUD":["orders"],"sub":"ann","exp":%d}`, i.url, exp),
+		"another issuer":   fmt.Sprintf(`{"iss":"https://evil.example","Iss":%q,"aud":"orders","sub":"ann","exp":%d}`, i.url, exp),
+		"no issuer":        fmt.Sprintf(`{"ISS":%q,"aud":"orders","sub":"ann","exp":%d}`, i.url, exp),
+		"no expiry":        fmt.Sprintf(`{"iss":%q,"aud":"orders","sub":"ann","EXP":%d}`, i.url, exp),
+	} {
+		if got, err := s.Verify(t.Context(), sign(i, claims)); errcode.Of(err) != errcode.Unauthenticated {
+			t.Errorf("%s: got %s %v, want unauthenticated", name, got, err)
+		}
+	}
+}
+
+// An issuer that sends questions about tokens elsewhere is not followed there:
+// the token would go along.
+func TestTokensAreNotSentElsewhere(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	var got atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		got.Add(1)
+		fmt.Fprintf(w, `{"active":true,"aud":"orders","exp":%d}`, c.now.Load()+60)
+	}))
+	t.Cleanup(other.Close)
+	i.inspect = func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		s := service(t, i, c, func(config *oidc.Config) {
+			config.Introspection = &oidc.Introspection{Endpoint: i.url + "/introspect", Method: method}
+		})
+		if claims, err := s.Verify(t.Context(), "opaque"); errcode.Of(err) != errcode.ToolUnavailable || got.Load() != 0 {
+			t.Errorf("%s: got %s %v; another host was asked %d times", method, claims, err, got.Load())
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package dbtest_test
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/dbtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+func TestServersTakeConnectionsAndDatabasesAreOnesOwn(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) dbtest.Database{"postgres": dbtest.Postgres, "mariadb": dbtest.MariaDB} {
+		t.Run(name, func(t *testing.T) {
+			one, other := start(t), start(t)
+			if one.Name == other.Name || one.Port != other.Port {
+				t.Errorf("got %+v and %+v, want two databases of one server", one, other)
+			}
+			conn, err := net.Dial("tcp", net.JoinHostPort(one.Host, strconv.Itoa(one.Port)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		})
+	}
+}

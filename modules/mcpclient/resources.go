@@ -1,0 +1,145 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// maxListed is how many resources or prompts one call lists.
+const maxListed = 1000
+
+// resourceTool is a tool that makes resources or prompts reachable. What it says is
+// ours; what it answers is the server's, as with every other tool.
+type resourceTool struct {
+	name, description, input string
+	offered                  func(*sdk.ServerCapabilities) bool
+	call                     func(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error)
+}
+
+const kindExtra = "mcp" // of a Pin whose tool is one of extras
+
+func extras() []resourceTool {
+	resources := func(c *sdk.ServerCapabilities) bool { return c.Resources != nil }
+	prompts := func(c *sdk.ServerCapabilities) bool { return c.Prompts != nil }
+	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the list before"}},"additionalProperties":false}`
+	return []resourceTool{
+		{"list_resources", "List the resources of this MCP server, a page at a time.", page, resources, listResources},
+		{"read_resource", "Read a resource of this MCP server.",
+			`{"type":"object","properties":{"uri":{"type":"string","minLength":1}},"required":["uri"],"additionalProperties":false}`, resources, readResource},
+		{"list_prompts", "List the prompts of this MCP server, a page at a time.", page, prompts, listPrompts},
+		{"get_prompt", "Get a prompt of this MCP server, filled in with arguments.",
+			`{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"],"additionalProperties":false}`, prompts, getPrompt},
+	}
+}
+
+// findExtra gives the tool of this name that the module makes itself.
+func findExtra(name string) (resourceTool, bool) {
+	list := extras()
+	at := slices.IndexFunc(list, func(e resourceTool) bool { return e.name == name })
+	if at < 0 {
+		return resourceTool{}, false
+	}
+	return list[at], true
+}
+
+// withExtras adds the tools for what the server has beside tools. A name that
+// the server uses for a tool of its own is the server's.
+func withExtras(pins []modules.Pin, prefix string, has *sdk.ServerCapabilities) []modules.Pin {
+	for _, e := range extras() {
+		taken := slices.ContainsFunc(pins, func(p modules.Pin) bool { return p.Tool == e.name })
+		if e.offered(has) && !taken && tool.CheckName(prefix+e.name) == nil {
+			pins = append(pins, modules.Pin{Tool: e.name, Kind: kindExtra, Description: e.description})
+		}
+	}
+	return pins
+}
+
+// arguments reads what the gate has checked.
+func arguments[T any](args json.RawMessage) (v T, err error) {
+	if err := json.Unmarshal(args, &v); err != nil {
+		return v, errcode.New(errcode.InvalidArguments, "arguments do not fit the tool: %v", err)
+	}
+	return v, nil
+}
+
+type cursorArgs struct{ Cursor string }
+
+// listed is one page of resources or prompts.
+type listed struct {
+	Items any    `json:"items"`
+	Next  string `json:"next,omitempty"` // the cursor of the next page
+}
+
+func listResources(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
+	in, err := arguments[cursorArgs](args)
+	if err != nil {
+		return tool.Failure(name, err), nil
+	}
+	page, err := s.ListResources(ctx, &sdk.ListResourcesParams{Cursor: in.Cursor})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return structured(name, listed{page.Resources[:min(len(page.Resources), maxListed)], page.NextCursor}), nil
+}
+
+func readResource(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
+	in, err := arguments[struct{ URI string }](args)
+	if err != nil {
+		return tool.Failure(name, err), nil
+	}
+	r, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: in.URI})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	parts := make([]part, 0, len(r.Contents))
+	for _, c := range r.Contents {
+		parts = append(parts, resourcePart(c))
+	}
+	return structured(name, map[string]any{"contents": parts}), nil
+}
+
+func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
+	in, err := arguments[cursorArgs](args)
+	if err != nil {
+		return tool.Failure(name, err), nil
+	}
+	page, err := s.ListPrompts(ctx, &sdk.ListPromptsParams{Cursor: in.Cursor})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return structured(name, listed{page.Prompts[:min(len(page.Prompts), maxListed)], page.NextCursor}), nil
+}
+
+// message is one of a prompt.
+type message struct {
+	Role    string `json:"role"`
+	Content part   `json:"content"`
+}
+
+func getPrompt(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
+	in, err := arguments[struct {
+		Name      string
+		Arguments map[string]string
+	}](args)
+	if err != nil {
+		return tool.Failure(name, err), nil
+	}
+	r, err := s.GetPrompt(ctx, &sdk.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	messages := make([]message, 0, len(r.Messages))
+	for _, m := range r.Messages {
+		if m != nil {
+			messages = append(messages, message{string(m.Role), partOf(m.Content)})
+		}
+	}
+	return structured(name, map[string]any{"messages": messages}), nil
+}
