@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rolecall/rolecall/org/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // insideVariable says to the test binary that it runs in the empty network.
@@ -96,7 +96,7 @@ func inEmptyNetwork(t *testing.T) {
 			t.Fatalf("%d connections arrived inside with http allowed", got)
 		}
 	}
-	guarded, unguarded := direct(t, given, guard.New(nil)), direct(t, given, guard.New(open.Private))
+	guarded, unguarded := direct(t, given, hosts.NewDialGuard(nil)), direct(t, given, hosts.NewDialGuard(open.Private))
 	if guarded != 0 || unguarded != len(given) {
 		t.Errorf("%d addresses were reached by the guarded dialer and %d by the other, want 0 and %d", guarded, unguarded, len(given))
 	}
@@ -141,7 +141,7 @@ func internalAddresses() []netip.Addr {
 }
 
 // direct counts the addresses that a guarded dialer reaches.
-func direct(t *testing.T, list []netip.Addr, g guard.DialGuard) (reached int) {
+func direct(t *testing.T, list []netip.Addr, g hosts.DialGuard) (reached int) {
 	d := net.Dialer{Control: g.Control}
 	for _, addr := range list {
 		if c, err := d.DialContext(t.Context(), "tcp", netip.AddrPortFrom(addr, 80).String()); err == nil {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/org/hosts"
-	"github.com/rolecall/rolecall/org/hosts/guard"
 )
 
 // httpHop is one request of a call: the first, or one that a redirect led to. It
@@ -78,7 +77,7 @@ func (h httpHop) to(u *url.URL, p NetworkPolicy) (httpHop, error) {
 	switch {
 	case err != nil:
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url: %v", err)
-	case guard.IsNonHTTPPort(host.Port):
+	case hosts.IsNonHTTPPort(host.Port):
 		return h, errcode.New(errcode.InvalidURL, "http_request: port %d belongs to another protocol than HTTP", host.Port)
 	case !p.Hosts.Allows(host):
 		return h, errcode.New(errcode.HostBlocked, "http_request: the operator allows no requests to %s", host)

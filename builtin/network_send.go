@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/org/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // maxHead is the most bytes a peer may send before an answer's body begins.
@@ -78,7 +78,7 @@ func (r *requests) roundTrip(ctx context.Context, h httpHop, p NetworkPolicy) (*
 // transport makes connections that are guarded, timed and used once. It knows
 // no proxy, no cookies and HTTP/1.1 alone.
 func (r *requests) transport(ctx context.Context, p NetworkPolicy, head *atomic.Int64) *http.Transport {
-	dialer := net.Dialer{Control: guard.New(p.Private).Control, Resolver: r.resolver}
+	dialer := net.Dialer{Control: hosts.NewDialGuard(p.Private).Control, Resolver: r.resolver}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
@@ -131,7 +131,7 @@ func explain(caller, timed context.Context, limit time.Duration, h httpHop, err 
 		return fail(errcode.RequestAborted, "the call was ended before the answer was complete%s", outcome(h.method))
 	case timed.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded): // the dialer's clock may be ahead
 		return fail(errcode.RequestTimeout, "the answer of %s was not complete after %d ms%s", h.host, limit.Milliseconds(), outcome(h.method))
-	case errors.Is(err, guard.ErrNotPublic):
+	case errors.Is(err, hosts.ErrNotPublic):
 		return fail(errcode.AddressBlocked, "%s leads to an address that is not public; the operator can list it in privateAddresses of kind: network", h.host)
 	case errors.Is(err, errHeadTooLong):
 		return fail(errcode.ResultTooLarge, "the headers of the answer are over the limit of %d bytes%s", maxHead, outcome(h.method))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 // mark ends a block up to which the provider is to keep what it has read. Four
@@ -17,7 +17,7 @@ const mark = `,"cache_control":{"type":"ephemeral"}`
 
 // request gives a request's document in parts, so that neither the tools nor
 // the conversation are copied.
-func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
+func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
 	talk := encode(c.config.Model, chat.Turns(r))
 	parts := [][]byte{c.head(r.System)}
 	switch {
@@ -28,7 +28,7 @@ func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document
 		parts = append(parts, talk.asTools())
 	}
 	parts = append(parts, []byte(`,"messages":[`))
-	return &transport.Document{Parts: append(append(parts, talk.cacheControl()...), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(append(parts, talk.cacheControl()...), []byte(`]}`))}
 }
 
 // head gives the document up to the tools.

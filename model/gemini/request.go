@@ -5,17 +5,17 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 // request gives a request's document in parts, so that neither the tools nor
 // the conversation are copied.
-func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
+func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
 	parts := [][]byte{[]byte(`{`)}
 	if tools != nil {
 		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.JSON, []byte(`}],`))
 	}
-	return &transport.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.Turns(r)), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.Turns(r)), []byte(`]}`))}
 }
 
 // head gives the document up to the conversation, without the tools.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 // request gives a request's document. The tools are a part of their own, so
 // that ready bytes are sent as they are.
-func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document {
+func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
 	turns := chat.Turns(r)
 	buffer := buffers.Get().(*[]byte)
 	b := slices.Grow((*buffer)[:0], 512+len(r.System)*9/8+chat.SizeHint(turns))
@@ -21,7 +21,7 @@ func (c *client) request(r model.Request, tools *chat.Tools) *transport.Document
 	b = append(b, `,"messages":[`...)
 	b = messages(b, r.System, turns)
 	b = append(b, ']')
-	d := &transport.Document{Done: func() { keep(buffer, b) }}
+	d := &endpoint.Document{Done: func() { keep(buffer, b) }}
 	if tools == nil {
 		b = append(b, '}')
 		d.Parts = [][]byte{b}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 // Config says which model is asked, where, and how. Zero fields are the
@@ -55,7 +55,7 @@ type Protocol struct {
 	Tool func(name, description string, parameters []byte) []byte
 
 	// Request gives the document to send. Nil tools offer none.
-	Request func(r model.Request, tools *chat.Tools) *transport.Document
+	Request func(r model.Request, tools *chat.Tools) *endpoint.Document
 
 	// Decoder gives what decodes one answer into a Reply.
 	Decoder func(*ResponseReader) Decoder
@@ -65,7 +65,7 @@ type Protocol struct {
 type Model struct {
 	config   Config
 	protocol Protocol
-	endpoint *transport.Endpoint
+	endpoint *endpoint.Endpoint
 	tools    chat.ToolCache
 }
 
@@ -79,7 +79,7 @@ func New(c Config, p Protocol) *Model {
 	if c.Key != "" {
 		header[p.KeyHeader] = p.KeyPrefix + c.Key
 	}
-	return &Model{config: c, protocol: p, tools: chat.ToolCache{Encode: p.Tool}, endpoint: transport.New(transport.Config{
+	return &Model{config: c, protocol: p, tools: chat.ToolCache{Encode: p.Tool}, endpoint: endpoint.New(endpoint.Config{
 		Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, FirstByteTimeout: c.Timeout, IdleTimeout: c.IdleTimeout, Client: c.Client,
 	})}
 }

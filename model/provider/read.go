@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 // read takes in an answer: pieces when they were asked for, one document when
@@ -50,7 +50,7 @@ func isDocument(body io.Reader) (bool, io.Reader, error) {
 }
 
 func (r *ResponseReader) document(body io.Reader, d Decoder) error {
-	data, err := transport.All(body)
+	data, err := endpoint.All(body)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (r *ResponseReader) document(body io.Reader, d Decoder) error {
 var end = []byte("[DONE]")
 
 func (r *ResponseReader) stream(body io.Reader, d Decoder) error {
-	for event, err := range transport.Events(body) {
+	for event, err := range endpoint.Events(body) {
 		if err != nil {
 			return err
 		}

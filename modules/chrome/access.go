@@ -10,7 +10,6 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org/hosts"
-	"github.com/rolecall/rolecall/org/hosts/guard"
 )
 
 // accessPolicy decides what a principal may reach, anew each time it is asked.
@@ -29,7 +28,7 @@ func (r accessPolicy) policy() Policy {
 // check says whether the principal may reach a host.
 func (r accessPolicy) check(ctx context.Context, h hosts.Host) error {
 	switch {
-	case guard.IsNonHTTPPort(h.Port):
+	case hosts.IsNonHTTPPort(h.Port):
 		return errcode.New(errcode.InvalidURL, "port %d belongs to another protocol than HTTP", h.Port)
 	case !r.policy().Hosts.Allows(h):
 		return errcode.New(errcode.HostBlocked, "the operator allows no requests to %s", h)
@@ -53,9 +52,9 @@ func (r accessPolicy) dial(ctx context.Context, h hosts.Host) (net.Conn, error) 
 	if err := r.check(ctx, h); err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: 15 * time.Second, Control: guard.New(r.policy().Private).Control, Resolver: r.Resolver}
+	d := net.Dialer{Timeout: 15 * time.Second, Control: hosts.NewDialGuard(r.policy().Private).Control, Resolver: r.Resolver}
 	c, err := d.DialContext(ctx, "tcp", h.String())
-	if errors.Is(err, guard.ErrNotPublic) {
+	if errors.Is(err, hosts.ErrNotPublic) {
 		err = errcode.Wrap(errcode.AddressBlocked, err, "%s leads to an address that is not public; the operator can list it in privateAddresses of kind: network", h)
 	}
 	return c, err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
-	"github.com/rolecall/rolecall/org/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -80,7 +80,7 @@ func (r *request) explain(caller, timed context.Context, limit time.Duration, se
 		return errcode.Wrap(errcode.ToolUnavailable, database.ErrNoConnection, "source %s: the request had no connection after %v; try again later", source, limit)
 	case timed.Err() != nil:
 		return errcode.New(errcode.ToolTimeout, "source %s did not answer within %v", source, limit)
-	case errors.Is(err, guard.ErrNotPublic):
+	case errors.Is(err, hosts.ErrNotPublic):
 		return errcode.New(errcode.AddressBlocked, "source %s leads to an address that is not public; its operator can list it as private", source)
 	case errors.Is(err, errOtherHost):
 		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects to another host, which is not followed", source)

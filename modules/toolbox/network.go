@@ -14,7 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/org/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // Network is what sources of type http may reach. The zero Network is the
@@ -48,7 +48,7 @@ func newClient(c Config) *client {
 			MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns, IdleConnTimeout: 90 * time.Second,
 			MaxResponseHeaderBytes: maxHead, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			DialContext: func(ctx context.Context, kind, addr string) (net.Conn, error) {
-				dialer := net.Dialer{Timeout: 10 * time.Second, Control: guard.New(network().Private).Control}
+				dialer := net.Dialer{Timeout: 10 * time.Second, Control: hosts.NewDialGuard(network().Private).Control}
 				return dialer.DialContext(ctx, kind, addr)
 			},
 		},

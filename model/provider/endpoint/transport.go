@@ -1,9 +1,9 @@
-// Package transport owns how a request gets to a provider's HTTP endpoint and
+// Package endpoint owns how a request gets to a provider's HTTP endpoint and
 // its answer back: what its failures mean, and when to stop waiting.
 //
 // One Post is one attempt; package steady repeats. A key is sent in a header
 // and stands in no error: what a provider answers is searched for it.
-package transport
+package endpoint
 
 import (
 	"bytes"

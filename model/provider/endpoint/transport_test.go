@@ -1,4 +1,4 @@
-package transport_test
+package endpoint_test
 
 import (
 	"bytes"
@@ -19,24 +19,24 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 const key = "sk-secret-0123456789"
 
 // serve starts a server that the test stops, and gives the Config of an
 // Endpoint for it.
-func serve(t *testing.T, answer http.HandlerFunc) transport.Config {
+func serve(t *testing.T, answer http.HandlerFunc) endpoint.Config {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	return transport.Config{Name: "m", Model: "gpt", URL: server.URL + "/x", Key: key, Header: map[string]string{"Authorization": "Bearer " + key}, Client: server.Client()}
+	return endpoint.Config{Name: "m", Model: "gpt", URL: server.URL + "/x", Key: key, Header: map[string]string{"Authorization": "Bearer " + key}, Client: server.Client()}
 }
 
 // post gives all of an answer.
-func post(ctx context.Context, c transport.Config, parts ...[]byte) (string, error) {
-	body, err := transport.New(c).Post(ctx, parts...)
+func post(ctx context.Context, c endpoint.Config, parts ...[]byte) (string, error) {
+	body, err := endpoint.New(c).Post(ctx, parts...)
 	if err != nil {
 		return "", err
 	}
@@ -259,7 +259,7 @@ func TestUnreachable(t *testing.T) {
 		"no address":     {"http://[::1/" + key, false, "baseURL is no address"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := post(t.Context(), transport.Config{Name: "m", URL: c.url, Key: key})
+			_, err := post(t.Context(), endpoint.Config{Name: "m", URL: c.url, Key: key})
 			if got := trouble(t, err); got.Retryable != c.again || strings.Contains(err.Error(), "http://") || !strings.HasSuffix(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}
@@ -269,7 +269,7 @@ func TestUnreachable(t *testing.T) {
 
 // stalled is a server's answer over a pipe in a synctest bubble: its beginning,
 // and then nothing until it is closed.
-func stalled(t *testing.T, begin string, config transport.Config) (*transport.Endpoint, *sync.WaitGroup) {
+func stalled(t *testing.T, begin string, config endpoint.Config) (*endpoint.Endpoint, *sync.WaitGroup) {
 	near, far := net.Pipe()
 	var server sync.WaitGroup
 	server.Go(func() {
@@ -281,14 +281,14 @@ func stalled(t *testing.T, begin string, config transport.Config) (*transport.En
 	})
 	config.Name, config.URL = "m", "http://m"
 	config.Client = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil }}}
-	return transport.New(config), &server
+	return endpoint.New(config), &server
 }
 
 const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 func TestAnswerThatNeverBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, server := stalled(t, "", transport.Config{FirstByteTimeout: 30 * time.Second})
+		e, server := stalled(t, "", endpoint.Config{FirstByteTimeout: 30 * time.Second})
 		began := time.Now()
 		_, err := e.Post(t.Context(), []byte("{}"))
 		if took := time.Since(began); !trouble(t, err).Retryable || !strings.Contains(err.Error(), "did not begin") || took != 30*time.Second {
@@ -300,13 +300,13 @@ func TestAnswerThatNeverBegins(t *testing.T) {
 
 func TestAnswerThatStopsComing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, server := stalled(t, head+"data: 1\n\n", transport.Config{IdleTimeout: 10 * time.Second})
+		e, server := stalled(t, head+"data: 1\n\n", endpoint.Config{IdleTimeout: 10 * time.Second})
 		body, err := e.Post(t.Context(), []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		began, events := time.Now(), 0
-		for event, err := range transport.Events(body) {
+		for event, err := range endpoint.Events(body) {
 			if err == nil {
 				events++
 				time.Sleep(time.Hour) // who listens may take its time
@@ -333,13 +333,13 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 		conn, _, _ := w.(http.Hijacker).Hijack()
 		conn.Close()
 	})
-	body, err := transport.New(c).Post(t.Context())
+	body, err := endpoint.New(c).Post(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer body.Close()
 	var got []string
-	for e, err := range transport.Events(body) {
+	for e, err := range endpoint.Events(body) {
 		if err != nil {
 			if !trouble(t, err).Retryable || !strings.Contains(err.Error(), "broke off in the middle") {
 				t.Error(err)
@@ -366,12 +366,12 @@ func TestCancel(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	body, err := transport.New(c).Post(ctx)
+	body, err := endpoint.New(c).Post(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	for e, err := range transport.Events(body) {
+	for e, err := range endpoint.Events(body) {
 		if err != nil && err != cause {
 			t.Errorf("got %v, want %v", err, cause)
 		}
@@ -380,7 +380,7 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	<-gone
-	if _, err := transport.New(c).Post(ctx); err != cause {
+	if _, err := endpoint.New(c).Post(ctx); err != cause {
 		t.Errorf("got %v, want %v", err, cause)
 	}
 }
@@ -401,7 +401,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	e := transport.New(transport.Config{URL: server.URL, Client: server.Client()})
+	e := endpoint.New(endpoint.Config{URL: server.URL, Client: server.Client()})
 	for range 5 {
 		body, err := e.Post(t.Context(), []byte("{}"))
 		if err != nil {
@@ -422,8 +422,8 @@ func TestDocumentIsGivenBack(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		w.Write(body)
 	})
-	d := &transport.Document{Parts: [][]byte{[]byte("{"), []byte("}")}, Done: func() { done <- "done" }}
-	body, err := transport.New(c).Send(t.Context(), d)
+	d := &endpoint.Document{Parts: [][]byte{[]byte("{"), []byte("}")}, Done: func() { done <- "done" }}
+	body, err := endpoint.New(c).Send(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func TestDocumentIsGivenBack(t *testing.T) {
 		t.Errorf("got %q, %v and %d times more", text, err, len(done))
 	}
 	c.URL = "http://[::1"
-	transport.New(c).Send(t.Context(), &transport.Document{Done: func() { done <- "refused" }})
+	endpoint.New(c).Send(t.Context(), &endpoint.Document{Done: func() { done <- "refused" }})
 	if got := <-done; got != "refused" {
 		t.Errorf("got %q", got)
 	}
@@ -455,7 +455,7 @@ func TestEvents(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got strings.Builder
-			for e, err := range transport.Events(iotest.OneByteReader(strings.NewReader(c.body))) {
+			for e, err := range endpoint.Events(iotest.OneByteReader(strings.NewReader(c.body))) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -490,7 +490,7 @@ func TestEndlessAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var last error
-			for _, err := range transport.Events(c.from) {
+			for _, err := range endpoint.Events(c.from) {
 				last = err
 			}
 			if last == nil || !strings.Contains(trouble(t, last).Error(), "more than") {
@@ -499,7 +499,7 @@ func TestEndlessAnswers(t *testing.T) {
 		})
 	}
 	t.Run("a document", func(t *testing.T) {
-		if _, err := transport.All(endless{"["}); err == nil || trouble(t, err).Retryable {
+		if _, err := endpoint.All(endless{"["}); err == nil || trouble(t, err).Retryable {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -509,7 +509,7 @@ func TestEndlessAnswers(t *testing.T) {
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event: x\ndata: a\r\n\ndata"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for e, err := range transport.Events(bytes.NewReader(body)) {
+		for e, err := range endpoint.Events(bytes.NewReader(body)) {
 			if err != nil {
 				t.Fatal(err)
 			}

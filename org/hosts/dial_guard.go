@@ -1,12 +1,4 @@
-// Package guard owns the decision which addresses may be dialled: public
-// ones, and those an operator listed.
-//
-//	dialer := net.Dialer{Control: guard.New(private).Control}
-//
-// It decides about an address at the moment it is dialled: what a name leads
-// to may have changed since anybody looked. It knows no names (hosts does) and
-// nobody who asks.
-package guard
+package hosts
 
 import (
 	"errors"
@@ -18,19 +10,25 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrNotPublic: what was dialled is an address that may not be reached.
+// ErrNotPublic reports that a dialled address may not be reached.
 var ErrNotPublic = errors.New("the address is not public")
 
-// DialGuard says which addresses may be dialled. The zero Guard lets none
-// through. It is safe for concurrent use.
+// DialGuard decides which addresses may be dialled: public ones, and those an
+// operator listed.
+//
+//	dialer := net.Dialer{Control: hosts.NewDialGuard(private).Control}
+//
+// It decides about an address at the moment it is dialled, because what a name
+// resolves to may have changed since it was checked. The zero DialGuard allows
+// none. It is safe for concurrent use.
 type DialGuard struct {
 	public  *ssrf.Guardian
 	private []netip.Prefix
 }
 
-// New makes a Guard that lets public addresses through, and those within
+// NewDialGuard returns a DialGuard that allows public addresses, and those within
 // private.
-func New(private []netip.Prefix) DialGuard {
+func NewDialGuard(private []netip.Prefix) DialGuard {
 	return DialGuard{ssrf.New(ssrf.WithAnyPort()), slices.Clone(private)}
 }
 

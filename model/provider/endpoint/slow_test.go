@@ -1,4 +1,4 @@
-package transport_test
+package endpoint_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rolecall/rolecall/model/transport"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
 // slow is a server that says 200 at once; its two pieces come later.
@@ -51,7 +51,7 @@ func TestHowLongAnAnswerMayTake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
+				e := endpoint.New(endpoint.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
 				body, err := e.Post(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)
@@ -105,7 +105,7 @@ func TestOnlyKeptAlive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := transport.New(transport.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
+				e := endpoint.New(endpoint.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
 				body, err := e.Post(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)

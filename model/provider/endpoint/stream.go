@@ -1,4 +1,4 @@
-package transport
+package endpoint
 
 import (
 	"bufio"

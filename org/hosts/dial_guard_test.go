@@ -1,4 +1,4 @@
-package guard_test
+package hosts_test
 
 import (
 	"errors"
@@ -7,25 +7,25 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rolecall/rolecall/org/hosts/guard"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
-func Example() {
-	dialer := net.Dialer{Control: guard.New([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}).Control}
+func ExampleNewDialGuard() {
+	dialer := net.Dialer{Control: hosts.NewDialGuard([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}).Control}
 	_, err := dialer.Dial("tcp", "10.0.0.1:80")
-	fmt.Println(errors.Is(err, guard.ErrNotPublic))
+	fmt.Println(errors.Is(err, hosts.ErrNotPublic))
 	// Output: true
 }
 
 func TestTheZeroGuardLetsNothingThrough(t *testing.T) {
-	if (guard.DialGuard{}).Allows(netip.MustParseAddr("8.8.8.8")) {
+	if (hosts.DialGuard{}).Allows(netip.MustParseAddr("8.8.8.8")) {
 		t.Error("8.8.8.8 is allowed")
 	}
 }
 
 func TestPortsOfOtherProtocols(t *testing.T) {
 	for port, want := range map[uint16]bool{22: true, 25: true, 6379: false, 80: false, 443: false, 8080: false} {
-		if got := guard.IsNonHTTPPort(port); got != want {
+		if got := hosts.IsNonHTTPPort(port); got != want {
 			t.Errorf("%d: got %v, want %v", port, got, want)
 		}
 	}
@@ -41,19 +41,19 @@ func TestTheGuardKnowsWhatIsNotPublic(t *testing.T) {
 		"100::1", "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::", "2002:a9fe:a9fe::1",
 		"2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00::1", "fd00:ec2::254", "fd20:ce::254", "fe80::1", "fe80::1%lo", "fec0::1", "ff02::1", "4000::1",
 	} {
-		if guard.New(nil).Allows(netip.MustParseAddr(text)) {
+		if hosts.NewDialGuard(nil).Allows(netip.MustParseAddr(text)) {
 			t.Errorf("%s is allowed", text)
 		}
 	}
 	for _, text := range []string{"8.8.8.8", "1.1.1.1", "93.184.215.14", "172.32.0.1", "172.15.255.255", "100.128.0.1", "192.0.1.1", "223.255.255.255", "::ffff:8.8.8.8", "2606:4700::1111", "2a00:1450::1"} {
-		if !guard.New(nil).Allows(netip.MustParseAddr(text)) {
+		if !hosts.NewDialGuard(nil).Allows(netip.MustParseAddr(text)) {
 			t.Errorf("%s is not allowed", text)
 		}
 	}
 }
 
 func TestTheGuardAllowsWhatTheOperatorLists(t *testing.T) {
-	listed := guard.New([]netip.Prefix{
+	listed := hosts.NewDialGuard([]netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("0.0.0.0/32"),
 	})
 	for text, want := range map[string]bool{
@@ -68,9 +68,9 @@ func TestTheGuardAllowsWhatTheOperatorLists(t *testing.T) {
 }
 
 func TestTheGuardRefusesWhatItCannotRead(t *testing.T) {
-	g := guard.New([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
+	g := hosts.NewDialGuard([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
 	for _, c := range [][2]string{{"tcp4", "1.1.1.1"}, {"tcp4", "a.test:80"}, {"tcp4", ""}, {"udp4", "1.1.1.1:80"}, {"unix", "/tmp/x"}, {"tcp", "1.1.1.1:80"}} {
-		if err := g.Control(c[0], c[1], nil); !errors.Is(err, guard.ErrNotPublic) {
+		if err := g.Control(c[0], c[1], nil); !errors.Is(err, hosts.ErrNotPublic) {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestTheGuardRefusesThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if guard.New(nil).Allows(p.Addr()) {
+		if hosts.NewDialGuard(nil).Allows(p.Addr()) {
 			t.Errorf("%s is not known as this machine's", p.Addr())
 		}
 	}
