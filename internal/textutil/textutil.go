@@ -1,0 +1,75 @@
+// Package textutil shortens text that comes from outside and makes it safe to
+// print.
+//
+//	textutil.Truncate("a long message", 6)    // "a long…"
+//	textutil.OneLine("two\nlines", 80)        // "two lines"
+//	textutil.Sanitize("\x1b[31mred\x1b[0m")   // "\ufffd[31mred\ufffd[0m"
+package textutil
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ellipsis marks text that was cut.
+const ellipsis = "…"
+
+// Truncate returns text if it has at most n bytes, else its first n bytes, without
+// a character that the cut would split, and "…". Invalid UTF-8 stays as it is.
+func Truncate(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	n = max(n, 0)
+	for i := n; i > n-utf8.UTFMax && i >= 0; i-- {
+		if utf8.RuneStart(text[i]) {
+			n = i
+			break
+		}
+	}
+	return text[:n] + ellipsis
+}
+
+// TruncateWidth returns text if it has at most n characters, else its first n-1
+// characters and "…".
+func TruncateWidth(text string, n int) string {
+	if len(text) <= n || utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	end := 0
+	for range max(n-1, 0) {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	return text[:end] + ellipsis
+}
+
+// OneLine returns text on one line, with single spaces between its words, cut as
+// Truncate cuts.
+func OneLine(text string, n int) string {
+	return Truncate(strings.Join(strings.Fields(text), " "), n)
+}
+
+// Sanitize returns text that neither acts on a terminal nor hides anything: white
+// space becomes a space, any other character that does not print U+FFFD.
+func Sanitize(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return utf8.RuneError
+	}, text)
+}
+
+// SanitizeLines is Sanitize for each line of text.
+func SanitizeLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = Sanitize(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

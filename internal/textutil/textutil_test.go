@@ -1,0 +1,79 @@
+package textutil_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+func Example() {
+	fmt.Println(textutil.Truncate("a long message", 6))
+	fmt.Println(textutil.OneLine("two\nlines", 80))
+	fmt.Println(textutil.Sanitize("\x1b[31mred"))
+	// Output:
+	// a long…
+	// two lines
+	// �[31mred
+}
+
+func TestTruncate(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 0, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"abc", 0, "…"}, {"abc", -1, "…"},
+		{"äöü", 3, "ä…"}, {"äöü", 1, "…"}, {"a\U0001F600", 3, "a…"}, {"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80\x80\x80\x80…"},
+	} {
+		if got := textutil.Truncate(c.text, c.n); got != c.want {
+			t.Errorf("Truncate(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+func TestTruncateWidth(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{{"", 0, ""}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"abc", 1, "…"}, {"abc", 0, "…"}} {
+		if got := textutil.TruncateWidth(c.text, c.n); got != c.want {
+			t.Errorf("TruncateWidth(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+func TestSanitizeLines_KeepsLineBreaks(t *testing.T) {
+	if got := textutil.SanitizeLines("a\tb\r\n\u202ec"); got != "a b \n�c" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTailBuffer_KeepsTheEnd(t *testing.T) {
+	b := textutil.TailBuffer{Size: 4}
+	for _, text := range []string{"ab", "cde", "", "0123456789", "x"} {
+		if n, err := b.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("Write(%q) = %d, %v", text, n, err)
+		}
+	}
+	if got := b.String(); got != "789x" {
+		t.Errorf("got %q, want %q", got, "789x")
+	}
+}
+
+func FuzzTruncate(f *testing.F) {
+	f.Add("a\x80\U0001F600ä\x1b", 3)
+	f.Fuzz(func(t *testing.T, text string, n int) {
+		got := textutil.Truncate(text, n)
+		if len(got) > max(n, 0)+len("…") || utf8.ValidString(text) && !utf8.ValidString(got) {
+			t.Errorf("Truncate(%q, %d) = %q", text, n, got)
+		}
+		if clean := textutil.Sanitize(text); strings.ContainsFunc(clean, func(r rune) bool { return !unicode.IsPrint(r) && r != utf8.RuneError }) {
+			t.Errorf("Sanitize(%q) = %q", text, clean)
+		}
+	})
+}
