@@ -1,71 +1,87 @@
-STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# make test    minutes, with Go alone: format, vet, every package with -short
+# make check   everything else: staticcheck, the race detector, full corpora, real
+#              databases, a browser, programs of npm, crashes, fuzzing
+# make soak    the same at length, half an hour, with a table of what was seen
 
-FUZZTIME ?= 3s
+TOOL = go tool -modfile=internal/tools/go.mod
+GOTEST = internal/test/gotest.sh
+
+# How long each fuzz target runs, and how many targets: all of them, or so many.
+FUZZTIME ?= 10s
+FUZZ ?= all
 
 # How long make soak has an organization at work.
 SOAK ?= 10m
 
-.PHONY: test lint fuzz bench soak e2e-deps test-llm
+# Packages that run without the race detector: the JavaScript engine is C that was
+# translated to Go, and takes twenty times as long with it; the others start programs
+# that are built without it.
+PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/crashtest ./internal/test/e2e
 
-# Everything that CI runs.
-test: lint e2e-deps
-	@modules/chrome/deps.sh
-	@internal/test/dbtest/deps.sh
-	go test -race -shuffle=on -count=1 ./...
-	go test -count=1 ./sandbox
-	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
-	$(MAKE) fuzz FUZZTIME=1s
+.PHONY: test check format vet short staticcheck race plain deps fuzz fuzz-some bench soak test-llm
 
-# Every fuzz target there is, each for FUZZTIME: make fuzz FUZZTIME=10m
-# The engine may end a run that found nothing with "context deadline exceeded"
-# when its time is up; such a run is made again.
-fuzz:
-	@targets="$$(go test -list '^Fuzz' ./...)" || { echo "$$targets"; exit 1; }; \
-	try() { out="$$(go test -run '^$$' -fuzz "^$$2\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$1" 2>&1)"; }; \
-	late() { echo "$$out" | grep -q 'context deadline exceeded' && ! echo "$$out" | grep -q 'Failing input'; }; \
-	echo "$$targets" | awk '/^Fuzz/ {names = names " " $$1} /^ok/ {n = split(names, list, " "); for (i = 1; i <= n; i++) print $$2, list[i]; names = ""}' | \
-	while read -r package target; do \
-		echo "fuzz $$package $$target"; \
-		try "$$package" "$$target" || { late && try "$$package" "$$target"; } || { echo "$$out"; exit 1; }; \
-	done
+# timed runs targets and prints how long they took.
+timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@: $$(($$(date +%s) - start)) s"
 
-lint:
+test:
+	$(call timed,format vet short)
+
+check: deps
+	$(call timed,staticcheck race plain fuzz-some)
+
+format:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+
+vet:
 	go vet ./...
-	go run $(STATICCHECK) ./...
 	cd bench && go vet ./...
+
+short:
+	$(GOTEST) -short -shuffle=on ./...
+
+staticcheck:
+	$(TOOL) staticcheck ./...
+
+race:
+	$(GOTEST) -race -shuffle=on -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PLAIN))")
+
+plain:
+	$(GOTEST) -shuffle=on -timeout 20m $(PLAIN)
+
+# What the tests of make check start and a machine may lack.
+deps:
+	@internal/test/deps.sh
+
+# Fuzz targets, each for FUZZTIME: make fuzz FUZZTIME=10m, or FUZZ=5 for five of them.
+fuzz:
+	@internal/test/fuzz.sh $(FUZZTIME) $(FUZZ)
+
+fuzz-some:
+	@internal/test/fuzz.sh 2s 6
 
 # The figures of docs/performance.md.
 bench:
 	cd bench && go run .
 
 # Crashes, power cuts, damage and load at length, with a table of what was seen
-# in the end; docs/reliability.md shows a run. It takes half an hour, wants to be
-# root, and installs xfsprogs where apt-get is there and mkfs.xfs is not.
+# in the end; docs/reliability.md shows a run. It takes half an hour and wants to be
+# root.
 soak: export ROLECALL_VERDICTS = $(CURDIR)/soak.jsonl
-soak:
+soak: deps
 	@rm -f $(ROLECALL_VERDICTS)
-	@internal/test/crashtest/deps.sh
 	go test -count=1 -timeout 90m ./internal/crashtest -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000 || $(call broken,internal/test/crashtest)
 	go test -count=1 -run 'Crash|StoreStops|Backup|Schema|Open' ./gate ./runtime ./persist || $(call broken,gate runtime persist)
+	go test -count=1 -timeout 60m -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test -closure 10000 || $(call broken,property_test)
 	cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak || $(call broken,bench)
 	go run ./internal/verdict/table $(ROLECALL_VERDICTS)
 
 # broken adds a line for a part of soak that did not come to its end.
 broken = echo '{"part":"run","claim":"$(1) comes to its end","seen":"it failed"}' >> $(ROLECALL_VERDICTS)
 
-# The real parts of e2e, as e2e/package-lock.json pins them: 360 MB, half of it
-# the node of its own that some of them need. No script of a package is run.
-e2e-deps: e2e/node_modules/.package-lock.json
-
-e2e/node_modules/.package-lock.json: e2e/package.json e2e/package-lock.json
-	cd e2e && npm ci --ignore-scripts --loglevel=error --no-audit --no-fund >/dev/null
-	@touch $@
-
 # An organization that thinks with a small real model; not part of test.
-test-llm: e2e/.venv/ready
-	go vet -tags llm ./e2e
-	go test -tags llm -count=1 -v -timeout 60m -run '^TestASmallModel' ./e2e
+test-llm: internal/test/e2e/.venv/ready
+	go vet -tags llm ./internal/test/e2e
+	go test -tags llm -count=1 -v -timeout 60m -run '^TestASmallModel' ./internal/test/e2e
 
-e2e/.venv/ready: e2e/requirements.txt e2e/llm.sh
-	@e2e/llm.sh
+internal/test/e2e/.venv/ready: internal/test/e2e/requirements.txt internal/test/e2e/llm.sh
+	@internal/test/e2e/llm.sh

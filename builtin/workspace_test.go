@@ -21,6 +21,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -621,7 +622,7 @@ func (m maze) tryOut(t testing.TB, k kit, path string) {
 func TestNoTraversalStringLeadsOut(t *testing.T) {
 	passwd, _ := os.ReadFile("/etc/passwd")
 	t.Run("in parts", func(t *testing.T) { // at once, since each write waits for the disk
-		for part := range slices.Chunk(traversals(t), 500) {
+		for part := range slices.Chunk(short.Sample(t, 200, traversals(t)), 500) {
 			t.Run(fmt.Sprintf("from %.20q", part[0]), func(t *testing.T) {
 				t.Parallel()
 				m := newMaze(t)

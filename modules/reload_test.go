@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -376,7 +377,7 @@ func TestNoCallIsInAClosedModule(t *testing.T) {
 			}
 		})
 	}
-	for n := range 300 {
+	for n := range short.N(60, 300) {
 		if err := k.loader.Reload(t.Context(), fresh()); err != nil {
 			t.Errorf("reload %d: %v", n, err)
 		}

@@ -2,6 +2,7 @@ package property_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/proptest"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -24,8 +26,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// sequences is how many compromised managers -closure asks for.
-var sequences = flag.Int("closure", defaultSequences, "sequences of the closure property")
+// sequencesFlag is how many compromised managers -closure asks for.
+var sequencesFlag = flag.Int("closure", 0, "sequences of the closure property; 0 is 1,000, or 300 with -short")
+
+// sequences returns how many sequences the closure properties play.
+func sequences() int { return cmp.Or(*sequencesFlag, short.N(300, 1000)) }
 
 // A compromised manager makes 60 calls. So many managers in turn meet in one
 // organization, with what those before them left behind.
@@ -793,7 +798,7 @@ func (p *plot) elsewhere(t *proptest.Choices) error {
 // After every call all that came of it, what tools did and for whom, roles,
 // agents, ends and messages on record, is held against the law.
 func TestClosure(t *testing.T) {
-	conspire(t, *sequences, func(*scene) {})
+	conspire(t, sequences(), func(*scene) {})
 }
 
 // Task ceiling: "asking root for a stronger agent gains nothing". A caller with
@@ -801,7 +806,7 @@ func TestClosure(t *testing.T) {
 // it is asked: nothing in the task acts beyond what the caller's role may use,
 // now.
 func TestATaskNeverExceedsItsCaller(t *testing.T) {
-	conspire(t, *sequences/5, func(s *scene) { s.gullible = true })
+	conspire(t, sequences()/5, func(s *scene) { s.gullible = true })
 }
 
 // conspire plays plots, in two parts side by side.

@@ -507,7 +507,7 @@ func hunt(t *testing.T, off rules, only string, gullible bool, hosts int) (kind,
 		tape := randomTape(seed, n, plotsOfAHost*callsOfAPlot*10)
 		if err := s.host(&tape); err != nil {
 			if b, ok := errors.AsType[*breach](err); ok {
-				t.Logf("after %d sequences, seed %d: %s", n*plotsOfAHost+s.told["plots"]+1, seed, short(b.Error()))
+				t.Logf("after %d sequences, seed %d: %s", n*plotsOfAHost+s.told["plots"]+1, seed, firstLine(b.Error()))
 				return b.kind, fmt.Sprint(err)
 			}
 			t.Fatalf("seed %d, host %d: %v", seed, n, err)
@@ -516,7 +516,7 @@ func hunt(t *testing.T, off rules, only string, gullible bool, hosts int) (kind,
 	return "", fmt.Sprintf("nothing in %d sequences, seed %d", hosts*plotsOfAHost, seed)
 }
 
-func short(text string) string {
+func firstLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return text[:min(len(text), 300)]
 }

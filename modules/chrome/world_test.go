@@ -17,6 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/chrome"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -44,8 +45,9 @@ func loopback() chrome.Policy {
 // newWorld makes a module, or skips the test where there is no browser.
 func newWorld(t *testing.T, settings string, resolver *net.Resolver) *world {
 	t.Helper()
+	short.SkipReal(t, "a browser")
 	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("there is no chromium on this machine; modules/chrome/deps.sh installs it")
+		t.Fatal("there is no chromium on this machine: run make deps")
 	}
 	w := &world{policy: loopback()}
 	m, err := chrome.New(chrome.Deps{
@@ -97,7 +99,7 @@ func shared(t *testing.T) *world {
 	t.Helper()
 	common.once.Do(func() { common.world = newWorld(t, `{"maxContexts": 200, "maxTabs": 4}`, nil) })
 	if common.world == nil {
-		t.Skip("there is no chromium on this machine")
+		t.SkipNow() // the first test said why
 	}
 	common.set(loopback(), nil)
 	return common.world

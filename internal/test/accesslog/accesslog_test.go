@@ -53,7 +53,7 @@ func TestAnEmptyLogHasNoFigures(t *testing.T) {
 }
 
 func TestTheBundledLogHoldsItsIncident(t *testing.T) {
-	f, err := os.Open("../../examples/incident-desk/access.log")
+	f, err := os.Open("../../../examples/incident-desk/access.log")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,14 @@
 // the power (power_test, ext4_test), let disks go wrong (disk_test) and turn bits
 // (flips_test). At length:
 //
-//	go test ./internal/crashtest -cycles 1000 -timeout 60m -v
+//	go test ./internal/test/crashtest -cycles 1000 -timeout 60m -v
 //
 // A failure prints the seed; -seed makes the same choices again. What agents do
 // side by side differs from run to run all the same.
 package crashtest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -25,13 +26,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 	"github.com/rolecall/rolecall/org"
 )
 
 var (
-	cyclesFlag = flag.Int("cycles", 12, "how many processes are killed")
+	cyclesFlag = flag.Int("cycles", 0, "how many processes are killed; 0 is 12, or 2 with -short")
 	seedFlag   = flag.Uint64("seed", 0, "seed of the choices; 0 takes the clock")
 )
 
@@ -43,9 +45,9 @@ func TestWhatIsKilledAtARandomMomentLosesAndRepeatsNothing(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again: go test ./internal/crashtest -cycles %d -seed %d", *cyclesFlag, seed)
+	t.Logf("again: go test ./internal/test/crashtest -cycles %d -seed %d", cmp.Or(*cyclesFlag, short.N(2, 12)), seed)
 	c := &campaign{random: rand.New(rand.NewPCG(seed, 0)), kills: map[string]int{}}
-	for c.killed < *cyclesFlag && !t.Failed() {
+	for c.killed < cmp.Or(*cyclesFlag, short.N(2, 12)) && !t.Failed() {
 		t.Run(fmt.Sprint("organization ", c.tasks+1), c.organization)
 	}
 	t.Logf("%d processes killed %v, %d tasks ended; of the mutating calls %d ended unknown, of which %d had acted; %d drafts of files were left; the slowest opening took %v",
@@ -93,7 +95,7 @@ func (c *campaign) organization(t *testing.T) {
 	var past []string // how it was killed, for whoever reads a failure
 	for ended := false; !ended; {
 		m := never
-		if c.killed < *cyclesFlag {
+		if c.killed < cmp.Or(*cyclesFlag, short.N(2, 12)) {
 			m = c.moment()
 		}
 		killed := h.live(t, m)

@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -11,20 +12,22 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/test/faultfs"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var faultsFlag = flag.Int("faults", 5, "how many disks of each kind go wrong")
+var faultsFlag = flag.Int("faults", 0, "how many disks of each kind go wrong; 0 is 5, or 1 with -short")
 
 // A disk that is full at any point of the work stops the process with words
 // that help, loses nothing, and when there is room the work goes on. At length:
 //
-//	go test ./internal/crashtest -run Disk -faults 100 -timeout 60m -v
+//	go test ./internal/test/crashtest -run Disk -faults 100 -timeout 60m -v
 func TestAFullDiskStopsTheProcessAndLosesNothing(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	whole := undisturbedDisk(t)
 	s := spread{t: t, claim: "a full disk is told and loses nothing", want: "no space left on device"}
-	for i := range *faultsFlag {
-		capacity := whole.used * int64(i) / int64(*faultsFlag) / 4096 * 4096
+	for i := range cmp.Or(*faultsFlag, short.N(1, 5)) {
+		capacity := whole.used * int64(i) / int64(cmp.Or(*faultsFlag, short.N(1, 5))) / 4096 * 4096
 		s.goesWrong(fmt.Sprint("full at byte ", capacity), func(f *faultfs.FS) { f.Capacity(capacity) },
 			func(f *faultfs.FS) { f.Capacity(faultfs.Unlimited) })
 	}
@@ -34,10 +37,11 @@ func TestAFullDiskStopsTheProcessAndLosesNothing(t *testing.T) {
 // An fsync that fails does as much: what it was to keep may be lost, on the
 // same machine and after a power cut.
 func TestAFailedFsyncStopsTheProcessAndLosesNothing(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	whole := undisturbedDisk(t)
 	s := spread{t: t, claim: "a failed fsync is told and loses nothing", want: "input/output error"}
-	for i := range *faultsFlag {
-		n := 1 + i*whole.syncs / *faultsFlag
+	for i := range cmp.Or(*faultsFlag, short.N(1, 5)) {
+		n := 1 + i*whole.syncs/cmp.Or(*faultsFlag, short.N(1, 5))
 		s.goesWrong(fmt.Sprint("fsync ", n, " failed"), func(f *faultfs.FS) { f.FailSync(n) }, func(*faultfs.FS) {})
 	}
 	s.say()
@@ -46,10 +50,11 @@ func TestAFailedFsyncStopsTheProcessAndLosesNothing(t *testing.T) {
 // After a failed fsync the kernel shows pages that are not on the disk, also to
 // the next process. What that one builds on them must survive a power cut.
 func TestAPowerCutAfterAFailedFsyncLosesNothing(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	whole := undisturbedDisk(t)
 	p := newOutages(t, faultfs.Options{StrictNames: true})
-	for i := range *faultsFlag {
-		n, m := 1+p.random.IntN(4) + i*whole.syncs / *faultsFlag, 1+p.random.IntN(2)
+	for i := range cmp.Or(*faultsFlag, short.N(1, 5)) {
+		n, m := 1+p.random.IntN(4)+i*whole.syncs/cmp.Or(*faultsFlag, short.N(1, 5)), 1+p.random.IntN(2)
 		h := newHouse(t)
 		f := mounted(t, h, faultfs.Options{StrictNames: true, Seed: p.random.Uint64()})
 		f.FailSync(n)
@@ -72,6 +77,7 @@ func TestAPowerCutAfterAFailedFsyncLosesNothing(t *testing.T) {
 
 // The same with the system call itself, on this machine's own file system.
 func TestAFailedSystemCallStopsTheProcessAndLosesNothing(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	strace(t, "disk")
 	s := spread{t: t, claim: "a failed fdatasync of the kernel is told and loses nothing", want: "input/output error"}
 	for _, n := range []int{1, 3, 10} { // of a thread; there are several
@@ -101,10 +107,11 @@ func strace(t *testing.T, part string) {
 
 // A write that the power leaves half done loses nothing.
 func TestATornWriteLosesNothing(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	whole := undisturbedDisk(t)
 	p := newOutages(t, faultfs.Options{StrictNames: true})
-	for i := range *faultsFlag {
-		n := 1 + i*whole.writes / *faultsFlag
+	for i := range cmp.Or(*faultsFlag, short.N(1, 5)) {
+		n := 1 + i*whole.writes/cmp.Or(*faultsFlag, short.N(1, 5))
 		h := newHouse(t)
 		f := mounted(t, h, faultfs.Options{StrictNames: true})
 		f.TornWrite(n)

@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,10 +17,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var livesFlag = flag.Int("lives", 4, "how many processes lose their ext4")
+var livesFlag = flag.Int("lives", 0, "how many processes lose their ext4; 0 is 4, or 1 with -short")
 
 // controlLives are the processes within which ext4 without fsync has to show loss.
 const controlLives = 4
@@ -30,11 +32,12 @@ const controlLives = 4
 // mounted, which replays ext4's journal, and holds what was shown before. With
 // the last the work goes on. At length:
 //
-//	go test ./internal/crashtest -run Ext4 -lives 200 -timeout 60m -v
+//	go test ./internal/test/crashtest -run Ext4 -lives 200 -timeout 60m -v
 func TestExt4AfterAPowerCutHoldsWhatWasAcknowledged(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	b := newBench(t)
-	for b.lives < *livesFlag && !t.Failed() {
-		b.organization(t, *livesFlag, nil, func(faults []string) {
+	for b.lives < cmp.Or(*livesFlag, short.N(1, 4)) && !t.Failed() {
+		b.organization(t, cmp.Or(*livesFlag, short.N(1, 4)), nil, func(faults []string) {
 			for _, fault := range faults {
 				t.Error(fault)
 			}
@@ -48,6 +51,7 @@ func TestExt4AfterAPowerCutHoldsWhatWasAcknowledged(t *testing.T) {
 
 // What the test above looks for it finds: the same with fsync switched off.
 func TestExt4WithoutFsyncIsNoticed(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	strace(t, "ext4")
 	b, found := newBench(t), []string(nil)
 	off := []string{"strace", "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:retval=0"}
@@ -84,7 +88,7 @@ func newBench(t *testing.T) *bench {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again: go test ./internal/crashtest -run '^%s$' -lives %d -seed %d", t.Name(), *livesFlag, seed)
+	t.Logf("again: go test ./internal/test/crashtest -run '^%s$' -lives %d -seed %d", t.Name(), cmp.Or(*livesFlag, short.N(1, 4)), seed)
 	b := &bench{random: rand.New(rand.NewPCG(seed, 3)), dir: tempDir(t)}
 	file := filepath.Join(tempDir(t), "xfs")
 	if err := errors.Join(sized(file, 1<<30), command("mkfs.xfs", "-q", "-m", "reflink=1", file), mountFile(t, file, b.dir)); err != nil {

@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,10 +20,11 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var flipsFlag = flag.Int("flips", 150, "how many bits of the data file are turned, one at a time")
+var flipsFlag = flag.Int("flips", 0, "how many bits of the data file are turned, one at a time; 0 is 150, or 10 with -short")
 
 // tooLong is when a look at a damaged file counts as hanging.
 const tooLong = 20 * time.Second
@@ -32,19 +34,19 @@ const tooLong = 20 * time.Second
 // seen of it. Nothing is lost or changed in silence, and nobody may more. At
 // length:
 //
-//	go test ./internal/crashtest -run DamagedFile -flips 2000 -timeout 60m -v
+//	go test ./internal/test/crashtest -run DamagedFile -flips 2000 -timeout 60m -v
 func TestADamagedFileIsNoticedAndGivesNobodyMore(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again: go test ./internal/crashtest -run DamagedFile -flips %d -seed %d", *flipsFlag, seed)
+	t.Logf("again: go test ./internal/test/crashtest -run DamagedFile -flips %d -seed %d", cmp.Or(*flipsFlag, short.N(10, 150)), seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	file := specimen(t)
 	l := &looker{t: t, program: withoutRaceDetector(t), file: file}
 	defer l.stop()
 	size := len(readFile(t, file))
-	for what, list := range map[string][]damage{"turned bit": flips(random, *flipsFlag, size), "cut": cuts(random, 1+*flipsFlag/40, size)} {
+	for what, list := range map[string][]damage{"turned bit": flips(random, cmp.Or(*flipsFlag, short.N(10, 150)), size), "cut": cuts(random, 1+cmp.Or(*flipsFlag, short.N(10, 150))/40, size)} {
 		t.Run(what, func(t *testing.T) { l.judge(t, what, list) })
 	}
 }

@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -16,10 +17,11 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/test/faultfs"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var cutsFlag = flag.Int("cuts", 6, "how often the power is cut")
+var cutsFlag = flag.Int("cuts", 0, "how often the power is cut; 0 is 6, or 1 with -short")
 
 const (
 	imagesOfACut = 4  // how many disks are looked at that a cut may have left
@@ -32,11 +34,12 @@ const (
 // to the next cut. The workspace is on a disk that loses nothing, so that nothing a
 // program did can be done twice unnoticed. At length:
 //
-//	go test ./internal/crashtest -run PowerCut -cuts 500 -timeout 60m -v
+//	go test ./internal/test/crashtest -run PowerCut -cuts 500 -timeout 60m -v
 func TestAPowerCutLosesNothingAcknowledged(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	p := newOutages(t, faultfs.Options{StrictNames: true})
-	for p.cuts < *cutsFlag && !t.Failed() {
-		p.organization(t, *cutsFlag, func(faults []string) {
+	for p.cuts < cmp.Or(*cutsFlag, short.N(1, 6)) && !t.Failed() {
+		p.organization(t, cmp.Or(*cutsFlag, short.N(1, 6)), func(faults []string) {
 			for _, fault := range faults {
 				t.Error(fault)
 			}
@@ -51,6 +54,7 @@ func TestAPowerCutLosesNothingAcknowledged(t *testing.T) {
 // What the test above looks for it finds: a disk that answers fsync and does
 // nothing loses or damages what was shown.
 func TestAPowerCutWithoutFsyncIsNoticed(t *testing.T) {
+	short.SkipReal(t, "file systems of its own")
 	p, found := newOutages(t, faultfs.Options{IgnoreSync: true}), []string(nil)
 	for p.cuts < controlCuts && len(found) == 0 {
 		p.organization(t, p.cuts+1, func(faults []string) { found = append(found, faults...) })
@@ -76,7 +80,7 @@ func newOutages(t *testing.T, options faultfs.Options) *outages {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again: go test ./internal/crashtest -run '^%s$' -cuts %d -seed %d", t.Name(), *cutsFlag, seed)
+	t.Logf("again: go test ./internal/test/crashtest -run '^%s$' -cuts %d -seed %d", t.Name(), cmp.Or(*cutsFlag, short.N(1, 6)), seed)
 	return &outages{random: rand.New(rand.NewPCG(seed, 2)), options: options}
 }
 

@@ -24,6 +24,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/short"
 	"time"
 )
 
@@ -67,13 +69,13 @@ type server struct {
 // password is of the only account a server has; it is open to this machine.
 const password = "it's \"secret\" @/:"
 
-// started starts the server, once. Where it is not installed the test is
-// skipped.
+// started starts the server, once. With -short it skips the test.
 func (s *server) started(t testing.TB, programs ...string) {
 	t.Helper()
+	short.SkipReal(t, s.name)
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("there is no %s: %v; internal/test/dbtest/deps.sh installs it", s.name, err)
+			t.Fatalf("there is no %s: %v: run make deps", s.name, err)
 		}
 	}
 	s.once.Do(func() { s.err = s.start() })

@@ -100,7 +100,7 @@ func required(t *testing.T, revision, leg string) []string {
 func exceptions(t *testing.T, revision, leg string) []string {
 	t.Helper()
 	var list []string
-	for line := range strings.Lines(read(t, filepath.Join("..", "docs", "mcp.md"))) {
+	for line := range strings.Lines(read(t, filepath.Join("..", "..", "..", "docs", "mcp.md"))) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 6 || strings.TrimSpace(cells[1]) != leg || !strings.Contains(cells[3], revision) {
 			continue
@@ -243,7 +243,7 @@ func conform(t *testing.T, leg, revision string, env []string, args ...string) {
 func published(t *testing.T, leg, revision string) string {
 	t.Helper()
 	var head []string
-	for line := range strings.Lines(read(t, filepath.Join("..", "README.md"))) {
+	for line := range strings.Lines(read(t, filepath.Join("..", "..", "..", "README.md"))) {
 		cells := strings.Split(line, "|")
 		if strings.Contains(line, "| "+revision+" |") {
 			head = cells

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // mock is a server of the providers' protocols that runs for one test.
@@ -24,12 +26,13 @@ func (m mock) gemini() string    { return m.url }
 // LLMock; nil is its defaults.
 func startMock(t *testing.T, play string, options map[string]any) mock {
 	t.Helper()
+	short.SkipReal(t, "programs of npm")
 	if _, err := os.Stat("node_modules/@copilotkit/aimock/package.json"); err != nil {
-		t.Fatalf("the mock server is not installed (%v): run make e2e-deps", err)
+		t.Fatalf("the mock server is not installed (%v): run make deps", err)
 	}
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Fatalf("the mock server needs node 20.15 or later (%v): install it and run make e2e-deps", err)
+		t.Fatalf("the mock server needs node 20.15 or later (%v): install it and run make deps", err)
 	}
 	args, err := json.Marshal(options)
 	if err != nil {

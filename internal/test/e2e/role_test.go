@@ -33,7 +33,7 @@ total: 423.50
 // Tools of the runtime, of an MCP server and of a browser are in one role, and
 // the gate looks at all of them; the shop is on this machine.
 func TestThreeGroups(t *testing.T) {
-	shop := httptest.NewServer(http.FileServer(http.Dir(filepath.Join("..", "examples", "three-groups", "site"))))
+	shop := httptest.NewServer(http.FileServer(http.Dir(filepath.Join("..", "..", "..", "examples", "three-groups", "site"))))
 	t.Cleanup(shop.Close)
 	h := newHouse(t, "three-groups", []string{"orders/order.txt"}, nil)
 	env := []string{"FILES_SERVER=" + absolute(t, "node_modules", ".bin", "mcp-server-filesystem"), "FILES_FOLDER=" + h.path("example", "orders")}

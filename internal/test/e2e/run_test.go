@@ -37,7 +37,7 @@ type house struct{ dir string }
 func newHouse(t *testing.T, example string, input []string, edits map[string]string) house {
 	t.Helper()
 	h := house{t.TempDir()}
-	if err := os.CopyFS(h.path("example"), os.DirFS(filepath.Join("..", "examples", example))); err != nil {
+	if err := os.CopyFS(h.path("example"), os.DirFS(filepath.Join("..", "..", "..", "examples", example))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range input {

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Installs what the tests of make check start and a machine may lack: PostgreSQL,
+# MariaDB, Chromium, mkfs.xfs and strace, as the distribution has them, and the npm
+# packages that internal/test/e2e/package-lock.json pins (360 MB; no script of a
+# package runs). It may run again and says nothing when there is nothing to do.
+set -eu
+cd "$(dirname "$0")"
+missing=""
+need() { command -v "$1" >/dev/null || missing="$missing $2"; }
+[ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || missing=" postgresql"
+need mariadbd mariadb-server
+need chromium chromium
+need mkfs.xfs xfsprogs
+need strace strace
+if [ -n "$missing" ]; then
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+		echo "deps.sh: install these packages, or run this as root on Debian:$missing" >&2
+		exit 1
+	fi
+	echo "deps.sh: installing$missing" >&2
+	# Tests make clusters of their own; the package is not to make one.
+	[ -e /etc/postgresql-common/createcluster.conf ] || {
+		mkdir -p /etc/postgresql-common && echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+	}
+	get() { DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -qq "$@" >/dev/null 2>&1; }
+	# shellcheck disable=SC2086
+	get install -y --no-install-recommends $missing || { get update && get install -y --no-install-recommends $missing; } || {
+		echo "deps.sh: apt-get could not install$missing" >&2
+		exit 1
+	}
+fi
+[ e2e/node_modules/.package-lock.json -nt e2e/package-lock.json ] || {
+	echo "deps.sh: installing the npm packages of internal/test/e2e" >&2
+	(cd e2e && npm ci --ignore-scripts --loglevel=error --no-audit --no-fund >/dev/null)
+	touch e2e/node_modules/.package-lock.json
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs fuzz targets, each for a time. With a number only so many run, chosen by a
+# seed that is printed; ROLECALL_TEST_SEED repeats the choice.
+#
+# The engine may end a run that found nothing with "context deadline exceeded" when
+# its time is over; such a run is made again.
+#
+# usage: fuzz.sh TIME [all|NUMBER]
+set -euo pipefail
+time="$1" number="${2:-all}"
+
+targets="$(go test -list '^Fuzz' ./... | awk '
+	/^Fuzz/ { names = names " " $1 }
+	/^ok/ { n = split(names, list, " "); for (i = 1; i <= n; i++) print $2, list[i]; names = "" }')"
+if [ "$number" != all ]; then
+	seed="${ROLECALL_TEST_SEED:-$(date +%s)}"
+	echo "fuzz: $number of $(echo "$targets" | wc -l) targets; ROLECALL_TEST_SEED=$seed repeats the choice"
+	targets="$(echo "$targets" | shuf -n "$number" --random-source=<(yes "$seed") | sort)"
+fi
+
+try() { out="$(go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x "$1" 2>&1)"; }
+late() { echo "$out" | grep -q 'context deadline exceeded' && ! echo "$out" | grep -q 'Failing input'; }
+while read -r package target; do
+	echo "fuzz $package $target"
+	try "$package" "$target" || { late && try "$package" "$target"; } || { echo "$out"; exit 1; }
+done <<<"$targets"
