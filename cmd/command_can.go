@@ -85,7 +85,7 @@ func (o *canOptions) question(tool string, token bool) (gateway.Question, error)
 		q.Who, q.Tool = tool, ""
 	}
 	if o.groups != nil {
-		set := toolgroups.Of(groupIDs(o.groups)...)
+		set := toolgroups.OfNames(o.groups...)
 		q.Groups = &set
 	}
 	return q, nil

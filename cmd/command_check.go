@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/app"
 )
 
 func newCheckCommand(c *common) *cobra.Command {
@@ -41,7 +43,7 @@ func checkFunc(ctx context.Context, c *common) error {
 		return err
 	}
 	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
-		plural(len(cfg.Models), "model"), plural(len(modulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
+		plural(len(cfg.Models), "model"), plural(len(app.ModulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
 	return err
 }
 
@@ -64,14 +66,14 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 	defer os.RemoveAll(dir)
 	trial := *c
 	trial.data = dir
-	h, err := newApp(&trial, appOptions{})
+	s, err := openSession(&trial, &terminal{out: io.Discard}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err = errors.Join(h.configure(ctx, cfg, loaded), h.Close()); err != nil {
+	if err = errors.Join(s.Configure(ctx, cfg, loaded), s.Close()); err != nil {
 		return nil, err
 	}
-	return h.models.Load().notes, nil
+	return s.Notes(), nil
 }
 
 // printCheck prints {"ok", "errors", "notes"}; the status still tells.
@@ -83,7 +85,7 @@ func printCheck(c *common, cfg *config.Config, notes []string, err error) error 
 	if list == nil {
 		list = config.Errors{}
 	}
-	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(modulesOf(cfg)), "tools": len(cfg.Tools)}
+	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(app.ModulesOf(cfg)), "tools": len(cfg.Tools)}
 	if err := printLine(c.out, out); err != nil {
 		return err
 	}

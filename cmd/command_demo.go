@@ -58,13 +58,13 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		cfg.Command.Open = true
 		fmt.Fprintf(c.err, "%v; the demo's own scripts run without one\n", err)
 	}
-	return withApp(ctx, c, func(ctx context.Context, h *App) error {
-		before := h.store.Seq()
-		id, err := h.start(ctx, spec, cfg)
+	return withSession(ctx, c, func(ctx context.Context, s *session) error {
+		before := s.Seq()
+		id, err := s.Start(ctx, spec, cfg)
 		if err != nil {
 			return err
 		}
-		if err := h.watch(ctx, c, id, before, 0); err != nil {
+		if err := s.watch(ctx, c, id, before, 0); err != nil {
 			return err
 		}
 		demoNext(c, filepath.Join(dir, demoReport), id)

@@ -67,15 +67,15 @@ func mcpAlone(ctx context.Context, c *common, role string) (began bool, err erro
 	if err != nil {
 		return false, err
 	}
-	err = withApp(ctx, c, func(ctx context.Context, h *App) error {
+	err = withSession(ctx, c, func(ctx context.Context, s *session) error {
 		began = true
 		if cfg != nil {
-			if err := h.configure(ctx, cfg, nil); err != nil {
+			if err := s.Configure(ctx, cfg, nil); err != nil {
 				return err
 			}
-			defer h.watchConfig(ctx, c)()
+			defer s.WatchConfig(ctx)()
 		}
-		err := h.mcp.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
+		err := s.MCP.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
 		if cfg == nil && errcode.Of(err) == errcode.RoleNotFound {
 			err = errcode.Wrap(errcode.RoleNotFound, err, "%s in %s; -f names a configuration that has it", errcode.Message(err), c.data)
 		}

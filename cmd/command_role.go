@@ -139,7 +139,7 @@ func (o *groupOptions) bind(flags *pflag.FlagSet, name, what string) {
 
 // set gives the choice; nil when there is none.
 func (o *groupOptions) set() (*toolgroups.Set, error) {
-	chosen, n := toolgroups.Of(groupIDs(o.ids)...), 0
+	chosen, n := toolgroups.OfNames(o.ids...), 0
 	for _, on := range []bool{o.given(), o.all, o.none} {
 		if on {
 			n++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/app"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/human"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -79,76 +83,78 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	return withApp(ctx, c, func(ctx context.Context, h *App) error {
-		id, before := identity.TaskID(o.resume), h.store.Seq()
+	return withSession(ctx, c, func(ctx context.Context, s *session) error {
+		id, before := identity.TaskID(o.resume), s.Seq()
 		if id != "" {
-			err = h.resume(ctx, c, id, cfg)
+			err = s.Resume(ctx, id, cfg)
 		} else {
-			id, err = h.start(ctx, spec, cfg)
+			id, err = s.Start(ctx, spec, cfg)
+			if errcode.Of(err) == errcode.GroupNotFound {
+				err = usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list")}
+			}
 		}
 		if err != nil {
 			return err
 		}
-		return h.watch(ctx, c, id, before, o.timeout)
+		return s.watch(ctx, c, id, before, o.timeout)
 	})
 }
 
-// withApp puts a house together, serves its socket while fn runs, and takes
-// it down. A store that stops ends fn's context.
-func withApp(ctx context.Context, c *common, fn func(context.Context, *App) error) error {
+// session is an App and the terminal that shows what it does.
+type session struct {
+	*app.App
+	screen *terminal
+}
+
+// openSession composes the application on the data directory. fatal is called when
+// the store has stopped; without it the application only answers questions.
+func openSession(c *common, screen *terminal, fatal func(error)) (*session, error) {
+	var logs io.Writer = c.err
+	if fatal != nil {
+		logs = screen // a question to a person is not overwritten
+	}
+	a, err := app.Open(app.Options{
+		Data: c.data, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
+		Console: screen, Human: func() model.Model { return newHuman(c.in, screen) },
+		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: fatal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session{a, screen}, nil
+}
+
+// newHuman returns the person at the terminal as a model. No tree is drawn on their
+// screen.
+func newHuman(in io.Reader, screen *terminal) model.Model {
+	screen.disableTree()
+	name := func(id identity.AgentID, role string) string { return screen.names.of(string(id), role) }
+	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.lock})
+}
+
+// withSession opens a session, serves its socket while fn runs, and closes it. A
+// store that stops ends fn's context.
+func withSession(ctx context.Context, c *common, fn func(context.Context, *session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	screen := newScreen(c.err)
-	h, err := newApp(c, appOptions{screen: screen, fatal: func(err error) { cancel(err) }})
+	s, err := openSession(c, newScreen(c.err), func(err error) { cancel(err) })
 	if err != nil {
 		return err
 	}
-	stop, err := h.serve(c)
+	stop, err := s.ServeSocket()
 	if err != nil {
-		return errors.Join(err, h.Close())
+		return errors.Join(err, s.Close())
 	}
-	err = fn(ctx, h)
-	end, closed := stop(), h.closeWithin(grace)
+	err = fn(ctx, s)
+	end, closed := stop(), s.CloseWithin(grace)
 	if persist.IsClosed(err) && persist.IsClosed(closed) {
-		closed = nil // it tells the same once more
+		closed = nil // the same error once more
 	}
 	return errors.Join(err, end, closed)
 }
 
 // grace is how long what is under way may take to end when the program does.
 const grace = 10 * time.Second
-
-// closeWithin closes the house, or gives up: a tool or brain that does not end
-// must not keep the program from ending. What it was doing is left open.
-func (h *App) closeWithin(d time.Duration) error {
-	done := make(chan error, 1)
-	go func() { done <- h.Close() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(d):
-		return fmt.Errorf("something did not stop within %v; the task can be resumed", d)
-	}
-}
-
-// serve answers the other commands on the data directory's socket.
-func (h *App) serve(c *common) (stop func() error, err error) {
-	handler, err := h.api(c)
-	if err != nil {
-		return nil, err
-	}
-	l, err := gateway.Listen(c.data)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, gateway.TrustLocalOwner(handler)) }()
-	return func() error {
-		cancel()
-		return <-done
-	}, nil
-}
 
 // loadConfig reads what -f names; nil when it names nothing.
 func loadConfig(c *common) (*config.Config, error) {
@@ -165,7 +171,7 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	}
 	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), State: o.state}
 	if o.groups != nil {
-		set := toolgroups.Of(groupIDs(o.groups)...)
+		set := toolgroups.OfNames(o.groups...)
 		spec.Groups = &set
 	}
 	if o.workspace == "" {
@@ -183,111 +189,45 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	return spec, nil
 }
 
-// start records the configuration and begins the task.
-func (h *App) start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
-	if err := h.knowGroups(spec.Groups); err != nil {
-		return "", err
-	}
-	if cfg != nil {
-		if err := h.configure(ctx, cfg, nil); err != nil {
-			return "", err
-		}
-		record, err := json.Marshal(cfg.Files)
-		if err != nil {
-			return "", fmt.Errorf("record the configuration: %w", err)
-		}
-		if spec.Config, err = h.rt.PutBlob(record); err != nil {
-			return "", fmt.Errorf("record the configuration: %w", err)
-		}
-	}
-	if _, err := h.model(""); err != nil {
-		return "", err
-	}
-	return h.rt.Start(ctx, spec)
-}
-
-// knowGroups refuses a narrowing to groups that nobody registered.
-func (h *App) knowGroups(set *toolgroups.Set) error {
-	if set == nil {
-		return nil
-	}
-	for _, id := range set.IDs() {
-		if h.groups.Snapshot().Owner(id) == "" {
-			return usageError{fmt.Errorf("--group %s: there is no such tool group; %q lists them", id, "rolecall group list")}
-		}
-	}
-	return nil
-}
-
-// resume takes a task up again, with the configuration given or else recorded.
-func (h *App) resume(ctx context.Context, c *common, id identity.TaskID, cfg *config.Config) error {
-	task, err := h.rt.TaskRecord(ctx, id)
-	if err != nil {
-		return err
-	}
-	if task.Status != org.Running {
-		return nil
-	}
-	switch {
-	case cfg != nil:
-		err = h.configure(ctx, cfg, nil)
-	case task.Config != "":
-		if cfg, err = h.recorded(ctx, c, task.Config); err == nil {
-			err = h.restoreConfig(ctx, cfg)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return h.rt.Resume(ctx, id)
-}
-
-func (h *App) recorded(ctx context.Context, c *common, hash string) (*config.Config, error) {
-	record, err := h.rt.Blob(ctx, hash)
-	if err != nil {
-		return nil, fmt.Errorf("read the recorded configuration: %w", err)
-	}
-	var files []config.File
-	if err := json.Unmarshal(record, &files); err != nil {
-		return nil, fmt.Errorf("read the recorded configuration: %w", err)
-	}
-	return config.Read(files, c.env)
-}
-
 // watch shows a task at work, as from event before on, and prints its result.
-func (h *App) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
+func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
-	for _, note := range h.models.Load().notes {
-		fmt.Fprintln(h.screen, "~ "+clean(note))
-	}
+	s.printNotes()
 	if timeout > 0 {
 		stop := time.AfterFunc(timeout, func() {
-			if err := h.rt.Cancel(context.WithoutCancel(ctx), id, "it took longer than "+timeout.String()); err != nil {
+			if err := s.Runtime.Cancel(context.WithoutCancel(ctx), id, "it took longer than "+timeout.String()); err != nil {
 				fmt.Fprintln(c.err, "rolecall:", err)
 			}
 		})
 		defer stop.Stop()
 	}
-	err := h.show(ctx, c, id, before)
+	err := s.show(ctx, c, id, before)
 	if err != nil && !persist.IsClosed(err) {
 		return err
 	}
 	var task org.Task
 	if err == nil {
-		task, err = h.rt.Wait(ctx, id)
+		task, err = s.Runtime.Wait(ctx, id)
 	}
 	if err != nil {
-		return h.interrupted(ctx, c, id, err)
+		return s.interrupted(ctx, c, id, err)
 	}
-	h.printUsage(ctx, c, id)
+	s.printUsage(ctx, c, id)
 	return printResult(c, task)
+}
+
+// printNotes prints what is missing of the models and stops nothing yet.
+func (s *session) printNotes() {
+	for _, note := range s.Notes() {
+		fmt.Fprintln(s.screen, "~ "+clean(note))
+	}
 }
 
 // printUsage says what a task's models used up, if they counted. What is on a
 // recording somebody used up before.
-func (h *App) printUsage(ctx context.Context, c *common, id identity.TaskID) {
-	u, err := h.rt.Usage(ctx, id)
-	if err != nil || u.Input+u.Output == 0 || !h.models.Load().counts {
+func (s *session) printUsage(ctx context.Context, c *common, id identity.TaskID) {
+	u, err := s.Runtime.Usage(ctx, id)
+	if err != nil || u.Input+u.Output == 0 || !s.CountsTokens() {
 		return
 	}
 	line := fmt.Sprintf("used %d tokens, %d of them answers", u.Input+u.Output, u.Output)
@@ -303,13 +243,13 @@ func (h *App) printUsage(ctx context.Context, c *common, id identity.TaskID) {
 // show prints a task's events until it has ended or ctx does. Those up to
 // before were shown by an earlier process: the view only learns from them,
 // but for the end.
-func (h *App) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
-	task, err := h.rt.TaskRecord(ctx, id)
+func (s *session) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
+	task, err := s.Runtime.TaskRecord(ctx, id)
 	if err != nil {
 		return err
 	}
-	view := newView(c, h.screen)
-	for e, err := range h.rt.Watch(ctx, id, task.FirstSeq) {
+	view := newView(c, s.screen)
+	for e, err := range s.Runtime.Watch(ctx, id, task.FirstSeq) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
 		}
@@ -325,7 +265,7 @@ func (h *App) show(ctx context.Context, c *common, id identity.TaskID, before ui
 	return nil
 }
 
-func (h *App) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
+func (s *session) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
 	stopped := persist.IsClosed(err) // a reader may hear of it before ctx ends
 	if ctx.Err() == nil && !stopped {
 		return err

@@ -2,11 +2,8 @@ package cmd
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -15,11 +12,8 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/internal/app"
 )
-
-// defaultAddress is where serve listens unless somebody says otherwise.
-const defaultAddress = "127.0.0.1:7464"
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
@@ -51,7 +45,7 @@ address that other hosts reach needs tokens in the configuration.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveFunc(cmd.Context(), c, o) },
 	}
-	cmd.Flags().StringVar(&o.address, "addr", "", "listen on this `address`; the configuration's, or "+defaultAddress)
+	cmd.Flags().StringVar(&o.address, "addr", "", "listen on this `address`; the configuration's, or "+app.DefaultAddress)
 	return cmd
 }
 
@@ -60,20 +54,20 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	return withApp(ctx, c, func(ctx context.Context, h *App) error {
-		f, err := h.listenHTTP(c, o, cfg)
+	return withSession(ctx, c, func(ctx context.Context, s *session) error {
+		l, err := s.ListenHTTP(o.address, cfg)
 		if err != nil {
 			return err
 		}
-		if err := h.startup(ctx, c, cfg); err != nil {
-			return errors.Join(err, f.Close())
+		if err := s.startup(ctx, c, cfg); err != nil {
+			return errors.Join(err, l.Close())
 		}
-		defer h.watchConfig(ctx, c)()
-		if err := f.printAddress(c); err != nil {
-			return errors.Join(err, f.Close())
+		defer s.WatchConfig(ctx)()
+		if err := printAddress(c, l); err != nil {
+			return errors.Join(err, l.Close())
 		}
 		raiseGCPercent()
-		err = gateway.Serve(ctx, f.Listener, f.handler)
+		err = gateway.Serve(ctx, l.Listener, l.Handler)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = errors.Join(cause, err)
 		}
@@ -90,49 +84,6 @@ func raiseGCPercent() {
 	}
 }
 
-// httpServer is the part of a house that others reach over TCP.
-type httpServer struct {
-	net.Listener
-	handler http.Handler
-	token   string // to start with; "" when the configuration has an operator's
-}
-
-// listenHTTP listens where the flags or else the configuration say.
-func (h *App) listenHTTP(c *common, o *serveOptions, cfg *config.Config) (*httpServer, error) {
-	var said config.Gateway
-	if cfg != nil {
-		said = cfg.Gateway
-	}
-	handler, err := h.api(c)
-	if err != nil {
-		return nil, err
-	}
-	door := gateway.HostCheck{Hosts: said.Hosts, Origins: said.Origins, Tokens: h.tokens, OnRefused: h.metrics.Refused}
-	f := &httpServer{handler: door.Wrap(handler)}
-	address := defaultAddress
-	for _, a := range []string{said.Address, o.address} {
-		if a != "" {
-			address = a
-		}
-	}
-	if f.Listener, err = gateway.ListenTCP(address, len(said.Tokens) > 0); err != nil {
-		return nil, err
-	}
-	if at, ok := f.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() && !hasOperator(said.Tokens) {
-		f.token = h.tokens.Startup()
-	}
-	return f, nil
-}
-
-func hasOperator(tokens []config.Token) bool {
-	for _, t := range tokens {
-		if t.Operator {
-			return true
-		}
-	}
-	return false
-}
-
 // serveOutput is what serve says with --json.
 type serveOutput struct {
 	Socket string `json:"socket"`
@@ -140,16 +91,16 @@ type serveOutput struct {
 	Token  string `json:"token,omitempty"` // the start-up token
 }
 
-// printAddress says where the house answers: on stderr, and with --json on stdout.
-func (f *httpServer) printAddress(c *common) error {
-	shown := serveOutput{Socket: filepath.Join(c.data, gateway.SocketName), URL: "http://" + f.Addr().String(), Token: f.token}
+// printAddress prints where the API answers: on stderr, and with --json on stdout.
+func printAddress(c *common, l *app.HTTPListener) error {
+	shown := serveOutput{Socket: filepath.Join(c.data, gateway.SocketName), URL: "http://" + l.Addr().String(), Token: l.Token}
 	fmt.Fprintf(c.err, "serving %s\n", shown.Socket)
-	if f.token == "" {
+	if l.Token == "" {
 		fmt.Fprintf(c.err, "serving %s\n", shown.URL)
 	} else {
-		fmt.Fprintf(c.err, "serving %s/?token=%s\n", shown.URL, f.token)
+		fmt.Fprintf(c.err, "serving %s/?token=%s\n", shown.URL, l.Token)
 	}
-	if at, ok := f.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+	if !l.Loopback() {
 		fmt.Fprintln(c.err, "tokens and answers cross the network in the clear; put a proxy before it that ends TLS")
 	}
 	if !c.json {
@@ -158,73 +109,15 @@ func (f *httpServer) printAddress(c *common) error {
 	return printJSON(c.out, shown)
 }
 
-// startup puts the configuration in force and goes on with all unfinished tasks.
-func (h *App) startup(ctx context.Context, c *common, cfg *config.Config) error {
-	unfinished := h.unfinished()
-	recorded := ""
-	var err error
-	switch {
-	case cfg != nil:
-		err = h.configure(ctx, cfg, nil)
-	case len(unfinished) > 0 && unfinished[len(unfinished)-1].Config != "":
-		recorded = unfinished[len(unfinished)-1].Config
-		if cfg, err = h.recorded(ctx, c, recorded); err == nil {
-			err = h.restoreConfig(ctx, cfg)
-		}
-	}
+// startup applies the configuration and goes on with all unfinished tasks.
+func (s *session) startup(ctx context.Context, c *common, cfg *config.Config) error {
+	left, err := s.ResumeAll(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	for _, note := range h.models.Load().notes {
-		fmt.Fprintln(h.screen, "~ "+clean(note))
-	}
-	for _, task := range unfinished {
-		if recorded != "" && task.Config != recorded {
-			h.reportUnresumed(c, task, "it was started with another configuration")
-			continue
-		}
-		if err := h.resumeTask(ctx, task); err != nil {
-			h.reportUnresumed(c, task, clean(err.Error()))
-		}
+	s.printNotes()
+	for _, u := range left {
+		fmt.Fprintf(s.screen, "task %s waits: %s; go on with: %s run --resume %s%s\n", u.Task.ID, clean(u.Err.Error()), program(), u.Task.ID, c.dataFlag())
 	}
 	return nil
-}
-
-// unfinished lists the tasks that have not ended, oldest first.
-func (h *App) unfinished() (list []org.Task) {
-	for _, task := range h.rt.Org().Tasks() {
-		if task.Status == org.Running {
-			list = append(list, task)
-		}
-	}
-	return list
-}
-
-// resumeTask takes a task up again, unless nothing could think for it.
-func (h *App) resumeTask(ctx context.Context, task org.Task) error {
-	if len(h.models.Load().byName)+len(h.models.Load().errors) == 0 {
-		return errors.New("no model is configured")
-	}
-	if _, err := h.model(""); err != nil {
-		return err
-	}
-	return h.rt.Resume(ctx, task.ID)
-}
-
-// reportUnresumed says that a task stays where it is.
-func (h *App) reportUnresumed(c *common, task org.Task, why string) {
-	fmt.Fprintf(h.screen, "task %s waits: %s; go on with: %s run --resume %s%s\n", task.ID, why, program(), task.ID, c.dataFlag())
-}
-
-// tokensOf gives the tokens that a configuration lists.
-func tokensOf(cfg *config.Config) ([]gateway.Token, error) {
-	var list []gateway.Token
-	for _, t := range cfg.Gateway.Tokens {
-		token := gateway.Token{Name: t.Name, Role: t.Role, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}
-		if n, err := hex.Decode(token.Digest[:], []byte(t.SHA256)); err != nil || n != len(token.Digest) {
-			return nil, cfg.Fault(t.Pos, "sha256", "is no SHA-256", "")
-		}
-		list = append(list, token)
-	}
-	return list, nil
 }

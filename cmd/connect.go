@@ -91,22 +91,22 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*gateway.Client, f
 // openApp puts a house together on the data directory, with the
 // configuration given in force, and talks to it without a socket.
 func openApp(ctx context.Context, c *common) (*gateway.Client, func() error, error) {
-	h, err := newApp(c, appOptions{})
+	s, err := openSession(c, &terminal{out: io.Discard}, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg, err := loadConfig(c)
 	if err == nil && cfg != nil {
-		err = h.configure(ctx, cfg, nil)
+		err = s.Configure(ctx, cfg, nil)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, h.Close())
+		return nil, nil, errors.Join(err, s.Close())
 	}
-	handler, err := h.api(c)
+	client, err := s.Client()
 	if err != nil {
-		return nil, nil, errors.Join(err, h.Close())
+		return nil, nil, errors.Join(err, s.Close())
 	}
-	return gateway.Local(gateway.TrustLocalOwner(handler)), h.Close, nil
+	return client, s.Close, nil
 }
 
 // hasData says whether there is a data directory with something in it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,12 +78,12 @@ func TestLookingUnderAConfigurationChangesNothing(t *testing.T) {
 func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	dir := t.TempDir()
 	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-	h, err := newApp(c, appOptions{})
+	h, err := openSession(c, &terminal{out: io.Discard}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: gateway.AlwaysOperator})
+	handler, err := gateway.New(gateway.Config{Runtime: h.Runtime, Authenticate: gateway.AlwaysOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- gateway.Serve(ctx, l, handler) }()
 	must(t, dir, "role", "create", "a", "--use", "workspace")
-	if role, ok := h.rt.Org().RoleNamed("a"); !ok || role.CreatedBy != org.CreatorOperator {
+	if role, ok := h.Runtime.Org().RoleNamed("a"); !ok || role.CreatedBy != org.CreatorOperator {
 		t.Errorf("the process that serves knows %+v", role)
 	}
 	status, _, stderr := rolecall(t, dir, "role", "list", "-f", "none.yaml")

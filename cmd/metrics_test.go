@@ -16,12 +16,12 @@ import (
 func TestMetricsAreServedOnTheSocket(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-		h, err := newApp(c, appOptions{})
+		h, err := openSession(c, &terminal{out: io.Discard}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		stop, err := h.serve(c)
+		stop, err := h.ServeSocket()
 		if err != nil {
 			t.Fatal(err)
 		}

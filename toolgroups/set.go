@@ -30,6 +30,15 @@ func Of(ids ...GroupID) Set {
 	return s
 }
 
+// OfNames is Of for ids that are plain strings.
+func OfNames(names ...string) Set {
+	ids := make([]GroupID, len(names))
+	for i, name := range names {
+		ids[i] = GroupID(name)
+	}
+	return Of(ids...)
+}
+
 // IsAll says whether s is All.
 func (s Set) IsAll() bool { return s.all }
 

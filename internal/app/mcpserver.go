@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"encoding/json"
@@ -19,10 +19,10 @@ import (
 // modules of this type.
 const kindServer = "mcpServer"
 
-// modulesOf lists what a configuration brings as modules: those it calls so,
+// ModulesOf lists what a configuration brings as modules: those it calls so,
 // its MCP servers, and its sources. The settings of a server are there to be
 // compared alone.
-func modulesOf(cfg *config.Config) []config.Module {
+func ModulesOf(cfg *config.Config) []config.Module {
 	list := slices.Clone(cfg.Modules)
 	for _, s := range cfg.MCPServers {
 		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: printServer(s), Pos: s.Pos, TypePos: s.Pos})
@@ -50,7 +50,7 @@ func plainText(secrets map[string]config.Secret) map[string]string {
 }
 
 // makeServer constructs the module of an MCP server; nothing of it works yet.
-func (h *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (a *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
 	if at < 0 {
 		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindServer)
@@ -67,7 +67,7 @@ func (h *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *
 		Name: s.Name, Description: s.Description, Command: program,
 		URL: s.URL, Headers: plainText(s.Headers),
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
-		NoConnect: h.readOnly, Host: h.host(s.Name), Pins: h.pins, NameTaken: h.takenFrom(s.Name),
+		NoConnect: a.readOnly, Host: a.host(s.Name), Pins: a.pins, NameTaken: a.takenFrom(s.Name),
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")
@@ -100,10 +100,10 @@ func environmentOf(env map[string]config.Secret) []string {
 
 // takenFrom says of the name of a tool whether another owner than this module
 // has it.
-func (h *App) takenFrom(module string) func(string) bool {
+func (a *App) takenFrom(module string) func(string) bool {
 	owner := modules.Owner(module)
 	return func(name string) bool {
-		handle, ok := h.groups.Snapshot().Lookup(name)
+		handle, ok := a.groups.Snapshot().Lookup(name)
 		return ok && handle.Owner != owner
 	}
 }

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func TestADatabaseThatIsAwayIsTold(t *testing.T) {
 		docs = append(docs, strings.Replace(postgresSource(at, 1), "name: pg", "name: "+name, 1),
 			"{kind: tool, name: ask_"+name+", type: postgres-sql, source: "+name+", description: d, statement: SELECT 1}")
 	}
-	if err := w.configure(t.Context(), w.read(docs...), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(docs...), nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -61,7 +61,7 @@ func TestWhyATokenIsRefusedIsLogged(t *testing.T) {
 	service := func(name, issuer string) string {
 		return "{kind: authService, name: " + name + ", type: generic, audience: orders, authorizationServer: '" + issuer + "'}"
 	}
-	if err := w.configure(t.Context(), w.read(reader1, service("there", idp.URL), service("away", away.URL)), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(reader1, service("there", idp.URL), service("away", away.URL)), nil); err != nil {
 		t.Fatal(err)
 	}
 	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"others","exp":99999999999}`, idp.URL))
@@ -77,7 +77,7 @@ func TestWhyATokenIsRefusedIsLogged(t *testing.T) {
 	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "authService=away") || !strings.Contains(said, strings.TrimPrefix(away.URL, "http://")) {
 		t.Errorf("want one line of the issuer that is away, got:\n%s", said)
 	}
-	var all transcript
+	var all output
 	w.services.log = slog.New(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ask()
 	if said := all.String(); strings.Count(said, "another audience") != 2 || strings.Contains(said, token[:20]) {

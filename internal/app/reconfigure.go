@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"bytes"
@@ -46,30 +46,30 @@ type staged struct {
 	done   bool // it is in service
 }
 
-// configure puts a configuration in force. loaded is what Load said of it:
-// all that is wrong is reported together.
-func (h *App) configure(ctx context.Context, cfg *config.Config, loaded error) error {
-	return h.applyConfig(ctx, cfg, loaded, setup(cfg))
+// Configure applies a configuration, whole or not at all. loaded is the error of
+// loading it, so that everything that is wrong is reported together.
+func (a *App) Configure(ctx context.Context, cfg *config.Config, loaded error) error {
+	return a.applyConfig(ctx, cfg, loaded, setup(cfg))
 }
 
-// restoreConfig puts the recorded configuration of a task in force, without its tokens.
-// Of its roles only those that are gone are made again: what was revoked of the others since
-// stays so.
-func (h *App) restoreConfig(ctx context.Context, cfg *config.Config) error {
+// restoreConfig applies the recorded configuration of a task, without its tokens. Of
+// its roles it makes only those again that are gone: what was revoked of the others
+// since then stays revoked.
+func (a *App) restoreConfig(ctx context.Context, cfg *config.Config) error {
 	s := setup(cfg)
 	s.KeepRoles = true
-	return h.applyConfig(ctx, cfg, nil, s)
+	return a.applyConfig(ctx, cfg, nil, s)
 }
 
-// applyConfig puts a configuration in force, whole or not at all.
-func (h *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
-	h.changing.Lock()
-	defer h.changing.Unlock()
-	ch := h.prepare(ctx, cfg, s)
+// applyConfig applies a configuration, whole or not at all.
+func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	ch := a.prepare(ctx, cfg, s)
 	if err := config.Join(loaded, append(ch.failed, ch.faults...)...); err != nil {
-		return errors.Join(err, h.discard(ctx, ch))
+		return errors.Join(err, a.discard(ctx, ch))
 	}
-	_, err := h.install(ctx, ch)
+	_, err := a.install(ctx, ch)
 	return err
 }
 
@@ -77,29 +77,29 @@ func (h *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error,
 // wrong with it leaves all as it was. A module that does not come up hinders the
 // rest only if a role needs it: the old one stays, or there is none, and told
 // says so.
-func (h *App) reconfigure(ctx context.Context, cfg *config.Config) (told []string, err error) {
-	h.changing.Lock()
-	defer h.changing.Unlock()
-	ch := h.prepare(ctx, cfg, setup(cfg))
-	ch.faults = append(ch.faults, h.staleModuleErrors(ch)...)
+func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (told []string, err error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	ch := a.prepare(ctx, cfg, setup(cfg))
+	ch.faults = append(ch.faults, a.staleModuleErrors(ch)...)
 	if len(ch.faults) == 0 {
-		if err := h.rt.Plan(ch.setup); err != nil {
-			return nil, errors.Join(err, h.discard(ctx, ch))
+		if err := a.Runtime.Plan(ch.setup); err != nil {
+			return nil, errors.Join(err, a.discard(ctx, ch))
 		}
-		return h.install(ctx, ch)
+		return a.install(ctx, ch)
 	}
-	return nil, errors.Join(config.Join(nil, append(ch.failed, ch.faults...)...), h.discard(ctx, ch))
+	return nil, errors.Join(config.Join(nil, append(ch.failed, ch.faults...)...), a.discard(ctx, ch))
 }
 
 // prepare makes ready what a configuration needs and is not there as it is.
-func (h *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
+func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
 	ch := &configChange{cfg: cfg, setup: s}
-	h.stage(ctx, ch)
+	a.stage(ctx, ch)
 	var faults []*config.Error
-	ch.models, faults = h.makeModels(cfg)
-	ch.faults = append(ch.faults, h.declareFaults(ch)...)
-	ch.faults = append(ch.faults, h.groupFaults(ch)...)
-	ch.faults = append(ch.faults, h.serverFaults(ch)...)
+	ch.models, faults = a.makeModels(cfg)
+	ch.faults = append(ch.faults, a.declareFaults(ch)...)
+	ch.faults = append(ch.faults, a.groupFaults(ch)...)
+	ch.faults = append(ch.faults, a.serverFaults(ch)...)
 	ch.faults = append(ch.faults, faults...)
 	if s.KeepRoles { // a record: its tokens may have been taken back since
 		return ch
@@ -113,12 +113,12 @@ func (h *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 
 // stage makes those modules ready, side by side, that are new or others than
 // those that run.
-func (h *App) stage(ctx context.Context, ch *configChange) {
-	made, news := h.makeModules(ch)
+func (a *App) stage(ctx context.Context, ch *configChange) {
+	made, news := a.makeModules(ch)
 	errs := make([]error, len(made))
 	var all sync.WaitGroup
 	for n := range made {
-		all.Go(func() { made[n].ready, errs[n] = h.loader.Stage(ctx, news[n]) })
+		all.Go(func() { made[n].ready, errs[n] = a.loader.Stage(ctx, news[n]) })
 	}
 	all.Wait()
 	for n, m := range made {
@@ -136,25 +136,25 @@ func (h *App) stage(ctx context.Context, ch *configChange) {
 
 // makeModules constructs the modules that are to be staged and lists those that
 // are gone.
-func (h *App) makeModules(ch *configChange) (made []staged, news []modules.Module) {
+func (a *App) makeModules(ch *configChange) (made []staged, news []modules.Module) {
 	stays := map[string]bool{}
-	for _, m := range modulesOf(ch.cfg) {
+	for _, m := range ModulesOf(ch.cfg) {
 		stays[m.Name] = true
-		old, runs := h.running[m.Name]
+		old, runs := a.running[m.Name]
 		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
 			continue
 		}
 		if isInvalidSource(ch.cfg, m) {
 			continue
 		}
-		module, fault := h.makeModule(ch.cfg, m)
+		module, fault := a.makeModule(ch.cfg, m)
 		if fault != nil {
 			ch.faults = append(ch.faults, fault)
 			continue
 		}
 		made, news = append(made, staged{Module: m, reload: runs}), append(news, module)
 	}
-	for name := range h.running {
+	for name := range a.running {
 		if !stays[name] {
 			ch.removed = append(ch.removed, name)
 		}
@@ -184,17 +184,17 @@ func reasonOf(err error) string {
 }
 
 // makeModule constructs a module; nothing of it works yet.
-func (h *App) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (a *App) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	switch m.Type {
 	case kindServer:
-		return h.makeServer(cfg, m)
+		return a.makeServer(cfg, m)
 	case kindSource:
-		return h.makeSource(cfg, m)
+		return a.makeSource(cfg, m)
 	}
-	if !slices.Contains(h.kinds.Kinds(), m.Type) {
-		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(h.kinds.Kinds(), ", "))
+	if !slices.Contains(a.kinds.Kinds(), m.Type) {
+		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.Kinds(), ", "))
 	}
-	made, err := h.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: h.host(m.Name)})
+	made, err := a.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: a.host(m.Name)})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, "module", errcode.Message(err), "")
 	}
@@ -202,12 +202,12 @@ func (h *App) makeModule(cfg *config.Config, m config.Module) (modules.Module, *
 }
 
 // discard takes back what was made ready.
-func (h *App) discard(ctx context.Context, ch *configChange) error {
+func (a *App) discard(ctx context.Context, ch *configChange) error {
 	var errs []error
 	for _, m := range ch.staged {
 		errs = append(errs, m.ready.Discard(ctx))
 	}
-	return errors.Join(append(errs, ch.models.closeExcept(h.models.Load()))...)
+	return errors.Join(append(errs, ch.models.closeExcept(a.models.Load()))...)
 }
 
 // install puts what is ready in force, in an order in which nobody has more than
@@ -215,22 +215,22 @@ func (h *App) discard(ctx context.Context, ch *configChange) error {
 // nothing is changed; models there are either way; modules are swapped; roles and
 // bounds come together; what is not needed any more goes last. Calls that go on in
 // what was replaced hinder none of it. told is nil where all stays as it was.
-func (h *App) install(ctx context.Context, ch *configChange) (told []string, err error) {
-	if err := h.restrict(ch); err != nil {
-		return nil, errors.Join(err, h.discard(ctx, ch))
+func (a *App) install(ctx context.Context, ch *configChange) (told []string, err error) {
+	if err := a.restrict(ch); err != nil {
+		return nil, errors.Join(err, a.discard(ctx, ch))
 	}
-	old := h.models.Load()
-	h.models.Store(ch.models.union(old))
-	errs := h.swap(ctx, ch)
-	if err := h.bounds.set(ch.cfg, func() error { return h.rt.Configure(ch.setup) }); err != nil {
+	old := a.models.Load()
+	a.models.Store(ch.models.union(old))
+	errs := a.swap(ctx, ch)
+	if err := a.bounds.set(ch.cfg, func() error { return a.Runtime.Configure(ch.setup) }); err != nil {
 		errs = append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))
-		return ch.summary(), errors.Join(append(errs, h.drainReplaced(ctx, ch, nil)...)...)
+		return ch.summary(), errors.Join(append(errs, a.drainReplaced(ctx, ch, nil)...)...)
 	}
-	errs = append(errs, h.expand(ch), h.tokens.Replace(ch.tokens))
-	h.models.Store(ch.models)
-	h.recordings.addSecrets(secretsOf(ch.cfg))
-	h.current = ch.cfg
-	errs = append(errs, h.drainReplaced(ctx, ch, ch.removed)...)
+	errs = append(errs, a.expand(ch), a.Tokens.Replace(ch.tokens))
+	a.models.Store(ch.models)
+	a.recordings.addSecrets(secretsOf(ch.cfg))
+	a.current = ch.cfg
+	errs = append(errs, a.drainReplaced(ctx, ch, ch.removed)...)
 	old.retire(ch.models)
 	return ch.summary(), errors.Join(errs...)
 }
@@ -258,7 +258,7 @@ func (ch *configChange) summary() []string {
 
 // knownGroups lists the groups, and the servers that bring some, as they will be;
 // toolsets apart.
-func (h *App) knownGroups(ch *configChange) (groups, servers []string) {
+func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 	leaves := ch.changedOwners()
 	for _, m := range ch.staged {
 		for _, id := range m.ready.Groups() {
@@ -273,7 +273,7 @@ func (h *App) knownGroups(ch *configChange) (groups, servers []string) {
 			groups, servers = append(groups, string(toolbox.GroupID(one.Name))), append(servers, toolbox.ModuleName(one.Name))
 		}
 	}
-	s := h.groups.Snapshot()
+	s := a.groups.Snapshot()
 	for _, id := range s.IDs() {
 		if !leaves[s.Owner(id)] {
 			groups = append(groups, string(id))
@@ -289,8 +289,8 @@ func (h *App) knownGroups(ch *configChange) (groups, servers []string) {
 
 // groupFaults finds group ids that nobody registers: in a configuration they
 // are mistakes.
-func (h *App) groupFaults(ch *configChange) (faults []*config.Error) {
-	known, _ := h.knownGroups(ch)
+func (a *App) groupFaults(ch *configChange) (faults []*config.Error) {
+	known, _ := a.knownGroups(ch)
 	for id := range ch.toolsets {
 		known = append(known, string(id))
 	}
@@ -302,7 +302,7 @@ func (h *App) groupFaults(ch *configChange) (faults []*config.Error) {
 			case slices.Contains(ch.failedNames, module):
 				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" does not come up", ""))
 			default:
-				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, cmp.Or(h.toolHint(ch.cfg, id), config.Suggest(id, known))))
+				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), config.Suggest(id, known))))
 			}
 		}
 	}
@@ -316,11 +316,11 @@ func (h *App) groupFaults(ch *configChange) (faults []*config.Error) {
 
 // toolHint says what to write for a tool where a tool group is to stand; "" if
 // there is no such tool.
-func (h *App) toolHint(cfg *config.Config, name string) string {
+func (a *App) toolHint(cfg *config.Config, name string) string {
 	if slices.ContainsFunc(cfg.Tools, func(t config.DeclaredTool) bool { return t.Name == name }) {
 		return "it is a tool: list it in a document of kind: toolset, and name that"
 	}
-	if handle, ok := h.groups.Snapshot().Lookup(name); ok {
+	if handle, ok := a.groups.Snapshot().Lookup(name); ok {
 		return "it is a tool of the group " + string(handle.Group)
 	}
 	return ""
@@ -328,8 +328,8 @@ func (h *App) toolHint(cfg *config.Config, name string) string {
 
 // serverFaults finds servers that bring nothing: a role confined to one would
 // have no tool.
-func (h *App) serverFaults(ch *configChange) (faults []*config.Error) {
-	_, known := h.knownGroups(ch)
+func (a *App) serverFaults(ch *configChange) (faults []*config.Error) {
+	_, known := a.knownGroups(ch)
 	for _, r := range ch.cfg.Roles {
 		if r.Server != "" && !slices.Contains(known, r.Server) {
 			faults = append(faults, ch.cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" brings tools", config.Suggest(r.Server, known)))

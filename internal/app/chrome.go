@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 // chrome is the kind of module that brings a browser. What its pages may reach
 // is what http_request may.
-func (h *App) chrome() modules.Kind {
+func (a *App) chrome() modules.Kind {
 	return modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{
-		Policy:    func() chrome.Policy { return browserPolicy(h.bounds.requests()) },
-		Hosts:     h.rt,
-		Artifacts: images{h.rt},
+		Policy:    func() chrome.Policy { return browserPolicy(a.bounds.requests()) },
+		Hosts:     a.Runtime,
+		Artifacts: images{a.Runtime},
 	})}
 }
 

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"strings"
@@ -12,11 +12,11 @@ import (
 // prompts lists what somebody in a role is offered, with the texts.
 func (w *workshop) prompts(name string) string {
 	w.t.Helper()
-	role, ok := w.rt.Org().RoleNamed(name)
+	role, ok := w.Runtime.Org().RoleNamed(name)
 	if !ok {
 		return "there is no " + name
 	}
-	return w.told(w.rt.Gate().Subject(identity.ByCaller("ann", role.ID)).Prompts(""))
+	return w.told(w.Runtime.Gate().Subject(identity.ByCaller("ann", role.ID)).Prompts(""))
 }
 
 func (w *workshop) told(prompts []*toolgroups.Prompt) string {
@@ -44,7 +44,7 @@ const (
 // but those whose role has the group.
 func TestPromptsAreOfTheConfigurationInForce(t *testing.T) {
 	w := openWorkshop(t)
-	if err := w.configure(t.Context(), w.read(promptedReader, promptedOther, promptP, promptQ, groupG), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(promptedReader, promptedOther, promptP, promptQ, groupG), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -75,7 +75,7 @@ func TestPromptsAreOfTheConfigurationInForce(t *testing.T) {
 func TestPromptsOfAChangeUnderWay(t *testing.T) {
 	w := openWorkshop(t)
 	first := w.read(promptedReader, promptP, promptQ, "{kind: group, name: g, prompts: [p, q]}")
-	if err := w.configure(t.Context(), first, nil); err != nil {
+	if err := w.Configure(t.Context(), first, nil); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{

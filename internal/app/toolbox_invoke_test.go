@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -47,7 +46,7 @@ func TestInvokeCases(t *testing.T) {
 
 func toolboxFile(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "modules", "toolbox", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "modules", "toolbox", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +73,7 @@ func (w *wires) open(tools []string) bool {
 	case err != nil || refused:
 		w.t.Fatalf("refused at load, which is to be %v: %v", refused, err)
 	}
-	c := &common{launcher: launcher, data: w.t.TempDir(), err: io.Discard, in: strings.NewReader(""), env: func(string) (string, bool) { return "", false }}
-	h, err := newApp(c, appOptions{})
+	h, err := Open(Options{Data: w.t.TempDir(), Launcher: launcher})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,10 +82,10 @@ func (w *wires) open(tools []string) bool {
 			w.t.Error(err)
 		}
 	})
-	if err := h.configure(w.t.Context(), cfg, nil); err != nil {
+	if err := h.Configure(w.t.Context(), cfg, nil); err != nil {
 		w.t.Fatal(err)
 	}
-	handler, err := h.api(c)
+	handler, err := h.Handler()
 	if err != nil {
 		w.t.Fatal(err)
 	}

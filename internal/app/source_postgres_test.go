@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"bytes"
@@ -67,7 +67,7 @@ func TestTheSeedsExampleRunsOnPostgres(t *testing.T) {
 	if _, err := opened(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile("testdata/toolbox/plural.yaml")
+	example, err := os.ReadFile("../../cmd/testdata/toolbox/plural.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"crypto/sha256"
@@ -54,7 +54,7 @@ func toolsOf(cfg *config.Config, source string) (tools []config.DeclaredTool) {
 }
 
 // makeSource constructs the module of a source; nothing of it works yet.
-func (h *App) makeSource(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (a *App) makeSource(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	at := slices.IndexFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos })
 	if at < 0 {
 		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindSource)
@@ -63,11 +63,11 @@ func (h *App) makeSource(cfg *config.Config, m config.Module) (modules.Module, *
 	if other, ok := conflictingName(cfg, m); ok {
 		return nil, cfg.Fault(m.Pos, "name", other+" has the same name", "choose another")
 	}
-	host := h.host(m.Name)
-	host.Log = h.warn.With("module", m.Name)
+	host := a.host(m.Name)
+	host.Log = a.options.Warn.With("module", m.Name)
 	made, err := toolbox.New(toolbox.Config{
-		Source: s, Tools: toolsOf(cfg, s.Name), Host: host, Pools: &h.pools,
-		ScopesOf: scopesOf(cfg), Network: h.sourceNetwork,
+		Source: s, Tools: toolsOf(cfg, s.Name), Host: host, Pools: &a.pools,
+		ScopesOf: scopesOf(cfg), Network: a.sourceNetwork,
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindSource, errcode.Message(err), "")
@@ -101,39 +101,39 @@ func conflictingName(cfg *config.Config, m config.Module) (other string, found b
 }
 
 // sourceNetwork is what sources of type http may reach now.
-func (h *App) sourceNetwork() toolbox.Network {
-	return toolbox.Network{Private: h.bounds.requests().Private}
+func (a *App) sourceNetwork() toolbox.Network {
+	return toolbox.Network{Private: a.bounds.requests().Private}
 }
 
 // releaseMovedTools takes those tools out of the groups of sources that another source
 // is about to bring: a name has one owner at a time.
-func (h *App) releaseMovedTools(ch *configChange) error {
+func (a *App) releaseMovedTools(ch *configChange) error {
 	var errs []error
-	snapshot := h.groups.Snapshot()
-	moved, leave := h.movedTools(ch, snapshot)
+	snapshot := a.groups.Snapshot()
+	moved, leave := a.movedTools(ch, snapshot)
 	for _, id := range moved {
-		errs = append(errs, h.removeTools(snapshot, id, leave))
+		errs = append(errs, a.removeTools(snapshot, id, leave))
 	}
 	return errors.Join(errs...)
 }
 
 // restoreMovedTools gives the groups that makeRoom took tools out of what they had before.
-func (h *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) error {
+func (a *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) error {
 	var errs []error
-	moved, _ := h.movedTools(ch, before)
+	moved, _ := a.movedTools(ch, before)
 	for _, id := range moved {
-		errs = append(errs, h.removeTools(before, id, nil))
+		errs = append(errs, a.removeTools(before, id, nil))
 	}
 	return errors.Join(errs...)
 }
 
 // movedTools lists the groups of a snapshot that lose tools to another source, and
 // the tools.
-func (h *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
+func (a *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
 	gone, tools := ch.removedOwners(), map[string]bool{}
 	for _, t := range ch.cfg.Tools {
 		old, ok := in.Lookup(t.Name)
-		if ok && old.Owner != ownerOf(t) && (gone[old.Owner] || h.isSource(old.Owner)) {
+		if ok && old.Owner != ownerOf(t) && (gone[old.Owner] || a.isSource(old.Owner)) {
 			groups, tools[t.Name] = append(groups, old.Group), true
 		}
 	}
@@ -161,7 +161,7 @@ func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
 }
 
 // removeTools registers a group again, without some of its tools.
-func (h *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
+func (a *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
 	info, _ := snapshot.Group(id)
 	rest := toolgroups.Group{ID: id, Description: info.Description}
 	for _, name := range info.Tools {
@@ -169,13 +169,13 @@ func (h *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, 
 			rest.Tools = append(rest.Tools, handle.Tool)
 		}
 	}
-	_, err := h.rt.Register(info.Owner, rest)
+	_, err := a.Runtime.Register(info.Owner, rest)
 	return err
 }
 
 // isSource says whether an owner is a source that runs.
-func (h *App) isSource(owner toolgroups.Owner) bool {
-	for name, m := range h.running {
+func (a *App) isSource(owner toolgroups.Owner) bool {
+	for name, m := range a.running {
 		if m.Type == kindSource && modules.Owner(name) == owner {
 			return true
 		}
@@ -190,15 +190,15 @@ func ownerOf(t config.DeclaredTool) toolgroups.Owner {
 
 // toolFaults finds declared tools that bear the name of a tool of somebody who
 // stays.
-func (h *App) toolFaults(ch *configChange) (faults []*config.Error) {
+func (a *App) toolFaults(ch *configChange) (faults []*config.Error) {
 	if len(ch.cfg.Tools) == 0 {
 		return nil
 	}
-	snapshot, leaves := h.groups.Snapshot(), ch.changedOwners()
+	snapshot, leaves := a.groups.Snapshot(), ch.changedOwners()
 	for _, t := range ch.cfg.Tools {
 		old, ok := snapshot.Lookup(t.Name)
 		switch {
-		case !ok || leaves[old.Owner] || old.Owner == ownerOf(t) || h.isSource(old.Owner):
+		case !ok || leaves[old.Owner] || old.Owner == ownerOf(t) || a.isSource(old.Owner):
 		case old.Owner == toolgroups.Builtin:
 			faults = append(faults, ch.cfg.Fault(t.Pos, "name", strconv.Quote(t.Name)+" is a built-in tool", "choose another name"))
 		default:

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // staleModuleErrors finds roles that a change gives groups of modules which stay as
 // they were, because the new ones did not come up: neither configuration gives
 // anybody those.
-func (h *App) staleModuleErrors(ch *configChange) (faults []*config.Error) {
+func (a *App) staleModuleErrors(ch *configChange) (faults []*config.Error) {
 	for _, name := range ch.stale {
-		for _, role := range h.rolesGaining(ch, name) {
+		for _, role := range a.rolesGaining(ch, name) {
 			at := slices.IndexFunc(ch.cfg.Roles, func(r config.Role) bool { return r.Name == role })
 			if at >= 0 {
 				faults = append(faults, ch.cfg.Fault(ch.cfg.Roles[at].Pos, "role", fmt.Sprintf("%q would get groups of module %q as it was: the new one does not come up", role, name), ""))
@@ -29,11 +29,11 @@ func (h *App) staleModuleErrors(ch *configChange) (faults []*config.Error) {
 
 // rolesGaining names the roles that would get, or may give, more of the groups of a
 // module that runs than they do now.
-func (h *App) rolesGaining(ch *configChange, module string) (roles []string) {
-	groups, _ := h.loader.GroupsOf(module)
+func (a *App) rolesGaining(ch *configChange, module string) (roles []string) {
+	groups, _ := a.loader.GroupsOf(module)
 	for _, spec := range ch.setup.Roles {
 		use, grant := wanted(spec, ch.setup.Default)
-		now, _ := h.rt.Org().RoleNamed(spec.Name)
+		now, _ := a.Runtime.Org().RoleNamed(spec.Name)
 		for _, id := range groups {
 			if spec.Server != nil && *spec.Server != "" && *spec.Server != module {
 				continue
@@ -76,14 +76,14 @@ func has(role org.Role, set toolgroups.Set, id toolgroups.GroupID, module string
 // unloadStale unloads a module that could not be replaced when roles are about to
 // get what it has: they get nothing in its stead. A source is always, since
 // toolsets hold what it has. It gives what there is to tell.
-func (h *App) unloadStale(ctx context.Context, ch *configChange, m staged) (told string, err error) {
-	roles := h.rolesGaining(ch, m.Name)
+func (a *App) unloadStale(ctx context.Context, ch *configChange, m staged) (told string, err error) {
+	roles := a.rolesGaining(ch, m.Name)
 	switch {
 	case !m.reload || len(roles) == 0 && m.Type != kindSource:
 		return "", nil
 	case len(roles) > 0:
 		told = ", for these would get its groups: " + strings.Join(roles, ", ")
 	}
-	delete(h.running, m.Name)
-	return "; the one before is unloaded" + told, h.unload(ctx, m.Name)
+	delete(a.running, m.Name)
+	return "; the one before is unloaded" + told, a.unload(ctx, m.Name)
 }

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"cmp"
@@ -18,13 +18,14 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// watchConfig puts the configuration of -f in force anew whenever its files have
-// changed, and on SIGHUP, until stop is called, which waits for what is under
-// way, or ctx ends. What is wrong with it is told on stderr, once for the same
-// content, and leaves what is in force as it was.
-func (h *App) watchConfig(ctx context.Context, c *common) (stop func()) {
+// WatchConfig applies the configuration of Options.Files again whenever the files
+// have changed, and on SIGHUP, until ctx ends or stop is called; stop waits for a
+// change in progress. An error is printed on the console, once for the same content,
+// and leaves the active configuration as it was.
+func (a *App) WatchConfig(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -32,7 +33,7 @@ func (h *App) watchConfig(ctx context.Context, c *common) (stop func()) {
 	go func() {
 		defer close(done)
 		defer signal.Stop(hangup)
-		h.newFollower(c).run(ctx, hangup)
+		a.newConfigWatcher().run(ctx, hangup)
 	}()
 	return func() {
 		cancel()
@@ -42,9 +43,9 @@ func (h *App) watchConfig(ctx context.Context, c *common) (stop func()) {
 
 func (f *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 	defer f.waking.Wait()
-	defer f.house.pins.WatchQuarantine(func() { f.offered.Store(true) })()
+	defer f.app.pins.WatchQuarantine(func() { f.offered.Store(true) })()
 	f.provisionModules(ctx)
-	tick := time.NewTicker(cmp.Or(f.house.pollInterval, time.Second))
+	tick := time.NewTicker(cmp.Or(f.app.pollInterval, time.Second))
 	defer tick.Stop()
 	for {
 		select {
@@ -65,8 +66,7 @@ func (f *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 
 // configWatcher knows the files of a configuration as they were last seen.
 type configWatcher struct {
-	house *App
-	c     *common
+	app   *App
 	tried string   // the digest of the content that was tried last
 	also  []string // files that documents name
 	seen  string   // how the files looked last
@@ -79,12 +79,12 @@ type configWatcher struct {
 	quarantined int            // definitions in quarantine that were told of
 }
 
-func (h *App) newFollower(c *common) *configWatcher {
-	h.changing.Lock()
-	defer h.changing.Unlock()
-	f := &configWatcher{house: h, c: c, moved: true}
-	if h.current != nil {
-		f.remember(h.current, nil)
+func (a *App) newConfigWatcher() *configWatcher {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	f := &configWatcher{app: a, moved: true}
+	if a.current != nil {
+		f.remember(a.current, nil)
 	}
 	return f
 }
@@ -100,10 +100,10 @@ func (f *configWatcher) remember(cfg *config.Config, err error) {
 // stable says, once, that the files look otherwise than before and have come
 // to rest since the last look.
 func (f *configWatcher) stable() bool {
-	if len(f.c.files) == 0 {
+	if len(f.app.options.Files) == 0 {
 		return false
 	}
-	now := fileStats(append(append([]string{}, f.c.files...), f.also...))
+	now := fileStats(append(append([]string{}, f.app.options.Files...), f.also...))
 	if now != f.seen {
 		f.seen, f.moved = now, true
 		return false
@@ -164,12 +164,12 @@ func digest(cfg *config.Config, err error) string {
 // load reads the files and puts them in force, unless that was tried; somebody
 // who asked for it, by SIGHUP, has it tried again.
 func (f *configWatcher) load(ctx context.Context, asked bool) {
-	if len(f.c.files) == 0 {
+	if len(f.app.options.Files) == 0 {
 		f.print("there is no configuration to load: no -f was given")
 		return
 	}
 	defer debug.FreeOSMemory() // what many documents were read with
-	cfg, err := f.house.load(f.c)
+	cfg, err := f.app.load()
 	before := f.tried
 	if f.remember(cfg, err); f.tried == before && !asked {
 		return
@@ -178,7 +178,7 @@ func (f *configWatcher) load(ctx context.Context, asked bool) {
 		f.print("the configuration stays as it was: " + err.Error())
 		return
 	}
-	told, err := f.house.reconfigure(ctx, cfg)
+	told, err := f.app.reconfigure(ctx, cfg)
 	f.provisionModules(ctx)
 	switch {
 	case err == nil:
@@ -191,25 +191,25 @@ func (f *configWatcher) load(ctx context.Context, asked bool) {
 }
 
 // load reads the files of -f; tools that stand as they stood are not read again.
-func (h *App) load(c *common) (*config.Config, error) {
-	h.changing.Lock()
-	now := h.current
-	h.changing.Unlock()
+func (a *App) load() (*config.Config, error) {
+	a.changing.Lock()
+	now := a.current
+	a.changing.Unlock()
 	if now == nil {
-		return config.Load(c.files, c.env)
+		return config.Load(a.options.Files, a.options.Env)
 	}
-	return now.Reload(c.files, c.env)
+	return now.Reload(a.options.Files, a.options.Env)
 }
 
 // provisionModules has the modules that were loaded by what they knew acquire what they
 // need, so that what a server changed meanwhile is noticed, and told, before a
 // call; and has databases that are new looked for, so that a wrong password is.
 func (f *configWatcher) provisionModules(ctx context.Context) {
-	f.waking.Go(func() { f.house.pools.Ping(ctx) })
-	for _, m := range f.house.loader.Modules() {
+	f.waking.Go(func() { f.app.pools.Ping(ctx) })
+	for _, m := range f.app.loader.Modules() {
 		f.waking.Go(func() {
-			if err := f.house.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
-				f.house.log.Warn("a module sleeps on", "module", m.Name, "error", err)
+			if err := f.app.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
+				f.app.options.Log.Warn("a module sleeps on", "module", m.Name, "error", err)
 			}
 			f.tellQuarantine(ctx)
 		})
@@ -221,7 +221,7 @@ func (f *configWatcher) provisionModules(ctx context.Context) {
 func (f *configWatcher) tellQuarantine(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list, err := f.house.pins.Quarantine(ctx)
+	list, err := f.app.pins.Quarantine(ctx)
 	if err != nil || len(list) == f.quarantined {
 		return // a store that fails is told by whoever needs it
 	}
@@ -231,5 +231,5 @@ func (f *configWatcher) tellQuarantine(ctx context.Context) {
 }
 
 func (f *configWatcher) print(text string) {
-	fmt.Fprintln(f.house.screen, "rolecall: "+cleanLines(text))
+	fmt.Fprintln(f.app.options.Console, "rolecall: "+textutil.SanitizeLines(text))
 }

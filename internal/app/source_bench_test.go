@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"fmt"
@@ -23,15 +23,14 @@ func BenchmarkReloadOfOneTool(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	c := &common{launcher: launcher, data: data, err: &transcript{}, env: func(string) (string, bool) { return "", false }}
-	h, err := newApp(c, appOptions{})
+	h, err := Open(Options{Data: data, Launcher: launcher})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { h.Close() })
-	cfg, err := config.Load(files[:1], c.env)
+	cfg, err := config.Load(files[:1], nil)
 	if err == nil {
-		err = h.configure(b.Context(), cfg, nil)
+		err = h.Configure(b.Context(), cfg, nil)
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -39,8 +38,8 @@ func BenchmarkReloadOfOneTool(b *testing.B) {
 	before, n := processorTime(), 0
 	for b.Loop() {
 		n++
-		c.files = files[n%2 : n%2+1]
-		cfg, err := h.load(c)
+		h.options.Files = files[n%2 : n%2+1]
+		cfg, err := h.load()
 		if err == nil {
 			_, err = h.reconfigure(b.Context(), cfg)
 		}

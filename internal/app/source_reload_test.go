@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"context"
@@ -21,11 +21,11 @@ import (
 // invoke has somebody in the role reader call a tool.
 func (w *workshop) invoke(ctx context.Context, name, args string) (code, text string) {
 	w.t.Helper()
-	role, ok := w.rt.Org().RoleNamed("reader")
+	role, ok := w.Runtime.Org().RoleNamed("reader")
 	if !ok {
 		return "no reader", ""
 	}
-	a, err := w.rt.Invoke(ctx, identity.ByCaller("ann", role.ID), name, json.RawMessage(args))
+	a, err := w.Runtime.Invoke(ctx, identity.ByCaller("ann", role.ID), name, json.RawMessage(args))
 	if err != nil {
 		return err.Error(), ""
 	}
@@ -50,7 +50,7 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 			"{kind: tool, name: same, type: postgres-sql, source: pg, description: d, statement: SELECT 1 AS one}",
 			fmt.Sprintf("{kind: tool, name: now, type: postgres-sql, source: pg, description: d, statement: 'SELECT %d AS n'}", n/4))
 	}
-	if err := w.configure(t.Context(), with(0), nil); err != nil {
+	if err := w.Configure(t.Context(), with(0), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.call(func(made func() int64) {
@@ -113,7 +113,7 @@ func TestOnlyChangedSourcesAreTouched(t *testing.T) {
 	}
 	one, two := source("one"), source("two")
 	first := []string{reader1, one, two, declared("x", "one", ""), declared("y", "two", "")}
-	if err := w.configure(t.Context(), w.read(first...), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(first...), nil); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct {
@@ -152,7 +152,7 @@ func TestToolsetsNarrowBeforeTheyWiden(t *testing.T) {
 		return w.read(append(docs, sets...)...)
 	}
 	reads := "{kind: role, name: reader, toolGroups: [old]}"
-	if err := w.configure(t.Context(), with("{kind: toolset, name: old, tools: [x, y]}", reads), nil); err != nil {
+	if err := w.Configure(t.Context(), with("{kind: toolset, name: old, tools: [x, y]}", reads), nil); err != nil {
 		t.Fatal(err)
 	}
 	next := with("{kind: toolset, name: old, tools: [y, z]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
@@ -167,7 +167,7 @@ func TestToolsetsNarrowBeforeTheyWiden(t *testing.T) {
 	}{
 		{"before", func() error { return nil }, "x y"},
 		{"narrowed", func() error { return w.restrict(ch) }, "y"},
-		{"with the new roles", func() error { return w.rt.Configure(ch.setup) }, "y"},
+		{"with the new roles", func() error { return w.Runtime.Configure(ch.setup) }, "y"},
 		{"widened", func() error { return w.expand(ch) }, "x y z"},
 	} {
 		if err := step.do(); err != nil {
@@ -200,7 +200,7 @@ func TestAuthServicesStayWhatTheyAre(t *testing.T) {
 			t.Errorf("got %s %s, want %s %s", code, text, wantCode, wantText)
 		}
 	}
-	if err := w.configure(t.Context(), with("orders"), nil); err != nil {
+	if err := w.Configure(t.Context(), with("orders"), nil); err != nil {
 		t.Fatal(err)
 	}
 	want(shown, "", `[{"who":"ann"}]`)
@@ -241,7 +241,7 @@ func TestASourceThatIsNotReplacedGivesNothing(t *testing.T) {
 	declared := func(name string) string {
 		return "{kind: tool, name: " + name + ", type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
 	}
-	if err := w.configure(t.Context(), w.read(source, declared("x"), declared("y"), "{kind: role, name: reader, toolGroups: [set]}",
+	if err := w.Configure(t.Context(), w.read(source, declared("x"), declared("y"), "{kind: role, name: reader, toolGroups: [set]}",
 		"{kind: toolset, name: set, tools: [x]}"), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestAChangeThatCannotNarrowChangesNothing(t *testing.T) {
 	declared := func(source string) string {
 		return "{kind: tool, name: x, type: sqlite-sql, source: " + source + ", description: d, statement: SELECT 1}"
 	}
-	if err := w.configure(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
+	if err := w.Configure(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	next := with(declared("two"), "{kind: toolset, name: old, tools: [y]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
@@ -282,7 +282,7 @@ func TestAChangeThatCannotNarrowChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.rt.Register("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
+	if _, err := w.Runtime.Register("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
 		t.Fatal(err)
 	}
 	before := w.current
@@ -293,7 +293,7 @@ func TestAChangeThatCannotNarrowChangesNothing(t *testing.T) {
 	if got := w.may("x", "y", "danger"); got != "x y" || w.current != before {
 		t.Errorf("the reader may call %q, want what it could before", got)
 	}
-	if err := w.rt.Unregister("module/other", "new"); err != nil {
+	if err := w.Runtime.Unregister("module/other", "new"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.reconfigure(t.Context(), next); err != nil || w.may("x", "y") != "x y" {
@@ -306,7 +306,7 @@ func TestAToolsetWaitsForTheModuleOfItsName(t *testing.T) {
 	w := openWorkshop(t)
 	source := "{kind: source, name: db, type: sqlite, database: '" + t.TempDir() + "/x.db'}"
 	declared := "{kind: tool, name: x, type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
-	if err := w.configure(t.Context(), w.read("{kind: module, name: a, type: lamp}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read("{kind: module, name: a, type: lamp}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct {

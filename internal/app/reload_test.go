@@ -1,8 +1,9 @@
-package cmd
+package app
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +62,7 @@ func (l *lamp) Close() error {
 type workshop struct {
 	*App
 	t     *testing.T
-	said  transcript // on stderr
+	said  output // on stderr
 	mu    sync.Mutex
 	noted []string
 }
@@ -78,8 +79,8 @@ func openWorkshop(t *testing.T, more ...modules.Kind) *workshop {
 		l := &lamp{name: c.Name, notes: notes{add}}
 		return l, c.Decode(l)
 	}}
-	c := &common{launcher: launcher, data: t.TempDir(), err: &w.said, kinds: append(more, kind)}
-	h, err := newApp(c, appOptions{})
+	log := slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	h, err := Open(Options{Data: t.TempDir(), Launcher: launcher, Kinds: append(more, kind), Warn: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +118,11 @@ func (w *workshop) did() string {
 // may lists which of the tools the role reader may call.
 func (w *workshop) may(tools ...string) string {
 	w.t.Helper()
-	role, ok := w.rt.Org().RoleNamed("reader")
+	role, ok := w.Runtime.Org().RoleNamed("reader")
 	if !ok {
 		return "there is no reader"
 	}
-	seat := w.rt.Gate().Preview(w.rt.Org().RoleView(role.ID, toolgroups.All()), "")
+	seat := w.Runtime.Gate().Preview(w.Runtime.Org().RoleView(role.ID, toolgroups.All()), "")
 	var list []string
 	for _, name := range tools {
 		if seat.Authorize(name).Allowed() {
@@ -139,7 +140,7 @@ const (
 
 func TestOnlyWhatChangedIsTouched(t *testing.T) {
 	w := openWorkshop(t)
-	if err := w.configure(t.Context(), w.read(reader, lampA, lampB), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(reader, lampA, lampB), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.did()
@@ -189,10 +190,10 @@ func TestAConfigurationThatIsWrongIsNotInForceInPart(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			w := openWorkshop(t)
-			if _, err := w.rt.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("test")}, org.RoleSpec{Name: "taken"}); err != nil {
+			if _, err := w.Runtime.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("test")}, org.RoleSpec{Name: "taken"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.configure(t.Context(), w.read(reader, lampA, "{kind: model, name: brain, type: script, file: brain.js}"), nil); err != nil {
+			if err := w.Configure(t.Context(), w.read(reader, lampA, "{kind: model, name: brain, type: script, file: brain.js}"), nil); err != nil {
 				t.Fatal(err)
 			}
 			before, network := w.models.Load(), w.bounds.requests()
@@ -217,7 +218,7 @@ func TestAConfigurationThatIsWrongIsNotInForceInPart(t *testing.T) {
 // force, the old module stays.
 func TestAModuleThatDoesNotComeUpLeavesTheOldOne(t *testing.T) {
 	w := openWorkshop(t)
-	if err := w.configure(t.Context(), w.read(reader, lampA), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(reader, lampA), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.did()
@@ -242,7 +243,7 @@ func TestAModuleThatDoesNotComeUpLeavesTheOldOne(t *testing.T) {
 // stays, the rest is in force.
 func TestAModuleThatCannotBeSwappedLeavesTheOldOne(t *testing.T) {
 	w := openWorkshop(t)
-	if err := w.configure(t.Context(), w.read(reader, lampA, lampB), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(reader, lampA, lampB), nil); err != nil {
 		t.Fatal(err)
 	}
 	told, err := w.reconfigure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [a]}", lampA, "{kind: module, name: b, type: lamp, settings: {tool: a}}"))
@@ -260,7 +261,7 @@ func TestAModuleThatCannotBeSwappedLeavesTheOldOne(t *testing.T) {
 func TestModelsThatDidNotChangeStayTheSame(t *testing.T) {
 	w := openWorkshop(t)
 	one, two := "{kind: model, name: one, type: script, file: brain.js}", "{kind: model, name: two, type: script, file: brain.js}"
-	if err := w.configure(t.Context(), w.read(one, two), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(one, two), nil); err != nil {
 		t.Fatal(err)
 	}
 	before := w.models.Load()
@@ -294,20 +295,20 @@ func TestAFollowerLooksTwice(t *testing.T) {
 		}
 	}
 	write(reader + "\n---\n" + lampA)
-	c := &common{files: []string{file}}
-	cfg, err := config.Load(c.files, nil)
-	if err := w.configure(t.Context(), cfg, err); err != nil {
+	w.options.Files = []string{file}
+	cfg, err := config.Load(w.options.Files, nil)
+	if err := w.Configure(t.Context(), cfg, err); err != nil {
 		t.Fatal(err)
 	}
-	said := &transcript{}
-	w.screen = newScreen(said)
-	f := w.newFollower(c)
+	said := &output{}
+	w.options.Console = said
+	f := w.newConfigWatcher()
 	look := func() string {
-		said.text.Reset()
+		said.take()
 		if f.stable() {
 			f.load(t.Context(), false)
 		}
-		return strings.TrimSpace(said.text.String())
+		return strings.TrimSpace(said.take())
 	}
 	for n := range 3 {
 		if got := look(); got != "" {

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"errors"
@@ -114,16 +114,16 @@ func (t toolset) common(other toolset) toolset {
 // restrictToolsets leaves in each toolset what it has in both configurations, and
 // registers new ones empty, so that roles can name them: nobody gains by a
 // toolset before widenToolsets.
-func (h *App) restrictToolsets(next toolsets) error {
+func (a *App) restrictToolsets(next toolsets) error {
 	var errs []error
-	for _, id := range h.toolsets.with(next) {
-		now, there := h.toolsets[id]
+	for _, id := range a.toolsets.with(next) {
+		now, there := a.toolsets[id]
 		both := now.common(next[id])
 		if !there {
 			both.ID, both.Description = id, next[id].Description
 		}
 		if !there || !both.equal(now) {
-			errs = append(errs, h.putToolset(both))
+			errs = append(errs, a.putToolset(both))
 		}
 	}
 	return errors.Join(errs...)
@@ -131,17 +131,17 @@ func (h *App) restrictToolsets(next toolsets) error {
 
 // expandToolsets makes the toolsets those of next. Those that are the same are
 // not touched.
-func (h *App) expandToolsets(next toolsets) error {
+func (a *App) expandToolsets(next toolsets) error {
 	var errs []error
-	for _, id := range h.toolsets.with(next) {
-		now, there := h.toolsets[id]
+	for _, id := range a.toolsets.with(next) {
+		now, there := a.toolsets[id]
 		then, stays := next[id]
 		switch {
 		case !stays:
-			errs = append(errs, h.rt.Unregister(toolgroups.Config, id))
-			delete(h.toolsets, id)
+			errs = append(errs, a.Runtime.Unregister(toolgroups.Config, id))
+			delete(a.toolsets, id)
 		case !there || !then.equal(now):
-			errs = append(errs, h.putToolset(then))
+			errs = append(errs, a.putToolset(then))
 		}
 	}
 	return errors.Join(errs...)
@@ -149,26 +149,26 @@ func (h *App) expandToolsets(next toolsets) error {
 
 // putToolset registers a toolset without the references whose tools are missing
 // now, or somebody else's: a name is bound to who owns it when it is registered.
-func (h *App) putToolset(t toolset) error {
-	snapshot, bound := h.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
+func (a *App) putToolset(t toolset) error {
+	snapshot, bound := a.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
 	for i, name := range t.Refs {
 		if tool, ok := snapshot.Lookup(name); ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])
 		}
 	}
-	if _, err := h.rt.Register(toolgroups.Config, bound.Group); err != nil {
+	if _, err := a.Runtime.Register(toolgroups.Config, bound.Group); err != nil {
 		return fmt.Errorf("register toolset %q: %w", t.ID, err)
 	}
-	h.toolsets[t.ID] = bound
+	a.toolsets[t.ID] = bound
 	return nil
 }
 
 // toolsetFaults finds toolsets, and groups that tools name, whose ids are
 // somebody else's. Tools that name one of the runtime's were refused where they
 // were read.
-func (h *App) toolsetFaults(ch *configChange) (faults []*config.Error) {
-	others, _ := h.knownGroups(ch)
-	snapshot := h.groups.Snapshot()
+func (a *App) toolsetFaults(ch *configChange) (faults []*config.Error) {
+	others, _ := a.knownGroups(ch)
+	snapshot := a.groups.Snapshot()
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
 		at, field := toolsetPlace(ch.cfg, id)
 		owner := snapshot.Owner(id)

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"context"
@@ -14,32 +14,32 @@ import (
 const drainTimeout = time.Second
 
 // swap brings the modules that are ready into service.
-func (h *App) swap(ctx context.Context, ch *configChange) (errs []error) {
+func (a *App) swap(ctx context.Context, ch *configChange) (errs []error) {
 	short, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	for n, m := range ch.staged {
 		err := m.ready.Install(short)
 		if err == nil {
-			h.running[m.Name], ch.staged[n].done = m.Module, true
+			a.running[m.Name], ch.staged[n].done = m.Module, true
 			continue
 		}
-		told, late := h.unloadStale(ctx, ch, m)
-		errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err)+told, ""), h.ignoreSlowClose(late))
+		told, late := a.unloadStale(ctx, ch, m)
+		errs = append(errs, ch.cfg.Fault(m.Pos, "module", reasonOf(err)+told, ""), a.ignoreSlowClose(late))
 	}
 	return errs
 }
 
 // drainReplaced closes the modules that were replaced, and unloads those that are gone.
-func (h *App) drainReplaced(ctx context.Context, ch *configChange, gone []string) (errs []error) {
+func (a *App) drainReplaced(ctx context.Context, ch *configChange, gone []string) (errs []error) {
 	for _, name := range gone {
-		errs = append(errs, h.ignoreSlowClose(h.unload(ctx, name)))
-		delete(h.running, name)
+		errs = append(errs, a.ignoreSlowClose(a.unload(ctx, name)))
+		delete(a.running, name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	for _, m := range ch.staged {
 		if m.done {
-			errs = append(errs, h.ignoreSlowClose(m.ready.DrainOld(ctx)))
+			errs = append(errs, a.ignoreSlowClose(m.ready.DrainOld(ctx)))
 		}
 	}
 	return errs
@@ -47,21 +47,21 @@ func (h *App) drainReplaced(ctx context.Context, ch *configChange, gone []string
 
 // unload takes a module out of service. Its calls are waited for as long as
 // farewell says; that it is asked for its groups meanwhile, until it has been.
-func (h *App) unload(ctx context.Context, name string) error {
+func (a *App) unload(ctx context.Context, name string) error {
 	short, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	err := h.loader.Unload(short, name)
+	err := a.loader.Unload(short, name)
 	if errcode.Of(err) == errcode.Conflict {
-		return h.loader.Unload(ctx, name)
+		return a.loader.Unload(ctx, name)
 	}
 	return err
 }
 
 // ignoreSlowClose passes over the error of a module that closes later, with its last
 // call.
-func (h *App) ignoreSlowClose(err error) error {
+func (a *App) ignoreSlowClose(err error) error {
 	if e, ok := errors.AsType[*modules.StepError](err); ok && e.Step == modules.StepWait {
-		h.log.Info("a module that is not needed any more closes when its calls have ended", "module", e.Module)
+		a.options.Log.Info("a module that is not needed any more closes when its calls have ended", "module", e.Module)
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"os"
@@ -17,7 +17,9 @@ func TestAFollowerSeesDocumentsAlone(t *testing.T) {
 		}
 	}
 	write("org.yaml")
-	f := openWorkshop(t).newFollower(&common{files: []string{dir}})
+	w := openWorkshop(t)
+	w.options.Files = []string{dir}
+	f := w.newConfigWatcher()
 	for f.stable() { // the first look
 	}
 	f.stable()

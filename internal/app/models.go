@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"reflect"
@@ -7,11 +7,9 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
 	"github.com/rolecall/rolecall/model/gemini"
-	"github.com/rolecall/rolecall/model/human"
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/replay"
@@ -72,7 +70,7 @@ A language model, here or elsewhere, has instead of type and file
 // makeModels makes the models a configuration declares; those that are declared
 // as they are now stay the same. One whose key is missing hinders nobody but who
 // asks for it.
-func (h *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
+func (a *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
 	r := &modelSet{byName: map[string]model.Model{}, errors: map[string]error{}, single: map[string]declaredModel{}, defaultName: cfg.Organization.Model}
 	var faults []*config.Error
 	for _, d := range cfg.Models {
@@ -83,7 +81,7 @@ func (h *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
 			r.errors[d.Name] = missingKey(d, cfg)
 			continue
 		}
-		one, err := h.sameModel(d)
+		one, err := a.sameModel(d)
 		if err != nil {
 			faults = append(faults, cfg.Fault(d.Pos, "file", errcode.Message(err), ""))
 			continue
@@ -91,8 +89,8 @@ func (h *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
 		r.single[d.Name] = one
 	}
 	for _, d := range cfg.Models {
-		if found := h.withFallbacks(d, r.single); found != nil {
-			r.byName[d.Name] = h.recordings.wrap(d.Type, found)
+		if found := a.withFallbacks(d, r.single); found != nil {
+			r.byName[d.Name] = a.recordings.wrap(d.Type, found)
 		}
 	}
 	r.notes = r.missingKeys(cfg)
@@ -101,12 +99,12 @@ func (h *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
 }
 
 // sameModel gives the model in force that is made of the same, or makes one.
-func (h *App) sameModel(d config.Model) (declaredModel, error) {
+func (a *App) sameModel(d config.Model) (declaredModel, error) {
 	d.Pos = config.Pos{}
-	if old, ok := h.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.of, d) {
+	if old, ok := a.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.of, d) {
 		return old, nil
 	}
-	made, err := h.makeModel(d)
+	made, err := a.makeModel(d)
 	return declaredModel{made, d}, err
 }
 
@@ -114,17 +112,17 @@ func (h *App) sameModel(d config.Model) (declaredModel, error) {
 func inFile(d config.Model) bool { return d.Type == "script" || d.Type == "replay" }
 
 // makeModel makes one model.
-func (h *App) makeModel(d config.Model) (model.Model, error) {
+func (a *App) makeModel(d config.Model) (model.Model, error) {
 	switch d.Type {
 	case "script":
 		return script.New(d.File, d.Source)
 	case "replay":
 		return replay.New(d.File, d.Source)
 	case "human":
-		return h.humanModel(), nil
+		return a.humanModel()
 	}
 	return retry.New(client(d), retry.Config{
-		Name: d.Name, Concurrency: d.Concurrency, Log: h.log, Secret: string(d.Key),
+		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
 		Prices: model.Prices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
 	}), nil
 }
@@ -144,19 +142,20 @@ func client(d config.Model) model.Model {
 	return openai.New(c)
 }
 
-// humanModel is the one at the terminal, whatever the number of models they are.
-// Nothing else is drawn on their screen.
-func (h *App) humanModel() model.Model {
-	if h.human == nil {
-		h.screen.disableTree()
-		name := func(id identity.AgentID, role string) string { return h.screen.names.of(string(id), role) }
-		h.human = human.New(h.in, promptWriter{h.screen}, &human.Options{Name: name, Lock: h.screen.lock})
+// humanModel returns the model of the person at the terminal; all models of type
+// human are the same one.
+func (a *App) humanModel() (model.Model, error) {
+	if a.options.Human == nil {
+		return nil, errcode.New(errcode.InvalidConfig, "a model of type human needs a terminal")
 	}
-	return h.human
+	if a.human == nil {
+		a.human = a.options.Human()
+	}
+	return a.human, nil
 }
 
 // withFallbacks puts a model before its fallbacks; nil when none of them can be used.
-func (h *App) withFallbacks(d config.Model, single map[string]declaredModel) model.Model {
+func (a *App) withFallbacks(d config.Model, single map[string]declaredModel) model.Model {
 	var list []retry.Named
 	var missing []string
 	for _, name := range append([]string{d.Name}, d.Fallback...) {
@@ -171,7 +170,7 @@ func (h *App) withFallbacks(d config.Model, single map[string]declaredModel) mod
 	}
 	found := list[0].Model
 	if len(list) > 1 {
-		found = retry.NewChain(h.log, list[0], list[1:]...)
+		found = retry.NewChain(a.options.Log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
 		found = partialFallback{model.Wrapper{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
@@ -197,6 +196,12 @@ func missingKey(d config.Model, cfg *config.Config) error {
   %s
 "rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
 }
+
+// Notes lists what is missing of the models and stops nothing yet, for the operator.
+func (a *App) Notes() []string { return a.models.Load().notes }
+
+// CountsTokens reports whether an active model counts tokens now, not in a recording.
+func (a *App) CountsTokens() bool { return a.models.Load().counts }
 
 // secretsOf lists what must be written nowhere.
 func secretsOf(cfg *config.Config) []string {

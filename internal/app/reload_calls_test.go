@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"context"
@@ -55,13 +55,13 @@ func TestACallThatGoesOnHindersNoRevocation(t *testing.T) {
 				v := &valve{name: c.Name, open: open, in: in}
 				return v, c.Decode(v)
 			}})
-			if err := w.configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [v, console]}", "{kind: module, name: v, type: valve}", door), nil); err != nil {
+			if err := w.Configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [v, console]}", "{kind: module, name: v, type: valve}", door), nil); err != nil {
 				t.Fatal(err)
 			}
-			role, _ := w.rt.Org().RoleNamed("reader")
+			role, _ := w.Runtime.Org().RoleNamed("reader")
 			ended := make(chan error, 1)
 			go func() {
-				_, err := w.rt.Invoke(context.Background(), identity.ByCaller("ann", role.ID), "v", nil)
+				_, err := w.Runtime.Invoke(context.Background(), identity.ByCaller("ann", role.ID), "v", nil)
 				ended <- err
 			}()
 			<-in
@@ -83,7 +83,7 @@ func TestACallThatGoesOnHindersNoRevocation(t *testing.T) {
 			}
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header.Set("Authorization", "Bearer "+token)
-			if p, err := w.tokens.Authenticate(r); err == nil {
+			if p, err := w.Tokens.Authenticate(r); err == nil {
 				t.Errorf("the token that is gone stands for %v", p)
 			}
 			close(open)
@@ -107,7 +107,7 @@ func TestAModuleThatDoesNotComeUpGivesNobodyTheOldOne(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			w := openWorkshop(t)
-			if err := w.configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [console]}", lampA, lampB), nil); err != nil {
+			if err := w.Configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [console]}", lampA, lampB), nil); err != nil {
 				t.Fatal(err)
 			}
 			told, err := w.reconfigure(t.Context(), w.read(c.role, broken, lampB))
@@ -122,7 +122,7 @@ func TestAModuleThatDoesNotComeUpGivesNobodyTheOldOne(t *testing.T) {
 // replace is unloaded.
 func TestAModuleThatCannotBeSwappedGivesNobodyTheOldOne(t *testing.T) {
 	w := openWorkshop(t)
-	if err := w.configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [console]}", lampA, lampB), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read("{kind: role, name: reader, toolGroups: [console]}", lampA, lampB), nil); err != nil {
 		t.Fatal(err)
 	}
 	taken := "{kind: module, name: b, type: lamp, settings: {tool: a}}"
@@ -172,7 +172,7 @@ func TestAModuleThatIsRefreshedIsUnloaded(t *testing.T) {
 		return made, nil
 	}})
 	all := "{kind: role, name: reader, toolGroups: ['*']}"
-	if err := w.configure(t.Context(), w.read(all, "{kind: module, name: s, type: slow}"), nil); err != nil {
+	if err := w.Configure(t.Context(), w.read(all, "{kind: module, name: s, type: slow}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	made.changed()

@@ -1,0 +1,248 @@
+// Package app composes the program on one data directory: it opens the store, wires
+// the runtime, the built-in tools, modules, models and servers together, applies
+// configurations while agents work, and resumes tasks.
+//
+//	a, err := app.Open(app.Options{Data: ".rolecall"})
+//	if err != nil { … }
+//	defer a.Close()
+//	err = a.Configure(ctx, cfg)
+//	id, err := a.Start(ctx, org.TaskSpec{Text: "…"}, nil)
+//
+// The command line (cmd) is its user; nothing here prints but to Options.Console.
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/metrics"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/textstats"
+	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Options say what an App works with.
+type Options struct {
+	Data  string                      // data directory, made when absent
+	Files []string                    // configuration files and folders, which WatchConfig reads again
+	Env   func(string) (string, bool) // environment of the configuration; nil is empty
+
+	Launcher *sandbox.Launcher // starts programs; nil starts none
+	Kinds    []modules.Kind    // module kinds in addition to those that ship
+	Version  string            // reported over HTTP and MCP
+
+	Console io.Writer          // notes to the operator and console_print; nil discards them
+	Human   func() model.Model // makes the model of type human; nil has none
+	Log     *slog.Logger       // nil discards
+	Warn    *slog.Logger       // what the operator must see without asking for a log; nil is Log
+
+	// Fatal is called when the store has stopped. Without it the App only answers
+	// questions: it starts and asks no MCP server.
+	Fatal func(error)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Console == nil {
+		o.Console = io.Discard
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Warn == nil {
+		o.Warn = o.Log
+	}
+	return o
+}
+
+// App is the application composed on one data directory: store, registry, runtime,
+// modules, models, tokens and MCP server. Its methods are safe for concurrent use.
+type App struct {
+	Runtime *runtime.Runtime
+	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
+	Tokens  *gateway.Tokens   // none are valid until a configuration lists some
+
+	options Options
+	store   *persist.Store
+	groups  *toolgroups.Manager
+
+	metrics  *metrics.Metrics
+	registry *prometheus.Registry // holds the metrics
+
+	kinds    modules.Registry
+	loader   *modules.Loader
+	pins     *modules.Pins // accepted tool definitions of servers
+	readOnly bool          // no server is started or asked
+
+	pools    toolbox.Pools // connections of sources
+	services services      // verify the tokens of callers
+	toolsets toolsets      // as registered; guarded by changing
+
+	models     atomic.Pointer[modelSet]
+	human      model.Model // nil until a configuration has one
+	recordings *recordings
+
+	changing     sync.Mutex               // held while a configuration is applied
+	current      *config.Config           // the active one; nil until there is one. Guarded by changing, as running
+	running      map[string]config.Module // as they were last loaded
+	bounds       liveLimits               // of programs and requests
+	pollInterval time.Duration            // how often WatchConfig looks at the files; 0 is a second
+}
+
+// Open opens the data directory and composes the application on it. No
+// configuration is active yet, and no task goes on.
+func Open(o Options) (*App, error) {
+	store, err := persist.Open(o.Data)
+	if err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	a := &App{
+		options: o, store: store, readOnly: o.Fatal == nil,
+		groups: toolgroups.NewManager(toolgroups.Reserved()...), registry: prometheus.NewRegistry(),
+		running: map[string]config.Module{}, toolsets: toolsets{},
+		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
+	}
+	a.models.Store(&modelSet{})
+	a.services.log = o.Warn
+	for _, step := range []func() error{a.openRuntime, a.openServers, a.openModules} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+	}
+	return a, nil
+}
+
+func (a *App) openRuntime() (err error) {
+	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Load: func() metrics.Load { return metrics.Load(a.Runtime.Load()) }})
+	if err != nil {
+		return err
+	}
+	a.Runtime, err = runtime.New(runtime.Config{
+		Store: a.store, Groups: a.groups, Model: a.model,
+		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
+		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
+		Observe: a.metrics.Observe, Authn: &a.services,
+	})
+	return err
+}
+
+func (a *App) openServers() (err error) {
+	a.Tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: a.Runtime.Org().FindRole})
+	if err != nil {
+		return err
+	}
+	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Version: a.options.Version, Streaming: gateway.UntilShutdown})
+	return err
+}
+
+func (a *App) openModules() error {
+	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime)
+	a.loader.Log = a.options.Log
+	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.bounds.commands, Network: a.bounds.requests}
+	return errors.Join(builtin.Register(a.groups, a.Runtime, tools), a.registerModuleKinds())
+}
+
+// Handler returns the HTTP API. It does not check Host and Origin; ListenHTTP does.
+func (a *App) Handler() (http.Handler, error) {
+	return gateway.New(gateway.Config{
+		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
+		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.Refused, MCP: a.MCP,
+		Pins: a.pins, WaitIdle: a.loader.WaitIdle,
+	})
+}
+
+// registerModuleKinds registers the module kinds that ship, and those of Options.
+func (a *App) registerModuleKinds() error {
+	ours := []modules.Kind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
+	for _, k := range append(ours, a.options.Kinds...) {
+		if err := a.kinds.Register(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Seq returns the sequence number of the last commit.
+func (a *App) Seq() uint64 { return a.store.Seq() }
+
+// Close ends everything. Tasks that were under way can be resumed.
+func (a *App) Close() error {
+	var errs []error
+	if a.MCP != nil {
+		errs = append(errs, a.MCP.Close())
+	}
+	if a.Runtime != nil {
+		errs = append(errs, a.Runtime.Close())
+	}
+	if a.loader != nil {
+		errs = append(errs, a.loader.Close(context.Background()))
+	}
+	errs = append(errs, a.models.Load().Close())
+	return errors.Join(append(errs, a.store.Close())...)
+}
+
+// model returns the model of a name; "" is the organization's.
+func (a *App) model(name string) (model.Model, error) { return a.models.Load().find(name) }
+
+// host returns what the module of this name may use of the process.
+func (a *App) host(name string) modules.Host {
+	return modules.Host{
+		Log:     a.options.Log.With("module", name),
+		Store:   a.Runtime,
+		Changed: func() { a.loader.Changed(name) },
+	}
+}
+
+// setup returns what a configuration says of the organization.
+func setup(cfg *config.Config) runtime.OrgConfig {
+	s := runtime.OrgConfig{
+		RootPrompt: cfg.Organization.RootPrompt,
+		Default:    groupSet(cfg.Organization.DefaultToolGroups),
+		Rounds:     cfg.Organization.Limits.Rounds,
+		Storage:    storage(cfg.Organization.Limits),
+		Budget:     runtime.Budget{Tokens: cfg.Organization.Budget.Tokens, Cost: model.Money(cfg.Organization.Budget.Cost)},
+	}
+	for _, r := range cfg.Roles {
+		s.Roles = append(s.Roles, org.RoleSpec{
+			Name: r.Name, Prompt: r.Prompt, Model: r.Model,
+			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.Limits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
+			Pattern: org.Pattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server,
+		})
+	}
+	return s
+}
+
+func storage(l config.OrganizationLimits) runtime.Storage {
+	return runtime.Storage{WorkspaceBytes: l.WorkspaceBytes, WorkspaceFiles: l.WorkspaceFiles, ArtifactBytes: l.ArtifactBytes}
+}
+
+// groupSet returns a configured list of groups; nil when it is left out.
+func groupSet(g config.Groups) *toolgroups.Set {
+	if !g.Given {
+		return nil
+	}
+	set := toolgroups.All()
+	if !g.All {
+		set = toolgroups.OfNames(g.IDs...)
+	}
+	return &set
+}

@@ -1,0 +1,97 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/gateway"
+)
+
+// DefaultAddress is where ListenHTTP listens when neither its caller nor the
+// configuration names an address.
+const DefaultAddress = "127.0.0.1:7464"
+
+// HTTPListener is the HTTP API on a TCP address.
+type HTTPListener struct {
+	net.Listener
+	Handler http.Handler
+	Token   string // start-up token of the operator; "" when the configuration has an operator's
+}
+
+// ListenHTTP listens on address, or else on the configuration's; cfg may be nil. An
+// address that other machines reach needs tokens in the configuration.
+func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, error) {
+	var section config.Gateway
+	if cfg != nil {
+		section = cfg.Gateway
+	}
+	handler, err := a.Handler()
+	if err != nil {
+		return nil, err
+	}
+	check := gateway.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.Refused}
+	l := &HTTPListener{Handler: check.Wrap(handler)}
+	address = cmp.Or(address, section.Address, DefaultAddress)
+	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0); err != nil {
+		return nil, err
+	}
+	hasOperator := slices.ContainsFunc(section.Tokens, func(t config.Token) bool { return t.Operator })
+	if l.Loopback() && !hasOperator {
+		l.Token = a.Tokens.Startup()
+	}
+	return l, nil
+}
+
+// Loopback reports whether only this machine reaches the listener.
+func (l *HTTPListener) Loopback() bool {
+	at, ok := l.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
+// ServeSocket serves the API to the operator on the data directory's socket until
+// stop is called.
+func (a *App) ServeSocket() (stop func() error, err error) {
+	handler, err := a.Handler()
+	if err != nil {
+		return nil, err
+	}
+	l, err := gateway.Listen(a.options.Data)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- gateway.Serve(ctx, l, gateway.TrustLocalOwner(handler)) }()
+	return func() error {
+		cancel()
+		return <-done
+	}, nil
+}
+
+// Client returns a client of the API within the process, as the operator.
+func (a *App) Client() (*gateway.Client, error) {
+	handler, err := a.Handler()
+	if err != nil {
+		return nil, err
+	}
+	return gateway.Local(gateway.TrustLocalOwner(handler)), nil
+}
+
+// CloseWithin closes the App, or gives up after d: a tool or script that does not
+// end must not keep the program from ending. Its call is resumed later.
+func (a *App) CloseWithin(d time.Duration) error {
+	done := make(chan error, 1)
+	go func() { done <- a.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(d):
+		return fmt.Errorf("something did not stop within %v; the task can be resumed", d)
+	}
+}
