@@ -16,7 +16,10 @@ SOAK ?= 10m
 # Packages that run without the race detector: the JavaScript engine is C that was
 # translated to Go, and takes twenty times as long with it; the others start programs
 # that are built without it.
-PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/crashtest ./internal/test/e2e
+PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/e2e
+
+# Tests in modules of their own, whose requirements are none of rolecall's.
+MODULES = internal/test/scripts internal/test/crashtest
 
 .PHONY: test check format vet short staticcheck race plain deps fuzz fuzz-some bench soak test-llm
 
@@ -34,10 +37,11 @@ format:
 
 vet:
 	go vet ./...
-	cd bench && go vet ./...
+	@for m in bench $(MODULES); do go vet -C $$m ./... || exit 1; done
 
 short:
 	$(GOTEST) -short -shuffle=on ./...
+	@for m in $(MODULES); do $(GOTEST) -C=$$m -short -shuffle=on ./... || exit 1; done
 
 staticcheck:
 	$(TOOL) staticcheck ./...
@@ -47,6 +51,7 @@ race:
 
 plain:
 	$(GOTEST) -shuffle=on -timeout 20m $(PLAIN)
+	@for m in $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout 20m ./... || exit 1; done
 
 # What the tests of make check start and a machine may lack.
 deps:

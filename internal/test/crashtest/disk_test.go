@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/faultfs"
+	"github.com/rolecall/rolecall/internal/test/crashtest/faultfs"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/internal/test/faultfs"
+	"github.com/rolecall/rolecall/internal/test/crashtest/faultfs"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )

@@ -7,15 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
 
-// dir is where Main lets the program be built.
+// dir is where the program is built.
 var dir string
 
-// Main runs a package's tests and takes the program away after them; TestMain
-// calls it and exits with what it gives.
+// Main runs a package's tests and removes the program after them. TestMain calls it
+// and exits with the status it returns.
 func Main(m *testing.M) (status int) {
 	made, err := os.MkdirTemp("", "rolecall-built")
 	if err != nil {
@@ -27,12 +28,22 @@ func Main(m *testing.M) (status int) {
 	return m.Run()
 }
 
-// BinaryPath gives the path of the program. Safe for concurrent use, below Main.
+// BinaryPath returns the path of the program. It is safe for concurrent use, below
+// Main.
 var BinaryPath = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(dir, "rolecall")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/rolecall/rolecall/cmd/rolecall").CombinedOutput()
+	// The tests may be those of another module, which does not require all that
+	// the program does.
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
+		return "", fmt.Errorf("find the module %s: %w", module, err)
+	}
+	path := filepath.Join(dir, "rolecall")
+	build := exec.Command("go", "build", "-o", path, "./cmd/rolecall")
+	build.Dir = strings.TrimSpace(string(root))
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil
 })
+
+const module = "github.com/rolecall/rolecall"

@@ -1,4 +1,4 @@
-package cmd
+package scripts_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/cmd"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 )
 
@@ -25,7 +26,7 @@ var launcher *sandbox.Launcher
 // home of its own.
 func TestMain(m *testing.M) {
 	launcher = sandbox.Enter(builtin.Programs())
-	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { Main() }, "mcp-server": mcpServer})
+	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { cmd.Main() }, "mcp-server": mcpServer})
 }
 
 // withServers runs the tests and stops the databases that they started.
@@ -35,7 +36,7 @@ type withServers struct{ tests *testing.M }
 func (s withServers) Run() int { return dbtest.Main(s.tests) }
 
 func TestScripts(t *testing.T) {
-	examples, err := filepath.Abs("../examples")
+	examples, err := filepath.Abs("../../../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,12 +89,12 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	defer log.Close()
 	program, err := exec.LookPath(filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "rolecall"))
 	ts.Check(err)
-	cmd := exec.Command(program, args[1:]...)
-	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
-	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
-	ts.Check(cmd.Start())
+	process := exec.Command(program, args[1:]...)
+	process.Dir, process.Stderr = ts.MkAbs("."), log
+	process.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	ts.Check(process.Start())
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() { ended <- process.Wait() }()
 	for {
 		select {
 		case err := <-ended:
@@ -101,7 +102,7 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 		default:
 		}
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
-			ts.Check(cmd.Process.Kill())
+			ts.Check(process.Process.Kill())
 			<-ended
 			return
 		}

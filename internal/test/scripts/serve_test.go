@@ -1,4 +1,4 @@
-package cmd
+package scripts_test
 
 import (
 	"encoding/json"
@@ -46,7 +46,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serviceKey{}).(*served)
 	*s = served{cmd: cmd, ended: make(chan error, 1)}
 	ts.Defer(func() { _ = cmd.Process.Kill() })
-	var shown serveOutput
+	var shown struct{ URL, Token string }
 	if err := json.NewDecoder(out).Decode(&shown); err != nil {
 		_ = cmd.Wait()
 		ts.Fatalf("serve did not say where it is: %v\n%s", err, ts.ReadFile("serve.txt"))

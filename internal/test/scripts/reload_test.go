@@ -1,4 +1,4 @@
-package cmd
+package scripts_test
 
 import (
 	"os"

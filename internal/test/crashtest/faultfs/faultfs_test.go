@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rolecall/rolecall/internal/test/faultfs"
+	"github.com/rolecall/rolecall/internal/test/crashtest/faultfs"
 )
 
 // mount gives a file system, its directory, and a way to write a file in it.
