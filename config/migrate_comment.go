@@ -9,14 +9,15 @@ import (
 // span is a part of a text.
 type span struct{ start, end int }
 
-// comments gives where comments are, by the lines they are on (from 1): from
-// the # to the end of the line. Nothing in a scalar is one.
-func (m *migration) comments() map[int]span {
+// comments returns the file's comments, each from the # to the end of its line.
+// The YAML parser drops some, so the text is searched instead: a # begins a
+// comment unless it is in a scalar.
+func (m *migration) comments() (found []string) {
 	var scalars []span
-	for _, root := range m.roots {
-		scalars = m.opaque(root.node, -1, scalars)
+	for _, doc := range m.docs {
+		scalars = m.opaque(doc.Content[0], -1, scalars)
 	}
-	found, text := map[int]span{}, m.src.text
+	text := m.src.text
 	for i, start := range m.src.starts() {
 		end := start + len(m.src.line(i+1))
 		for at := start; at < end; at++ {
@@ -28,12 +29,18 @@ func (m *migration) comments() map[int]span {
 				continue
 			}
 			if text[at] == '#' && (at == start || text[at-1] == ' ' || text[at-1] == '\t') {
-				found[i+1] = span{at, end}
+				found = append(found, strings.TrimSpace(text[at:end]))
 				break
 			}
 		}
 	}
 	return found
+}
+
+// offset returns where a node begins in the text.
+func (m *migration) offset(n *yaml.Node) int {
+	start := m.src.starts()[n.Line-1]
+	return start + byteOffset(m.src.text[start:], n.Column-1)
 }
 
 // opaque adds the scalars below a node, but plain ones, in order; indent is

@@ -74,14 +74,14 @@ func (r *reader) read(files []File) (*Config, error) {
 
 // file reads the documents of one file, up to the first that is not YAML.
 func (r *reader) file(src *source) {
-	for root, fault := range src.documents() {
+	for doc, fault := range src.documents() {
 		if fault != nil {
 			r.errs = append(r.errs, fault)
 			r.partial = true
 			return
 		}
 		d := newDocument(r, src)
-		if d.check(root) {
+		if root := doc.Content[0]; d.check(root) {
 			d.read(d.value(root, ""))
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	maxValues = 1 << 18
 )
 
-// documents parses the file and gives the root of each document that is not
-// empty. It ends after the first fault: where YAML goes on after it is unknown.
+// documents parses the file and yields the document nodes that are not empty.
+// It ends after the first error: where the next document begins is unknown then.
 func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 	return func(yield func(*yaml.Node, *Error) bool) {
 		if fault := s.refuse(); fault != nil {
@@ -32,7 +32,7 @@ func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 		loader, err := yaml.NewLoader(strings.NewReader(s.text), limits())
 		for err == nil {
 			var doc yaml.Node
-			if err = loader.Load(&doc); err == nil && !isEmpty(&doc) && !yield(doc.Content[0], nil) {
+			if err = loader.Load(&doc); err == nil && !isEmpty(&doc) && !yield(&doc, nil) {
 				return
 			}
 		}
