@@ -38,10 +38,10 @@ const (
 func readCommand(it docItem) {
 	command := Command{Name: it.name, Pos: it.pos}
 	it.fields(
-		field{"sandbox", walls(&command.Open)},
-		field{"readable", directories(&command.Readable)},
-		field{"env", variables(&command.Env)},
-		field{"limits", commandLimits(&command.Limits)},
+		field{"sandbox", sandboxField(&command.Open)},
+		field{"readable", directoryList(&command.Readable)},
+		field{"env", envList(&command.Env)},
+		field{"limits", commandLimitsField(&command.Limits)},
 	)
 	to := &it.doc.config.Command
 	if to.Pos != (Pos{}) {
@@ -51,23 +51,23 @@ func readCommand(it docItem) {
 	*to = command
 }
 
-func commandLimits(to *CommandLimits) func(value) {
-	return mapping(
-		field{"time", duration(&to.Time, maxTimeout)},
-		field{"memory", upTo(&to.Memory, maxCommandBytes)},
-		field{"processes", count(&to.Processes)},
-		field{"fileSize", upTo(&to.FileSize, maxCommandBytes)},
-		field{"scratch", upTo(&to.Scratch, maxCommandBytes)},
+func commandLimitsField(to *CommandLimits) func(value) {
+	return mappingField(
+		field{"time", durationField(&to.Time, maxTimeout)},
+		field{"memory", boundedInt(&to.Memory, maxCommandBytes)},
+		field{"processes", countField(&to.Processes)},
+		field{"fileSize", boundedInt(&to.FileSize, maxCommandBytes)},
+		field{"scratch", boundedInt(&to.Scratch, maxCommandBytes)},
 		field{"output", func(v value) {
 			var n int64
-			upTo(&n, maxOutput)(v)
+			boundedInt(&n, maxOutput)(v)
 			to.Output = int(n)
 		}},
 	)
 }
 
-// walls reads os or none.
-func walls(open *bool) func(value) {
+// sandboxField reads os or none.
+func sandboxField(open *bool) func(value) {
 	return func(v value) {
 		switch word, ok := v.text(); {
 		case !ok:
@@ -79,8 +79,8 @@ func walls(open *bool) func(value) {
 	}
 }
 
-// directories reads a list of directories, relative to the document.
-func directories(to *[]string) func(value) {
+// directoryList reads a list of directories, relative to the document.
+func directoryList(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of directories", "as [/opt/go]")
@@ -104,8 +104,8 @@ func directories(to *[]string) func(value) {
 	}
 }
 
-// variables reads a mapping of names to texts.
-func variables(to *[]string) func(value) {
+// envList reads a mapping of names to texts.
+func envList(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 			v.failType("a mapping of variables", "as {GOFLAGS: -mod=mod}")

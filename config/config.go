@@ -61,12 +61,12 @@ type Config struct {
 // The error is nil or an Errors. The Config is never nil: beside an error it
 // holds what could be read, for further checks, not for use.
 func Load(paths []string, env Env) (*Config, error) {
-	files, faults := gather(paths)
-	return loaded(files, faults, env)
+	files, faults := readPaths(paths)
+	return loadFiles(files, faults, env)
 }
 
-func loaded(files []File, faults Errors, env Env) (*Config, error) {
-	r := newReader(env, readNamed)
+func loadFiles(files []File, faults Errors, env Env) (*Config, error) {
+	r := newReader(env, readIncluded)
 	r.errs = append(r.errs, faults...)
 	r.partial = len(faults) > 0
 	return r.read(files)

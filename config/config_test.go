@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the want sections of testdata")
 
-// TestRefused compares the whole error text of each case.
-func TestRefused(t *testing.T) {
+// TestRead_RejectedCases compares the whole error text of each case.
+func TestRead_RejectedCases(t *testing.T) {
 	golden(t, "testdata/refused", func(t *testing.T, cfg *config.Config, err error) string {
 		if err == nil {
 			t.Fatalf("read %+v, want an error", cfg)
@@ -35,8 +35,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestAccepted compares what is read of each case.
-func TestAccepted(t *testing.T) {
+// TestRead_AcceptedCases compares what is read of each case.
+func TestRead_AcceptedCases(t *testing.T) {
 	golden(t, "testdata/accepted", func(t *testing.T, cfg *config.Config, err error) string {
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func read(t *testing.T, text string) (*config.Config, error) {
 }
 
 // What is around a key in its variable does not go out with a request.
-func TestAKeyIsTrimmed(t *testing.T) {
+func TestModel_TrimsKey(t *testing.T) {
 	for _, held := range []string{"sk-1", " sk-1", "sk-1\r\n", "\t\u00a0sk-1\n\n"} {
 		for _, text := range []string{"apiKey: ${K}", "baseURL: https://example.com\napiKey: ${OPENAI_API_KEY}", ""} {
 			file := config.File{Path: "org.yaml", Data: []byte("kind: model\nname: m\ntype: openai\nmodel: gpt\n" + text)}
@@ -138,7 +138,7 @@ func TestAKeyIsTrimmed(t *testing.T) {
 	}
 }
 
-func refused(t *testing.T, text string) config.Errors {
+func wantRejected(t *testing.T, text string) config.Errors {
 	t.Helper()
 	_, err := read(t, text)
 	list, ok := errors.AsType[config.Errors](err)
@@ -148,8 +148,8 @@ func refused(t *testing.T, text string) config.Errors {
 	return list
 }
 
-// TestNames checks the rule of names with characters a text file cannot show.
-func TestNames(t *testing.T) {
+// TestRead_ChecksNames checks the rule of names with characters a text file cannot show.
+func TestRead_ChecksNames(t *testing.T) {
 	names := map[string]bool{
 		"analyst": true, "Ärztin 1": true, "会计": true, "a/b.c-d_e": true, "rooted": true,
 		strings.Repeat("é", 128): true, strings.Repeat("é", 129): false,
@@ -167,9 +167,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPositionsOfGroups: the caller reports a group it does not know in the
+// TestGroups_Pos: the caller reports a group it does not know in the
 // same list, with an excerpt.
-func TestPositionsOfGroups(t *testing.T) {
+func TestGroups_Pos(t *testing.T) {
 	cfg, err := read(t, "kind: role\nname: a\ntoolGroups:\n  - workspace\n  - artefact\nlimit: 1\n")
 	groups := cfg.Roles[0].ToolGroups
 	if diff := cmp.Diff([]string{"workspace", "artefact"}, groups.IDs); diff != "" {
@@ -190,8 +190,8 @@ org.yaml:6:1: limit: unknown field (did you mean "limits"?)
 	}
 }
 
-// TestJoinKeepsOtherErrors: only configuration errors are merged.
-func TestJoinKeepsOtherErrors(t *testing.T) {
+// TestJoin_KeepsOtherErrors: only configuration errors are merged.
+func TestJoin_KeepsOtherErrors(t *testing.T) {
 	if err := config.Join(nil); err != nil {
 		t.Errorf("Join(nil) = %v", err)
 	}
@@ -200,8 +200,8 @@ func TestJoinKeepsOtherErrors(t *testing.T) {
 	}
 }
 
-// TestGroupsZero: absent, empty, all and a list are four different things.
-func TestGroupsZero(t *testing.T) {
+// TestGroups_Forms: absent, empty, all and a list are four different things.
+func TestGroups_Forms(t *testing.T) {
 	for text, want := range map[string]config.Groups{
 		"":                         {},
 		"toolGroups: []":           {Given: true},

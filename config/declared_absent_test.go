@@ -7,7 +7,7 @@ import (
 
 // What has a name and nothing behind it is as if it were not there, where Toolbox
 // has it so and nothing is permitted by it.
-func TestNothingBehindAName(t *testing.T) {
+func TestRead_NullFieldIsAbsent(t *testing.T) {
 	for name, text := range map[string]string{
 		"a group":       declaredTool + "---\nkind: group\nname: g\ntools:\n",
 		"a toolset":     declaredTool + "---\nkind: toolset\nname: g\ntools:\n",
@@ -24,7 +24,7 @@ func TestNothingBehindAName(t *testing.T) {
 		"authRequired:\n", "scopesRequired:\n", "parameters: [{name: a, type: string, description: d, allowedValues: }]\n",
 		"parameters: [{name: a, type: string, description: d, authServices: }]\n", "---\n{kind: group, tools: }\n",
 	} {
-		if list := refused(t, declaredTool+text); !strings.Contains(list.Error(), "org.yaml:") {
+		if list := wantRejected(t, declaredTool+text); !strings.Contains(list.Error(), "org.yaml:") {
 			t.Errorf("%s: %v", text, list)
 		}
 	}
@@ -32,7 +32,7 @@ func TestNothingBehindAName(t *testing.T) {
 
 // A name in braces stands for a template parameter; a text that takes one where
 // there are none is not sent as it stands.
-func TestTemplatesWithoutParameters(t *testing.T) {
+func TestTool_RejectsTemplateWithoutParameters(t *testing.T) {
 	const source = "{kind: source, name: web, type: http, baseUrl: 'https://web.example'}\n---\n"
 	statement := strings.TrimSuffix(declaredTool, "statement: SELECT 1\n")
 	for text, ok := range map[string]bool{

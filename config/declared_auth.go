@@ -20,7 +20,7 @@ func authTypes() []authType {
 func readAuthService(it docItem) {
 	it.declare()
 	known := authTypes()
-	i, ok := it.typed("auth service", len(known), func(i int) string { return known[i].name })
+	i, ok := it.typeIndex("auth service", len(known), func(i int) string { return known[i].name })
 	if !ok {
 		return
 	}
@@ -35,32 +35,32 @@ func readGeneric(it docItem, s *AuthService) {
 	ask := Introspection{}
 	var audience string
 	it.fields(
-		kindOf(),
-		field{"audience", filledText(&audience)},
-		field{"authorizationServer", endpoint(&s.Issuer)},
+		typeField(),
+		field{"audience", nonEmptyField(&audience)},
+		field{"authorizationServer", serverURL(&s.Issuer)},
 		field{"mcpEnabled", boolField(&s.MCPEnabled)},
-		field{"scopesRequired", names(&s.Scopes, "scopes")},
-		field{"introspectionEndpoint", endpoint(&ask.Endpoint)},
+		field{"scopesRequired", nameList(&s.Scopes, "scopes")},
+		field{"introspectionEndpoint", serverURL(&ask.Endpoint)},
 		field{"introspectionMethod", introspectionMethod(&ask.Method)},
-		field{"introspectionParamName", filledText(&ask.Parameter)},
+		field{"introspectionParamName", nonEmptyField(&ask.Parameter)},
 		field{"forceIntrospection", boolField(&ask.Always)},
 	)
-	it.need("audience", "authorizationServer")
+	it.requireFields("audience", "authorizationServer")
 	s.Audience = []string{audience}
 	if s.MCPEnabled {
 		s.Introspection = &ask
 	}
-	it.needMCP(s, "scopesRequired", "introspectionEndpoint", "introspectionMethod", "introspectionParamName", "forceIntrospection")
+	it.fieldsNeedMCP(s, "scopesRequired", "introspectionEndpoint", "introspectionMethod", "introspectionParamName", "forceIntrospection")
 }
 
 func readGoogle(it docItem, s *AuthService) {
 	var client, audience string
 	it.fields(
-		kindOf(),
-		field{"clientId", filledText(&client)},
-		field{"audience", filledText(&audience)},
+		typeField(),
+		field{"clientId", nonEmptyField(&client)},
+		field{"audience", nonEmptyField(&audience)},
 		field{"mcpEnabled", boolField(&s.MCPEnabled)},
-		field{"scopesRequired", names(&s.Scopes, "scopes")},
+		field{"scopesRequired", nameList(&s.Scopes, "scopes")},
 	)
 	s.Issuer = googleIssuer
 	_, hasClient := it.child("clientId")
@@ -69,17 +69,17 @@ func readGoogle(it docItem, s *AuthService) {
 	// MCP for the server.
 	switch {
 	case !hasClient && !hasAudience:
-		it.at("clientId").fail("is missing, and audience too", "one of both says whom a token has to be for; without it every token of Google would do")
+		it.missing("clientId").fail("is missing, and audience too", "one of both says whom a token has to be for; without it every token of Google would do")
 	case hasClient && (!s.MCPEnabled || !hasAudience):
 		s.Audience = []string{client}
 	default:
 		s.Audience = []string{audience}
 	}
-	it.needMCP(s, "scopesRequired")
+	it.fieldsNeedMCP(s, "scopesRequired")
 }
 
-// needMCP refuses fields that nobody looks at without mcpEnabled.
-func (it docItem) needMCP(s *AuthService, fields ...string) {
+// fieldsNeedMCP refuses fields that nobody looks at without mcpEnabled.
+func (it docItem) fieldsNeedMCP(s *AuthService, fields ...string) {
 	if s.MCPEnabled {
 		return
 	}

@@ -14,9 +14,9 @@ import (
 // maxParameters is the most parameters of one list.
 const maxParameters = 1000
 
-// specs reads a list of parameters; in is the field that it stands in, if that
+// specList reads a list of parameters; in is the field that it stands in, if that
 // does not follow from the list.
-func specs(to *[]parameter.Spec, in string) func(value) {
+func specList(to *[]parameter.Spec, in string) func(value) {
 	return func(v value) {
 		if v.isNull() { // Toolbox takes a list without entries that way
 			return
@@ -30,7 +30,7 @@ func specs(to *[]parameter.Spec, in string) func(value) {
 			return
 		}
 		for i, entry := range v.items() {
-			spec := entry.spec()
+			spec := entry.parameterSpec()
 			if in != "" {
 				spec.At = in + "[" + strconv.Itoa(i) + "]"
 			}
@@ -39,31 +39,31 @@ func specs(to *[]parameter.Spec, in string) func(value) {
 	}
 }
 
-// spec reads one parameter, or what the elements of an array are.
-func (v value) spec() (spec parameter.Spec) {
+// parameterSpec reads one parameter, or what the elements of an array are.
+func (v value) parameterSpec() (spec parameter.Spec) {
 	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 		v.failType("a parameter", "as {name: number, type: integer, description: The flight's number}")
 		return spec
 	}
-	claims := claims(&spec.Auth)
+	claims := claimList(&spec.Auth)
 	v.fields([]field{
-		{"name", text(&spec.Name)},
-		{"type", text(&spec.Type)},
-		{"description", word(&spec.Description)},
-		{"required", effectHint(&spec.Required)},
-		{"default", literal(&spec.Default)},
-		{"allowedValues", literals(&spec.Allowed)},
-		{"excludedValues", literals(&spec.Excluded)},
-		{"minValue", literal(&spec.Min)},
-		{"maxValue", literal(&spec.Max)},
-		{"escape", text(&spec.Escape)},
-		{"items", func(v value) { items := v.spec(); spec.Items = &items }},
-		{"valueType", text(&spec.ValueType)},
-		{"valueFromParam", filledText(&spec.From)},
+		{"name", textField(&spec.Name)},
+		{"type", textField(&spec.Type)},
+		{"description", scalarTextField(&spec.Description)},
+		{"required", optionalBool(&spec.Required)},
+		{"default", literalField(&spec.Default)},
+		{"allowedValues", literalList(&spec.Allowed)},
+		{"excludedValues", literalList(&spec.Excluded)},
+		{"minValue", literalField(&spec.Min)},
+		{"maxValue", literalField(&spec.Max)},
+		{"escape", textField(&spec.Escape)},
+		{"items", func(v value) { items := v.parameterSpec(); spec.Items = &items }},
+		{"valueType", textField(&spec.ValueType)},
+		{"valueFromParam", nonEmptyField(&spec.From)},
 		{"authServices", claims},
 		{"authSources", claims}, // its older name
 		{"secure", boolField(&spec.Secure)},
-		{"embeddedBy", filledText(&spec.EmbeddedBy)},
+		{"embeddedBy", nonEmptyField(&spec.EmbeddedBy)},
 	})
 	if _, twice := v.child("authServices"); twice {
 		if at, ok := v.child("authSources"); ok {
@@ -73,8 +73,8 @@ func (v value) spec() (spec parameter.Spec) {
 	return spec
 }
 
-// claims reads the services whose tokens give the value.
-func claims(to *[]parameter.Claim) func(value) {
+// claimList reads the services whose tokens give the value.
+func claimList(to *[]parameter.Claim) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of auth services with the field of each", "as [{name: my-auth, field: sub}]")
@@ -82,20 +82,20 @@ func claims(to *[]parameter.Claim) func(value) {
 		}
 		for _, entry := range v.items() {
 			var c parameter.Claim
-			mapping(field{"name", filledText(&c.Service)}, field{"field", filledText(&c.Field)})(entry)
+			mappingField(field{"name", nonEmptyField(&c.Service)}, field{"field", nonEmptyField(&c.Field)})(entry)
 			*to = append(*to, c)
 		}
 	}
 }
 
-func literal(to **parameter.Literal) func(value) {
+func literalField(to **parameter.Literal) func(value) {
 	return func(v value) {
 		l := v.literal()
 		*to = &l
 	}
 }
 
-func literals(to *[]parameter.Literal) func(value) {
+func literalList(to *[]parameter.Literal) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of values", "write ["+clip(v.node.Value)+"]")
@@ -161,14 +161,14 @@ func (v value) appendJSON(b []byte) []byte {
 	case yaml.MappingNode:
 		b = append(b, '{')
 		for key, val := range v.pairs() {
-			b = append(appendString(separated(b, '{'), key.node.Value), ':')
+			b = append(appendString(appendComma(b, '{'), key.node.Value), ':')
 			b = val.appendJSON(b)
 		}
 		return append(b, '}')
 	case yaml.SequenceNode:
 		b = append(b, '[')
 		for _, item := range v.items() {
-			b = item.appendJSON(separated(b, '['))
+			b = item.appendJSON(appendComma(b, '['))
 		}
 		return append(b, ']')
 	}
@@ -184,8 +184,8 @@ func (v value) appendJSON(b []byte) []byte {
 	}
 }
 
-// separated puts a comma between values.
-func separated(b []byte, opening byte) []byte {
+// appendComma puts a comma between values.
+func appendComma(b []byte, opening byte) []byte {
 	if b[len(b)-1] == opening {
 		return b
 	}
@@ -203,25 +203,25 @@ func (v value) locate(path string) value {
 	for rest := path; rest != ""; {
 		var next value
 		var ok bool
-		if next, rest, ok = here.step(rest); !ok {
+		if next, rest, ok = here.descend(rest); !ok {
 			break
 		}
 		here = next
 	}
-	here.field = v.below(path)
+	here.field = v.pathBelow(path)
 	return here
 }
 
-// below gives the path of a field below v.
-func (v value) below(path string) string {
+// pathBelow gives the path of a field below v.
+func (v value) pathBelow(path string) string {
 	if v.field == "" {
 		return path
 	}
 	return v.field + "." + path
 }
 
-// step goes one name or index along a path.
-func (v value) step(path string) (next value, rest string, ok bool) {
+// descend goes one name or index along a path.
+func (v value) descend(path string) (next value, rest string, ok bool) {
 	if index, found := strings.CutPrefix(path, "["); found {
 		digits, rest, _ := strings.Cut(index, "]")
 		i, err := strconv.Atoi(digits)

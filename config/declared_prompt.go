@@ -20,45 +20,45 @@ const maxMessages = 1000
 func readPrompt(it docItem) {
 	faults := len(it.doc.errs)
 	it.declare()
-	it.custom()
+	it.checkPromptType()
 	p := Prompt{Name: it.name, Pos: it.pos}
 	var specs []parameter.Spec
 	it.fields(
-		kindOf(),
-		field{"description", prose(&p.Description)},
-		field{"messages", messages(&p.Messages)},
-		field{"arguments", arguments(&specs)},
+		typeField(),
+		field{"description", optionalTextField(&p.Description)},
+		field{"messages", messageList(&p.Messages)},
+		field{"arguments", argumentList(&specs)},
 	)
 	p.Fingerprint = it.fingerprint()
 	if len(it.doc.errs) == faults {
-		p.Arguments = it.arguments(specs)
+		p.Arguments = it.compileArguments(specs)
 	}
 	if p.Arguments != nil {
-		it.compile(p)
+		it.checkMessages(p)
 	}
 	it.doc.config.Prompts = append(it.doc.config.Prompts, p)
 }
 
-// custom takes the one type that Toolbox has, which may be left out.
-func (it docItem) custom() {
+// checkPromptType takes the one type that Toolbox has, which may be left out.
+func (it docItem) checkPromptType() {
 	_, typed := it.child("type")
 	_, older := it.child("kind")
-	if typed || it.entry && older {
-		it.typed("prompt", 1, func(int) string { return "custom" })
+	if typed || it.v1Entry && older {
+		it.typeIndex("prompt", 1, func(int) string { return "custom" })
 	}
 }
 
-// prose reads a text that may be empty, or a number or truth value as it is
+// optionalTextField reads a text that may be empty, or a number or truth value as it is
 // written.
-func prose(to *string) func(value) {
+func optionalTextField(to *string) func(value) {
 	return func(v value) {
-		if text, ok := v.word(); ok {
+		if text, ok := v.scalarText(); ok {
 			*to = text
 		}
 	}
 }
 
-func messages(to *[]PromptMessage) func(value) {
+func messageList(to *[]PromptMessage) func(value) {
 	return func(v value) {
 		switch {
 		case v.isNull(): // Toolbox takes a list without entries that way
@@ -72,16 +72,16 @@ func messages(to *[]PromptMessage) func(value) {
 		}
 		for _, entry := range v.items() {
 			m := PromptMessage{Role: RoleUser}
-			mapping(field{"role", oneOf(&m.Role, RoleUser, RoleAssistant)}, field{"content", prose(&m.Content)})(entry)
+			mappingField(field{"role", oneOfField(&m.Role, RoleUser, RoleAssistant)}, field{"content", optionalTextField(&m.Content)})(entry)
 			*to = append(*to, m)
 		}
 	}
 }
 
-// arguments reads the parameters of a prompt: one without a type is a string,
+// argumentList reads the parameters of a prompt: one without a type is a string,
 // and all values are what the caller gives, who shows no token for them.
-func arguments(to *[]parameter.Spec) func(value) {
-	read := specs(to, "arguments")
+func argumentList(to *[]parameter.Spec) func(value) {
+	read := specList(to, "arguments")
 	return func(v value) {
 		read(v)
 		for i, entry := range v.items() {
@@ -100,7 +100,7 @@ func arguments(to *[]parameter.Spec) func(value) {
 	}
 }
 
-func (it docItem) arguments(specs []parameter.Spec) *parameter.Set {
+func (it docItem) compileArguments(specs []parameter.Spec) *parameter.Set {
 	set, problems := parameter.Compile(parameter.Options{}, specs, nil)
 	for _, problem := range problems {
 		it.locate(problem.Field).fail(problem.Message, problem.Hint)
@@ -108,8 +108,8 @@ func (it docItem) arguments(specs []parameter.Spec) *parameter.Set {
 	return set
 }
 
-// compile checks the messages: templates that name the arguments there are.
-func (it docItem) compile(p Prompt) {
+// checkMessages checks the messages: templates that name the arguments there are.
+func (it docItem) checkMessages(p Prompt) {
 	for i, m := range p.Messages {
 		if _, err := p.Arguments.TextTemplate(m.Content); err != nil {
 			it.locate(fmt.Sprintf("messages[%d].content", i)).fail(err.Error(), "")

@@ -13,48 +13,48 @@ func requestFields(it docItem, p *pendingTool) []field {
 	r := new(HTTPRequest)
 	p.tool.HTTP = r
 	return []field{
-		{"method", method(&r.Method)},
+		{"method", httpMethod(&r.Method)},
 		{"path", requestPath(&r.Path)},
 		{"headers", secretMap(&r.Headers, headerName)},
-		{"requestBody", text(&r.Body)},
-		{"pathParams", p.parts("pathParams", &r.PathParams)},
-		{"queryParams", p.parts("queryParams", &r.QueryParams)},
-		{"bodyParams", p.parts("bodyParams", &r.BodyParams)},
+		{"requestBody", textField(&r.Body)},
+		{"pathParams", p.partParams("pathParams", &r.PathParams)},
+		{"queryParams", p.partParams("queryParams", &r.QueryParams)},
+		{"bodyParams", p.partParams("bodyParams", &r.BodyParams)},
 		{"headerParams", p.headerParams(&r.HeaderParams)},
 	}
 }
 
-// parts reads the parameters of one part of a request.
-func (p *pendingTool) parts(name string, to *[]string) func(value) {
+// partParams reads the parameters of one part of a request.
+func (p *pendingTool) partParams(name string, to *[]string) func(value) {
 	return func(v value) {
 		var list []parameter.Spec
-		specs(&list, name)(v)
+		specList(&list, name)(v)
 		for _, spec := range list {
 			*to = append(*to, spec.Name)
 		}
-		p.ordinary = append(p.ordinary, list...)
+		p.specs = append(p.specs, list...)
 	}
 }
 
 // headerParams reads the parameters that are headers, which are texts.
 func (p *pendingTool) headerParams(to *[]string) func(value) {
 	return func(v value) {
-		before := len(p.ordinary)
-		p.parts("headerParams", to)(v)
-		for _, spec := range p.ordinary[before:] {
+		before := len(p.specs)
+		p.partParams("headerParams", to)(v)
+		for _, spec := range p.specs[before:] {
 			at := p.locate(spec.At)
 			if _, problem := headerName(spec.Name); problem != "" && spec.Name != "" {
 				at.fail(quote(spec.Name)+" "+problem, "")
 			}
 			if spec.Type != parameter.TypeString && spec.Type != "" {
-				at.at("type").fail("a header is of type string, not "+quote(spec.Type), "")
+				at.missing("type").fail("a header is of type string, not "+quote(spec.Type), "")
 			}
 		}
 	}
 }
 
-// method reads the method of a request, in any case.
-func method(to *string) func(value) {
+// httpMethod reads the method of a request, in any case.
+func httpMethod(to *string) func(value) {
 	known := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	return func(v value) {
 		text, ok := v.nonEmpty()
@@ -62,7 +62,7 @@ func method(to *string) func(value) {
 			return
 		}
 		if text = strings.ToUpper(text); !slices.Contains(known, text) {
-			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(text, known), listing("there are ", known)))
+			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(text, known), listHint("there are ", known)))
 			return
 		}
 		*to = text

@@ -33,27 +33,27 @@ func readSource(it docItem) {
 	faults := len(it.doc.errs)
 	it.declare()
 	known := sourceTypes()
-	i, ok := it.typed("source", len(known), func(i int) string { return known[i].name })
+	i, ok := it.typeIndex("source", len(known), func(i int) string { return known[i].name })
 	if !ok {
 		return
 	}
 	s := Source{Name: it.name, Type: known[i].name, Pos: it.pos}
-	it.fields(slices.Concat([]field{kindOf()}, known[i].fields(it, &s), []field{
+	it.fields(slices.Concat([]field{typeField()}, known[i].fields(it, &s), []field{
 		{"maxResponseBytes", intField(&s.MaxResponseBytes, maxResponseBytes)},
-		{"timeout", duration(&s.Timeout, maxCallTime)},
+		{"timeout", durationField(&s.Timeout, maxCallTime)},
 	})...)
-	it.need(known[i].needs...)
+	it.requireFields(known[i].needs...)
 	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), len(it.doc.errs) > faults
 	it.doc.config.Sources = append(it.doc.config.Sources, s)
 }
 
 func sqliteFields(_ docItem, s *Source) []field {
-	return append(databaseFields(s), field{"database", databaseFile(&s.Database)})
+	return append(databaseFields(s), field{"database", databaseField(&s.Database)})
 }
 
 func postgresFields(_ docItem, s *Source) []field {
 	return append(serverFields(s),
-		field{"queryExecMode", oneOf(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol")},
+		field{"queryExecMode", oneOfField(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol")},
 	)
 }
 
@@ -63,32 +63,32 @@ func mysqlFields(it docItem, s *Source) []field {
 			v.fail("stands beside timeout", "leave one out")
 			return
 		}
-		duration(&s.Timeout, maxCallTime)(v)
+		durationField(&s.Timeout, maxCallTime)(v)
 	}})
 }
 
 func cloudFields(_ docItem, s *Source) []field {
 	s.IPType = "public"
 	return append(databaseFields(s),
-		field{"project", word(&s.Project)},
-		field{"region", word(&s.Region)},
-		field{"instance", word(&s.Instance)},
-		field{"ipType", ipType(&s.IPType)},
-		field{"database", word(&s.Database)},
-		field{"user", word(&s.User)},
-		field{"password", password(&s.Password)},
+		field{"project", scalarTextField(&s.Project)},
+		field{"region", scalarTextField(&s.Region)},
+		field{"instance", scalarTextField(&s.Instance)},
+		field{"ipType", ipTypeField(&s.IPType)},
+		field{"database", scalarTextField(&s.Database)},
+		field{"user", scalarTextField(&s.User)},
+		field{"password", passwordField(&s.Password)},
 	)
 }
 
 // serverFields are those of a database on a server.
 func serverFields(s *Source) []field {
 	return append(databaseFields(s),
-		field{"host", word(&s.Host)},
-		field{"port", port(&s.Port)},
-		field{"user", word(&s.User)},
-		field{"password", password(&s.Password)},
-		field{"database", word(&s.Database)},
-		field{"queryParams", words(&s.Params)},
+		field{"host", scalarTextField(&s.Host)},
+		field{"port", portField(&s.Port)},
+		field{"user", scalarTextField(&s.User)},
+		field{"password", passwordField(&s.Password)},
+		field{"database", scalarTextField(&s.Database)},
+		field{"queryParams", textMap(&s.Params)},
 	)
 }
 
@@ -97,22 +97,22 @@ func databaseFields(s *Source) []field {
 	return []field{
 		{"readOnly", boolField(&s.ReadOnly)},
 		{"maxConnections", intField(&s.MaxConns, maxDatabaseConns)},
-		{"maxRows", count(&s.MaxRows)},
+		{"maxRows", countField(&s.MaxRows)},
 	}
 }
 
 func httpFields(_ docItem, s *Source) []field {
 	return []field{
-		{"baseUrl", endpoint(&s.BaseURL)},
+		{"baseUrl", serverURL(&s.BaseURL)},
 		{"headers", secretMap(&s.Headers, headerName)},
 		{"queryParams", secretMap(&s.QueryParams, queryName)},
 		{"readOnly", boolField(&s.ReadOnly)},
-		{"disableSslVerification", verified},
+		{"disableSslVerification", sslVerification},
 	}
 }
 
-// verified refuses to trust whoever answers.
-func verified(v value) {
+// sslVerification refuses to trust whoever answers.
+func sslVerification(v value) {
 	var off bool
 	if boolField(&off)(v); off {
 		v.fail("is not supported: whoever stands between could read and change what is sent", "put the certificate of the server's authority into the system's, or name its file in SSL_CERT_FILE")
@@ -126,14 +126,14 @@ func queryName(name string) (string, string) {
 	return name, ""
 }
 
-// typed reads the type of a document, one of n.
-func (it docItem) typed(kind string, n int, name func(int) string) (int, bool) {
+// typeIndex reads the type of a document, one of n.
+func (it docItem) typeIndex(kind string, n int, name func(int) string) (int, bool) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = name(i)
 	}
 	at, ok := it.child("type")
-	if older, stands := it.child("kind"); it.entry && stands {
+	if older, stands := it.child("kind"); it.v1Entry && stands {
 		if ok {
 			at.fail("stands beside kind", "in Toolbox's v1 form both are the type; leave one out")
 			return 0, false
@@ -141,7 +141,7 @@ func (it docItem) typed(kind string, n int, name func(int) string) (int, bool) {
 		at, ok = older, true
 	}
 	if !ok {
-		it.at("type").fail("is missing", listing("there are ", all))
+		it.missing("type").fail("is missing", listHint("there are ", all))
 		return 0, false
 	}
 	word, ok := at.nonEmpty()
@@ -150,34 +150,34 @@ func (it docItem) typed(kind string, n int, name func(int) string) (int, bool) {
 	}
 	i := slices.Index(all, word)
 	if i < 0 {
-		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(unsupportedType(word), Suggest(word, all), listing("there are ", all)))
+		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(toolboxTypeHint(word), Suggest(word, all), listHint("there are ", all)))
 	}
 	return i, i >= 0
 }
 
-// foreign says of a field that Toolbox has, and no document here, what to do; ""
+// toolboxFieldHint says of a field that Toolbox has, and no document here, what to do; ""
 // of others.
-func foreign(name string) string {
+func toolboxFieldHint(name string) string {
 	if name == "useClientOAuth" {
 		return "no caller's token is passed on to a source; leave it out, give the source an account of its own, and name in authRequired whose tokens a tool asks for"
 	}
 	return ""
 }
 
-// need refuses a document without fields that it has to have.
-func (it docItem) need(names ...string) {
+// requireFields refuses a document without fields that it has to have.
+func (it docItem) requireFields(names ...string) {
 	for _, name := range names {
 		if _, ok := it.child(name); !ok {
-			it.at(name).fail("is missing", "")
+			it.missing(name).fail("is missing", "")
 		}
 	}
 }
 
-// word reads a text that is not empty; a plain number or truth value is its
+// scalarTextField reads a text that is not empty; a plain number or truth value is its
 // own text, as with Toolbox.
-func word(to *string) func(value) {
+func scalarTextField(to *string) func(value) {
 	return func(v value) {
-		switch text, ok := v.word(); {
+		switch text, ok := v.scalarText(); {
 		case ok && text == "":
 			v.fail("must not be empty", "")
 		case ok:
@@ -186,8 +186,8 @@ func word(to *string) func(value) {
 	}
 }
 
-// word gives the text of any scalar but null.
-func (v value) word() (string, bool) {
+// scalarText gives the text of any scalar but null.
+func (v value) scalarText() (string, bool) {
 	switch v.node.Tag {
 	case "!!int", "!!float", "!!bool":
 		if v.node.Kind == yaml.ScalarNode {
@@ -197,21 +197,21 @@ func (v value) word() (string, bool) {
 	return v.text()
 }
 
-// password reads a text that is not shown.
-func password(to *Secret) func(value) {
+// passwordField reads a text that is not shown.
+func passwordField(to *Secret) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode || v.isNull() {
 			v.failRedacted("must be text", "as ${PASSWORD}")
 			return
 		}
-		if text, ok := v.word(); ok {
+		if text, ok := v.scalarText(); ok {
 			*to = Secret(text)
 		}
 	}
 }
 
-// words reads a mapping of names to texts.
-func words(to *map[string]string) func(value) {
+// textMap reads a mapping of names to texts.
+func textMap(to *map[string]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 			v.failType("a mapping of names to texts", "as {sslmode: require}")
@@ -219,15 +219,15 @@ func words(to *map[string]string) func(value) {
 		}
 		*to = map[string]string{}
 		for key, val := range v.pairs() {
-			if text, ok := val.word(); ok {
+			if text, ok := val.scalarText(); ok {
 				(*to)[key.node.Value] = text
 			}
 		}
 	}
 }
 
-// port reads a port's number, which may be written as a text.
-func port(to *int) func(value) {
+// portField reads a port's number, which may be written as a text.
+func portField(to *int) func(value) {
 	return func(v value) {
 		if v.node.Tag == "!!str" && strings.Trim(v.node.Value, "0123456789") == "" {
 			plain := *v.node
@@ -239,8 +239,8 @@ func port(to *int) func(value) {
 	}
 }
 
-// ipType reads which address of an instance is dialled, in any case.
-func ipType(to *string) func(value) {
+// ipTypeField reads which address of an instance is dialled, in any case.
+func ipTypeField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -255,16 +255,16 @@ func ipType(to *string) func(value) {
 	}
 }
 
-// databaseFile reads the path of a file, relative to the document, or :memory:.
-func databaseFile(to *string) func(value) {
+// databaseField reads the path of a file, relative to the document, or :memory:.
+func databaseField(to *string) func(value) {
 	return func(v value) {
 		var name string
-		word(&name)(v)
+		scalarTextField(&name)(v)
 		switch {
 		case strings.HasPrefix(name, "file:"):
 			v.fail("is an address of SQLite, which is not read", "write the path of the file, or :memory:; readOnly: true opens it for reading alone")
 		case name != "" && name != ":memory:":
-			name = v.beside(name)
+			name = v.relativePath(name)
 		}
 		*to = name
 	}

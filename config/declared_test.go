@@ -88,7 +88,7 @@ toolsets:
 )
 
 // The three spellings say the same, down to their prints.
-func TestSpellings(t *testing.T) {
+func TestRead_AcceptsToolboxSpellings(t *testing.T) {
 	want, err := read(t, singular)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestSpellings(t *testing.T) {
 }
 
 // In one file, each thing in another spelling.
-func TestSpellingsMix(t *testing.T) {
+func TestRead_MixesToolboxSpellings(t *testing.T) {
 	mixed := "kind: tools\n" + strings.Split(singular, "---\n")[0][len("\nkind: tool\n"):] +
 		"---\nauthSources: {my-auth: {kind: google, clientId: x}}\n---\nsources: {db: {kind: sqlite, database: flights.db}}\ntoolsets: {reading: [search]}\n"
 	cfg, err := read(t, mixed)
@@ -120,7 +120,7 @@ func TestSpellingsMix(t *testing.T) {
 }
 
 // A print changes with everything that makes the tool, and with nothing else.
-func TestPrints(t *testing.T) {
+func TestFingerprint_ChangesWithTool(t *testing.T) {
 	print := func(text string, env map[string]string) string {
 		t.Helper()
 		cfg, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
@@ -152,7 +152,7 @@ func TestPrints(t *testing.T) {
 }
 
 // A source that is SQLite's stands beside its document; its print holds where.
-func TestDatabaseFiles(t *testing.T) {
+func TestSource_DatabaseIsRelativeToFile(t *testing.T) {
 	files := []config.File{
 		{Path: "a/one.yaml", Data: []byte("{kind: source, name: a, type: sqlite, database: x.db}\n---\n{kind: source, name: m, type: sqlite, database: ':memory:'}")},
 		{Path: "b/two.yaml", Data: []byte("{kind: source, name: b, type: sqlite, database: x.db}\n---\n{kind: source, name: c, type: sqlite, database: /x.db}")},
@@ -171,7 +171,7 @@ func TestDatabaseFiles(t *testing.T) {
 }
 
 // A password is taken as it is written, and shown nowhere.
-func TestPasswords(t *testing.T) {
+func TestSource_HidesPassword(t *testing.T) {
 	const source = "kind: source\nname: pg\ntype: postgres\nhost: h\nport: 5432\nuser: u\ndatabase: d\npassword: %s\n"
 	for written, want := range map[string]string{"hunter2": "hunter2", "0123": "0123", "${SECRET}": "s3cret", `"a b"`: "a b"} {
 		cfg, err := read(t, fmt.Sprintf(source, written))
@@ -183,14 +183,14 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"password: [canary]", "password: {a: canary}", "password:", "pasword: canary"} {
-		if list := refused(t, fmt.Sprintf(source, "x")[:strings.Index(source, "password")]+bad+"\n"); strings.Contains(list.Error(), "canary") {
+		if list := wantRejected(t, fmt.Sprintf(source, "x")[:strings.Index(source, "password")]+bad+"\n"); strings.Contains(list.Error(), "canary") {
 			t.Errorf("a secret is shown: %v", list)
 		}
 	}
 }
 
 // Values are read as they are written: no digit is lost, no text becomes a number.
-func TestDefaultsAreExact(t *testing.T) {
+func TestParameter_KeepsDefaultExactly(t *testing.T) {
 	for _, c := range []struct{ parameter, want string }{
 		{"type: integer, default: 9007199254740993", "9007199254740993"},
 		{"type: integer, default: '${NUMBER}'", "42"},
@@ -247,16 +247,16 @@ func FuzzDeclared(f *testing.F) {
 		files := []config.File{{Path: "org.yaml", Data: data}}
 		cfg, err := config.Read(files, testEnv)
 		if err != nil {
-			wantPlaced(t, err)
+			wantPositions(t, err)
 		} else {
-			wantSound(t, cfg)
+			wantResolved(t, cfg)
 		}
 		out, failed := config.Migrate(data)
 		if failed != nil || err != nil {
 			return
 		}
 		again, err := config.Read([]config.File{{Path: "org.yaml", Data: out}}, testEnv)
-		if diff := cmp.Diff(prints(cfg), prints(again)); err != nil || diff != "" {
+		if diff := cmp.Diff(fingerprints(cfg), fingerprints(again)); err != nil || diff != "" {
 			t.Errorf("%q became %q, error %v:\n%s", data, out, err, diff)
 		}
 		if twice, err := config.Migrate(out); err != nil || !bytes.Equal(twice, out) {
@@ -266,8 +266,8 @@ func FuzzDeclared(f *testing.F) {
 }
 
 // What is no configuration of Toolbox's is refused or stays as it is.
-func TestMigrateLeavesTheRest(t *testing.T) {
-	for name, c := range suite(t) {
+func TestMigrate_KeepsCurrentForm(t *testing.T) {
+	for name, c := range yamlSuite(t) {
 		out, err := config.Migrate([]byte(c.text))
 		if err == nil && !bytes.Equal(out, []byte(c.text)) {
 			t.Errorf("%s: %q became %q", name, c.text, out)
@@ -280,8 +280,8 @@ func TestMigrateLeavesTheRest(t *testing.T) {
 	}
 }
 
-// wantSound wants every name to lead somewhere.
-func wantSound(t *testing.T, cfg *config.Config) {
+// wantResolved wants every name to lead somewhere.
+func wantResolved(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	sources, tools := map[string]bool{}, map[string]bool{}
 	for _, s := range cfg.Sources {
@@ -307,8 +307,8 @@ func wantSound(t *testing.T, cfg *config.Config) {
 	}
 }
 
-// prints gives what the declared parts of a configuration are.
-func prints(cfg *config.Config) (list []string) {
+// fingerprints gives what the declared parts of a configuration are.
+func fingerprints(cfg *config.Config) (list []string) {
 	for _, s := range cfg.Sources {
 		list = append(list, s.Fingerprint)
 	}

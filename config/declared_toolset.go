@@ -13,17 +13,17 @@ import (
 // readToolset reads a toolset; in Toolbox's v1 form it may be a bare list.
 func readToolset(it docItem) {
 	it.declare()
-	it.shortName("toolset")
+	it.checkShortName("toolset")
 	t := Toolset{Name: it.name, Pos: it.pos}
-	tools := members("tool", &t.Tools)
+	tools := memberList("tool", &t.Tools)
 	switch {
-	case it.entry && it.isNull():
-	case it.entry && it.node.Kind == yaml.SequenceNode:
+	case it.v1Entry && it.isNull():
+	case it.v1Entry && it.node.Kind == yaml.SequenceNode:
 		tools(it.value)
-	case it.entry && it.node.Kind != yaml.MappingNode:
+	case it.v1Entry && it.node.Kind != yaml.MappingNode:
 		it.failType("a list of tools", "as [search, book]")
 	default:
-		it.fields(field{"description", text(&t.Description)}, field{"tools", tools})
+		it.fields(field{"description", textField(&t.Description)}, field{"tools", tools})
 	}
 	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
 }
@@ -33,38 +33,38 @@ func readToolset(it docItem) {
 func readGroup(it docItem) {
 	t := Toolset{Name: it.name, Pos: it.pos}
 	it.fields(
-		field{"description", text(&t.Description)},
+		field{"description", textField(&t.Description)},
 		field{"ttlMs", func(v value) { v.integer(0, math.MaxInt64, "a whole number from 0") }},
-		field{"cacheScope", oneOf(new(string), "public", "private")},
-		field{"tools", members("tool", &t.Tools)},
-		field{"prompts", members("prompt", &t.Prompts)},
-		field{"resources", notServed(resourceHint)},
-		field{"resourceTemplates", notServed(resourceHint)},
+		field{"cacheScope", oneOfField(new(string), "public", "private")},
+		field{"tools", memberList("tool", &t.Tools)},
+		field{"prompts", memberList("prompt", &t.Prompts)},
+		field{"resources", unsupportedList(resourceHint)},
+		field{"resourceTemplates", unsupportedList(resourceHint)},
 	)
 	if _, named := it.child("name"); named {
 		it.declare()
-		it.shortName("group")
+		it.checkShortName("group")
 	} else {
-		it.describesAll()
+		it.declareDefaultGroup()
 	}
 	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
 }
 
-// members reads the tools of a toolset, or its prompts. As with Toolbox, there
+// memberList reads the tools of a toolset, or its prompts. As with Toolbox, there
 // may be none behind the name.
-func members(kind string, to *[]string) func(value) {
+func memberList(kind string, to *[]string) func(value) {
 	return func(v value) {
 		if !v.isNull() {
-			references(kind, to)(v)
+			referenceList(kind, to)(v)
 		}
 	}
 }
 
-// describesAll takes a group without a name, once, and refuses members.
-func (it docItem) describesAll() {
+// declareDefaultGroup takes a group without a name, once, and refuses members.
+func (it docItem) declareDefaultGroup() {
 	key := docKey{kind: "group of all"}
 	if first, twice := it.doc.names[key]; twice {
-		it.at("name").fail(fmt.Sprintf("is missing, in a second group; the first without a name is at %s", first), "it describes the group of all tools; give this one a name")
+		it.missing("name").fail(fmt.Sprintf("is missing, in a second group; the first without a name is at %s", first), "it describes the group of all tools; give this one a name")
 		return
 	}
 	it.doc.names[key] = it.pos
@@ -75,16 +75,16 @@ func (it docItem) describesAll() {
 	}
 }
 
-// shortName refuses a name that cannot be a tool's or stand in an address.
-func (it docItem) shortName(kind string) {
+// checkShortName refuses a name that cannot be a tool's or stand in an address.
+func (it docItem) checkShortName(kind string) {
 	if it.name == "" || tool.CheckName(it.name) == nil {
 		return
 	}
 	it.nameAt.fail(quote(it.name)+" cannot name a "+kind, "1 to 128 ASCII letters, digits, '_', '.' or '-'")
 }
 
-// references reads a list of names of documents of a kind, each once.
-func references(kind string, to *[]string) func(value) {
+// referenceList reads a list of names of documents of a kind, each once.
+func referenceList(kind string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of names", "write ["+clip(v.node.Value)+"]")
@@ -93,7 +93,7 @@ func references(kind string, to *[]string) func(value) {
 		seen := make(map[string]bool)
 		for _, item := range v.items() {
 			var name string
-			if refer(kind, &name)(item); name != "" && !seen[name] {
+			if referenceField(kind, &name)(item); name != "" && !seen[name] {
 				seen[name] = true
 				*to = append(*to, name)
 			}
@@ -101,8 +101,8 @@ func references(kind string, to *[]string) func(value) {
 	}
 }
 
-// names reads a list of texts, none of them empty, each once.
-func names(to *[]string, what string) func(value) {
+// nameList reads a list of texts, none of them empty, each once.
+func nameList(to *[]string, what string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of "+what, "write ["+clip(v.node.Value)+"]")
@@ -124,8 +124,8 @@ func names(to *[]string, what string) func(value) {
 	}
 }
 
-// notServed refuses a list with entries.
-func notServed(hint string) func(value) {
+// unsupportedList refuses a list with entries.
+func unsupportedList(hint string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || len(v.node.Content) > 0 {
 			v.fail("not available in this version", hint)

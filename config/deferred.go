@@ -30,7 +30,7 @@ func (v value) checkPlanPattern(role Role, used models) {
 // requirePrices refuses a model whose answers would not count against the budget.
 func (it docItem) requirePrices(used models) {
 	if _, asked := used[it.name]; asked && it.doc.config.Organization.Budget.Cost > 0 {
-		it.at("prices").fail("are missing, and the organization's budget.cost counts by them", "as {input: 1.25, output: 10} for a million tokens, or {input: 0} when it costs nothing")
+		it.missing("prices").fail("are missing, and the organization's budget.cost counts by them", "as {input: 1.25, output: 10} for a million tokens, or {input: 0} when it costs nothing")
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 // document is one YAML document while it is read.
 type document struct {
 	*reader
-	src   *source
-	texts map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
-	sums  map[*yaml.Node]string    // digests of long scalars
+	src        *source
+	expansions map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
+	digests    map[*yaml.Node]string    // digests of long scalars
 
-	raw bool // prints are of the document as it is written
+	unexpanded bool // prints are of the document as it is written
 }
 
-// check checks what concerns the document as YAML, whatever its kind: aliases
+// checkStructure checks what concerns the document as YAML, whatever its kind: aliases
 // that can be followed, no key twice in a mapping.
-func (d *document) check(root *yaml.Node) bool {
+func (d *document) checkStructure(root *yaml.Node) bool {
 	ok := true
 	a := aliases{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
 		ok = false
@@ -28,16 +28,16 @@ func (d *document) check(root *yaml.Node) bool {
 	}}
 	a.size(root)
 	if ok {
-		d.unique(root, "")
+		d.checkUniqueKeys(root, "")
 	}
 	return ok
 }
 
-// unique reports keys that a mapping has twice, at any depth.
-func (d *document) unique(n *yaml.Node, path string) {
+// checkUniqueKeys reports keys that a mapping has twice, at any depth.
+func (d *document) checkUniqueKeys(n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
 		for i, child := range n.Content {
-			d.unique(child, fmt.Sprintf("%s[%d]", path, i))
+			d.checkUniqueKeys(child, fmt.Sprintf("%s[%d]", path, i))
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (d *document) unique(n *yaml.Node, path string) {
 	for pair := range slices.Chunk(n.Content, 2) {
 		key := d.value(pair[0], "").node
 		name := join(path, key.Value)
-		d.unique(pair[1], name)
+		d.checkUniqueKeys(pair[1], name)
 		if key.Kind != yaml.ScalarNode {
 			continue
 		}
@@ -60,7 +60,7 @@ func (d *document) unique(n *yaml.Node, path string) {
 // read finds the document's kind and lets it read the rest.
 func (d *document) read(root value) {
 	if root.node.Kind != yaml.MappingNode || !hasTag(root, "!!map") {
-		root.at("kind").fail("is missing: a document must be a mapping with kind and name, not "+root.describe(), "")
+		root.missing("kind").fail("is missing: a document must be a mapping with kind and name, not "+root.describe(), "")
 		return
 	}
 	at, ok := root.child("kind")
@@ -85,10 +85,10 @@ func (d *document) kind(at value, name string) (kind, bool) {
 		return k, true
 	case known:
 		_, now := kindNames()
-		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listing("it reads ", now)))
+		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listHint("it reads ", now)))
 	default:
 		all, now := kindNames()
-		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("this version reads ", now)))
+		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listHint("this version reads ", now)))
 	}
 	return kind{}, false
 }
@@ -96,30 +96,30 @@ func (d *document) kind(at value, name string) (kind, bool) {
 // docItem is a document of a known kind, or an entry of Toolbox's v1 form.
 type docItem struct {
 	value
-	kind   string
-	name   string // "" when it is missing or cannot be read, which is reported
-	nameAt value
-	entry  bool // of the v1 form: its name is the key above it, its kind the section, its type may be called kind
+	kind    string
+	name    string // "" when it is missing or cannot be read, which is reported
+	nameAt  value
+	v1Entry bool // of the v1 form: its name is the key above it, its kind the section, its type may be called kind
 }
 
 // item reads the document's name. When that fails the rest is read all the
 // same, for its own errors. Only a group may have none.
 func (d *document) item(k kind, root value) docItem {
-	it := docItem{value: root, kind: cmp.Or(k.as, k.name)}
+	it := docItem{value: root, kind: cmp.Or(k.current, k.name)}
 	var ok bool
 	if it.nameAt, ok = root.child("name"); !ok {
-		it.nameAt = root.at("name")
+		it.nameAt = root.missing("name")
 		if k.name != "group" {
 			it.nameAt.fail("is missing", "every document has a name")
 		}
 		return it
 	}
-	it.named()
+	it.readName()
 	return it
 }
 
-// named reads the name at nameAt.
-func (it *docItem) named() {
+// readName reads the name at nameAt.
+func (it *docItem) readName() {
 	var ok bool
 	if it.name, ok = it.nameAt.nonEmpty(); !ok {
 		return
@@ -145,7 +145,7 @@ func (it docItem) declare() {
 // fields reads the document's fields but kind and name.
 func (it docItem) fields(known ...field) {
 	done := func(value) {}
-	if it.entry {
+	if it.v1Entry {
 		it.value.fields(append([]field{{"kind", done}}, known...))
 		return
 	}

@@ -12,8 +12,8 @@ type field struct {
 	read func(value)
 }
 
-// later is a field that a later version reads. It is refused, never ignored.
-func later(name string) field { return field{name: name} }
+// unavailable is a field that a later version reads. It is refused, never ignored.
+func unavailable(name string) field { return field{name: name} }
 
 // fields reads a mapping whose fields are all known.
 func (v value) fields(known []field) {
@@ -38,11 +38,11 @@ func unknownHint(name string, known []field) string {
 			now = append(now, f.name)
 		}
 	}
-	return cmp.Or(foreign(name), Suggest(name, all), listing("known are ", now))
+	return cmp.Or(toolboxFieldHint(name), Suggest(name, all), listHint("known are ", now))
 }
 
-// text reads a field that holds any text.
-func text(to *string) func(value) {
+// textField reads a field that holds any text.
+func textField(to *string) func(value) {
 	return func(v value) {
 		if s, ok := v.text(); ok {
 			*to = s
@@ -50,8 +50,8 @@ func text(to *string) func(value) {
 	}
 }
 
-// refer reads a field that names a document of a kind.
-func refer(kind string, to *string) func(value) {
+// referenceField reads a field that names a document of a kind.
+func referenceField(kind string, to *string) func(value) {
 	return func(v value) {
 		name, ok := v.nonEmpty()
 		if !ok {

@@ -15,9 +15,9 @@ const maxFile = 10 << 20
 
 var errTooLarge = fmt.Errorf("has more than %d MiB", maxFile>>20)
 
-// gather reads the document files of paths; what cannot be read is an Error.
-func gather(paths []string) ([]File, Errors) {
-	names, faults := collect(paths)
+// readPaths reads the document files of paths; what cannot be read is an Error.
+func readPaths(paths []string) ([]File, Errors) {
+	names, faults := documentPaths(paths)
 	var files []File
 	for _, name := range names {
 		data, err := readLimited(name)
@@ -30,13 +30,13 @@ func gather(paths []string) ([]File, Errors) {
 	return files, faults
 }
 
-// collect names the document files of paths, each once.
-func collect(paths []string) ([]string, Errors) {
+// documentPaths names the document files of paths, each once.
+func documentPaths(paths []string) ([]string, Errors) {
 	var names []string
 	var faults Errors
 	seen := make(map[string]bool)
 	for _, path := range paths {
-		found, err := expand(path)
+		found, err := expandPath(path)
 		if err != nil {
 			faults = append(faults, &Error{File: path, Message: reason(err)})
 		}
@@ -50,8 +50,8 @@ func collect(paths []string) ([]string, Errors) {
 	return names, faults
 }
 
-// expand gives path itself or, of a directory, its YAML files.
-func expand(path string) ([]string, error) {
+// expandPath gives path itself or, of a directory, its YAML files.
+func expandPath(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ func absolute(path string) string {
 	return path
 }
 
-// readNamed reads a file that a document names. Only a regular file: a pipe
+// readIncluded reads a file that a document names. Only a regular file: a pipe
 // could wait for ever.
-func readNamed(path string) ([]byte, error) {
+func readIncluded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ func (it docItem) fingerprint(more ...string) string {
 	for key, val := range it.pairs() {
 		name := key.node.Value
 		switch {
-		case name == "kind" && it.entry:
+		case name == "kind" && it.v1Entry:
 			name = "type"
 		case name == "kind", name == "name":
 			continue
@@ -28,8 +28,8 @@ func (it docItem) fingerprint(more ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// printOf gives a digest of some fields.
-func (it docItem) printOf(fields ...string) string {
+// fieldsDigest gives a digest of some fields.
+func (it docItem) fieldsDigest(fields ...string) string {
 	b := it.doc.scratch[:0]
 	for _, name := range fields {
 		if at, ok := it.child(name); ok {
@@ -47,10 +47,10 @@ func (v value) appendTo(b []byte) []byte {
 	b = append(b, byte(v.node.Kind))
 	if v.node.Kind == yaml.ScalarNode {
 		text := v.node.Value
-		if !v.doc.raw {
-			text, _ = v.expanded()
+		if !v.doc.unexpanded {
+			text, _ = v.substituted()
 		}
-		return appendText(b, v.node.Tag, v.brief(text))
+		return appendText(b, v.node.Tag, v.shortDigest(text))
 	}
 	b = binary.AppendUvarint(b, uint64(len(v.node.Content)))
 	for _, n := range v.node.Content {
@@ -59,17 +59,17 @@ func (v value) appendTo(b []byte) []byte {
 	return b
 }
 
-// brief gives a digest of a long text, which many aliases may stand for.
-func (v value) brief(text string) string {
+// shortDigest gives a digest of a long text, which many aliases may stand for.
+func (v value) shortDigest(text string) string {
 	const long = 512
 	if len(text) < long {
 		return text
 	}
-	sum, ok := v.doc.sums[v.node]
+	sum, ok := v.doc.digests[v.node]
 	if !ok {
 		digest := sha256.Sum256([]byte(text))
 		sum = string(digest[:])
-		v.doc.sums[v.node] = sum
+		v.doc.digests[v.node] = sum
 	}
 	return sum
 }

@@ -24,10 +24,10 @@ func readGateway(it docItem) {
 	gateway := Gateway{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"address", listenAddress(&gateway.Address)},
-		field{"origins", each(&gateway.Origins, "origin", "as [https://app.example.com]", hosts.ParseOrigin)},
-		field{"hosts", each(&gateway.Hosts, "host name", "as [gw.example.com]", hosts.ParseAuthority)},
-		field{"tokens", tokens(&gateway.Tokens)},
-		later("auth"), later("tls"), later("cors"),
+		field{"origins", parsedList(&gateway.Origins, "origin", "as [https://app.example.com]", hosts.ParseOrigin)},
+		field{"hosts", parsedList(&gateway.Hosts, "host name", "as [gw.example.com]", hosts.ParseAuthority)},
+		field{"tokens", tokenList(&gateway.Tokens)},
+		unavailable("auth"), unavailable("tls"), unavailable("cors"),
 	)
 	to := &it.doc.config.Gateway
 	if to.Pos != (Pos{}) {
@@ -53,8 +53,8 @@ func listenAddress(to *string) func(value) {
 	}
 }
 
-// each reads a list of texts, each of which has to be a what.
-func each[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(value) {
+// parsedList reads a list of texts, each of which has to be a what.
+func parsedList[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of "+what+"s", hint)

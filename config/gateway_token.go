@@ -25,8 +25,8 @@ type Token struct {
 // maxTokens is the most tokens that a configuration may list.
 const maxTokens = 1000
 
-// tokens reads the list of who comes in.
-func tokens(to *[]Token) func(value) {
+// tokenList reads the list of who comes in.
+func tokenList(to *[]Token) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failRedacted("must be a list of tokens", `"rolecall token NAME --role ROLE" makes one`)
@@ -38,7 +38,7 @@ func tokens(to *[]Token) func(value) {
 		}
 		names, hashes := map[string]Pos{}, map[string]Pos{}
 		for _, item := range v.items() {
-			token, ok := item.token()
+			token, ok := item.readToken()
 			if !ok {
 				continue
 			}
@@ -54,8 +54,8 @@ func tokens(to *[]Token) func(value) {
 	}
 }
 
-// token reads one token; false, after reporting why, for what is none.
-func (v value) token() (token Token, ok bool) {
+// readToken reads one token; false, after reporting why, for what is none.
+func (v value) readToken() (token Token, ok bool) {
 	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 		v.failRedacted("must be a mapping of name, sha256, and role or operator", "")
 		return token, false
@@ -63,16 +63,16 @@ func (v value) token() (token Token, ok bool) {
 	before := len(v.doc.errs)
 	token.Pos = v.pos
 	v.fields([]field{
-		{"name", tokenName(&token.Name)},
-		{"sha256", digest(&token.SHA256)},
-		{"role", refer("role", &token.Role)},
+		{"name", tokenNameField(&token.Name)},
+		{"sha256", sha256Field(&token.SHA256)},
+		{"role", referenceField("role", &token.Role)},
 		{"operator", boolField(&token.Operator)},
-		{"audience", audience(&token.Audience)},
-		{"expires", moment(&token.Expires)},
+		{"audience", audienceField(&token.Audience)},
+		{"expires", timeField(&token.Expires)},
 	})
 	for _, name := range []string{"name", "sha256"} {
 		if _, there := v.child(name); !there {
-			v.at(name).failRedacted("is missing", `"rolecall token NAME --role ROLE" prints what to write`)
+			v.missing(name).failRedacted("is missing", `"rolecall token NAME --role ROLE" prints what to write`)
 		}
 	}
 	if len(v.doc.errs) == before && (token.Role != "") == token.Operator {
@@ -101,7 +101,7 @@ func holderProblem(name string) string {
 	return nameProblem(name)
 }
 
-func tokenName(to *string) func(value) {
+func tokenNameField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -115,8 +115,8 @@ func tokenName(to *string) func(value) {
 	}
 }
 
-// digest reads a SHA-256. What stands there instead may be the token itself.
-func digest(to *string) func(value) {
+// sha256Field reads a SHA-256. What stands there instead may be the token itself.
+func sha256Field(to *string) func(value) {
 	return func(v value) {
 		const want, hint = "must be the SHA-256 of the token in 64 lower-case hexadecimal digits", `"rolecall token NAME --role ROLE" prints it`
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
@@ -148,7 +148,7 @@ func CheckAudience(text string) error {
 	return nil
 }
 
-func audience(to *string) func(value) {
+func audienceField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -173,7 +173,7 @@ func ParseMoment(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is neither a day as 2027-01-31 nor a time as 2027-01-31T18:00:00Z", quote(text))
 }
 
-func moment(to *time.Time) func(value) {
+func timeField(to *time.Time) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {

@@ -21,8 +21,8 @@ func (g Groups) Pos(i int) Pos {
 	return Pos{}
 }
 
-// groups reads `all`, `"*"`, `["*"]` or a list of ids.
-func groups(to *Groups) func(value) {
+// groupsField reads `all`, `"*"`, `["*"]` or a list of ids.
+func groupsField(to *Groups) func(value) {
 	return func(v value) {
 		to.Given = true
 		switch {

@@ -6,9 +6,9 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// hostRule reads {allow: [...], deny: [...]}. Without allow every host is
+// hostRuleField reads {allow: [...], deny: [...]}. Without allow every host is
 // allowed that deny does not name; an empty allow allows none.
-func hostRule(to **hosts.Rule) func(value) {
+func hostRuleField(to **hosts.Rule) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 			v.failType("a mapping of allow and deny", "as {allow: [api.example.com, \"*.example.org\"]}")
@@ -29,7 +29,7 @@ func hostList(to *[]hosts.Pattern) func(value) {
 		}
 		seen := make(map[hosts.Pattern]bool)
 		for _, item := range v.items() {
-			p, ok := item.pattern()
+			p, ok := item.hostPattern()
 			if ok && seen[p] {
 				item.fail(quote(p.String())+" stands twice in the list", "")
 				continue
@@ -41,7 +41,7 @@ func hostList(to *[]hosts.Pattern) func(value) {
 	}
 }
 
-func (v value) pattern() (hosts.Pattern, bool) {
+func (v value) hostPattern() (hosts.Pattern, bool) {
 	text, ok := v.nonEmpty()
 	if !ok {
 		return hosts.Pattern{}, false

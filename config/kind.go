@@ -3,10 +3,10 @@ package config
 // kind is a kind of document. One without read is in the contract and comes
 // with a later version, or, with a hint, is Toolbox's and not served.
 type kind struct {
-	name string
-	read func(docItem)
-	as   string // the kind it is another spelling of
-	hint string
+	name    string
+	read    func(docItem)
+	current string // the kind it is another spelling of
+	hint    string
 }
 
 // kinds is the one place that lists what a document can be.
@@ -25,7 +25,7 @@ func kinds() []kind {
 		{name: "authService", read: readAuthService},
 		{name: "tool", read: readTool},
 		{name: "toolset", read: readToolset},
-		{name: "group", read: readGroup, as: "toolset"},
+		{name: "group", read: readGroup, current: "toolset"},
 		{name: "prompt", read: readPrompt},
 
 		{name: "toolService"},
@@ -33,11 +33,11 @@ func kinds() []kind {
 		{name: "telemetry"},
 
 		// Toolbox's plural spelling.
-		{name: "sources", read: readSource, as: "source"},
-		{name: "authServices", read: readAuthService, as: "authService"},
-		{name: "tools", read: readTool, as: "tool"},
-		{name: "toolsets", read: readToolset, as: "toolset"},
-		{name: "prompts", read: readPrompt, as: "prompt"},
+		{name: "sources", read: readSource, current: "source"},
+		{name: "authServices", read: readAuthService, current: "authService"},
+		{name: "tools", read: readTool, current: "tool"},
+		{name: "toolsets", read: readToolset, current: "toolset"},
+		{name: "prompts", read: readPrompt, current: "prompt"},
 
 		// What Toolbox has beside these.
 		{name: "resource", hint: resourceHint},
@@ -71,7 +71,7 @@ func sections() map[string]string {
 func kindNames() (all, now []string) {
 	for _, k := range kinds() {
 		all = append(all, k.name)
-		if k.read != nil && k.as == "" {
+		if k.read != nil && k.current == "" {
 			now = append(now, k.name)
 		}
 	}

@@ -34,7 +34,7 @@ func paths(files []config.File) []string {
 	return names
 }
 
-func TestLoadDirectory(t *testing.T) {
+func TestLoad_Directory(t *testing.T) {
 	write(t, map[string]string{
 		"conf/b.yml":          "{kind: role, name: b, model: m}",
 		"conf/a.yaml":         "{kind: model, name: m, type: script, file: ../brains/m.js}",
@@ -64,8 +64,8 @@ func TestLoadDirectory(t *testing.T) {
 	}
 }
 
-// TestLoadReportsAll: unreadable files do not hide what is wrong in others.
-func TestLoadReportsAll(t *testing.T) {
+// TestLoad_ReportsAllErrors: unreadable files do not hide what is wrong in others.
+func TestLoad_ReportsAllErrors(t *testing.T) {
 	write(t, map[string]string{
 		"a.yaml":    "{kind: role, name: a, bogus: 1, model: elsewhere}",
 		"dir/x.txt": "",
@@ -95,15 +95,15 @@ func firstLines(err error) []string {
 	return lines
 }
 
-func TestLoadNothing(t *testing.T) {
+func TestLoad_NoPaths(t *testing.T) {
 	cfg, err := config.Load(nil, nil)
 	if diff := cmp.Diff(new(config.Config), cfg, cmp.AllowUnexported(config.Groups{})); err != nil || diff != "" {
 		t.Errorf("Load(nil) error %v:\n%s", err, diff)
 	}
 }
 
-// TestLoadEndless: an endless or huge file costs no more than the limit.
-func TestLoadEndless(t *testing.T) {
+// TestLoad_RejectsEndlessFile: an endless or huge file costs no more than the limit.
+func TestLoad_RejectsEndlessFile(t *testing.T) {
 	_, err := config.Load([]string{"/dev/zero"}, nil)
 	if diff := cmp.Diff([]string{"/dev/zero: has more than 10 MiB"}, firstLines(err)); diff != "" {
 		t.Error(diff)

@@ -42,27 +42,27 @@ func readMCPServer(it docItem) {
 	s := MCPServer{Name: it.name, Pin: true, Pos: it.pos}
 	bearer := Secret("")
 	it.fields(
-		field{"description", text(&s.Description)},
-		field{"command", program(&s.Command)},
-		field{"args", wordList(&s.Args)},
+		field{"description", textField(&s.Description)},
+		field{"command", programField(&s.Command)},
+		field{"args", textList(&s.Args)},
 		field{"env", secretMap(&s.Env, variableName)},
-		field{"dir", directory(&s.Dir)},
-		field{"url", endpoint(&s.URL)},
+		field{"dir", pathField(&s.Dir)},
+		field{"url", serverURL(&s.URL)},
 		field{"headers", secretMap(&s.Headers, headerName)},
-		field{"auth", mapping(field{"bearer", token(&bearer)})},
+		field{"auth", mappingField(field{"bearer", requiredSecret(&bearer)})},
 		field{"prefix", toolPrefix(&s.Prefix)},
 		field{"pin", boolField(&s.Pin)},
 		field{"trusted", boolField(&s.Trusted)},
-		field{"timeout", duration(&s.Timeout, maxCallTime)},
+		field{"timeout", durationField(&s.Timeout, maxCallTime)},
 	)
-	it.oneOf("command", "url")
-	it.only("url", "headers", "auth")
-	it.only("command", "args", "env", "dir")
+	it.requireOneOf("command", "url")
+	it.onlyWith("url", "headers", "auth")
+	it.onlyWith("command", "args", "env", "dir")
 	if bearer != "" {
 		s.authorize(it, bearer)
 	}
 	if s.Dir == "" {
-		s.Dir = it.beside(".")
+		s.Dir = it.relativePath(".")
 	}
 	it.doc.config.MCPServers = append(it.doc.config.MCPServers, s)
 }
@@ -70,7 +70,7 @@ func readMCPServer(it docItem) {
 // authorize adds the header that a bearer is.
 func (s *MCPServer) authorize(it docItem, bearer Secret) {
 	if _, twice := s.Headers["Authorization"]; twice {
-		it.at("auth").fail("and the header Authorization say who calls", "leave one out")
+		it.missing("auth").fail("and the header Authorization say who calls", "leave one out")
 		return
 	}
 	headers := map[string]Secret{"Authorization": "Bearer " + bearer}
@@ -80,20 +80,20 @@ func (s *MCPServer) authorize(it docItem, bearer Secret) {
 	s.Headers = headers
 }
 
-// oneOf wants exactly one of two fields.
-func (it docItem) oneOf(a, b string) {
+// requireOneOf wants exactly one of two fields.
+func (it docItem) requireOneOf(a, b string) {
 	_, hasA := it.child(a)
 	at, hasB := it.child(b)
 	switch {
 	case !hasA && !hasB:
-		it.at(a).fail("is missing", "a server has "+a+" or "+b)
+		it.missing(a).fail("is missing", "a server has "+a+" or "+b)
 	case hasA && hasB:
 		at.fail("stands beside "+a, "a server has one of both")
 	}
 }
 
-// only wants fields where another one is, and nowhere else.
-func (it docItem) only(with string, fields ...string) {
+// onlyWith wants fields where another one is, and nowhere else.
+func (it docItem) onlyWith(with string, fields ...string) {
 	if _, ok := it.child(with); ok {
 		return
 	}
@@ -104,31 +104,31 @@ func (it docItem) only(with string, fields ...string) {
 	}
 }
 
-// program reads the name of a program, or the path of one.
-func program(to *string) func(value) {
+// programField reads the name of a program, or the path of one.
+func programField(to *string) func(value) {
 	return func(v value) {
 		name, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		if strings.ContainsRune(name, '/') {
-			name = v.beside(name)
+			name = v.relativePath(name)
 		}
 		*to = name
 	}
 }
 
-// directory reads a path, relative to the document.
-func directory(to *string) func(value) {
+// pathField reads a path, relative to the document.
+func pathField(to *string) func(value) {
 	return func(v value) {
 		if path, ok := v.nonEmpty(); ok {
-			*to = v.beside(path)
+			*to = v.relativePath(path)
 		}
 	}
 }
 
-// beside gives a path that is relative to the document; it has a slash.
-func (v value) beside(path string) string {
+// relativePath gives a path that is relative to the document; it has a slash.
+func (v value) relativePath(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(v.doc.src.path), path)
 	}
@@ -138,8 +138,8 @@ func (v value) beside(path string) string {
 	return path
 }
 
-// wordList reads a list of texts.
-func wordList(to *[]string) func(value) {
+// textList reads a list of texts.
+func textList(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of texts", "as [--root, /srv]")
@@ -200,19 +200,19 @@ func headerName(name string) (string, string) {
 	return http.CanonicalHeaderKey(name), ""
 }
 
-// token reads a text that only a variable may hold, and which has to be set.
-func token(to *Secret) func(value) {
+// requiredSecret reads a text that only a variable may hold, and which has to be set.
+func requiredSecret(to *Secret) func(value) {
 	return func(v value) {
 		var from string
-		secret(to, &from)(v)
+		secretField(to, &from)(v)
 		if from != "" && *to == "" {
 			v.failRedacted("variable "+clip(from)+" is not set", "set it")
 		}
 	}
 }
 
-// endpoint reads the address of a server.
-func endpoint(to *string) func(value) {
+// serverURL reads the address of a server.
+func serverURL(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {

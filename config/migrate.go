@@ -39,12 +39,12 @@ type migration struct {
 func newMigration(data []byte) (*migration, error) {
 	r := newReader(nil, nil)
 	m := &migration{document: newDocument(r, newSource(File{Data: data}))}
-	m.raw = true
+	m.unexpanded = true
 	for doc, fault := range m.src.documents() {
 		if fault != nil {
 			return nil, Errors{fault}
 		}
-		if m.check(doc.Content[0]) {
+		if m.checkStructure(doc.Content[0]) {
 			m.docs = append(m.docs, doc)
 		}
 	}
@@ -66,7 +66,7 @@ func (m *migration) convert() (docs []*yaml.Node, changed bool) {
 			continue
 		}
 		if !isSections(root) {
-			root.at("kind").fail("is missing", "a document has kind and name, or the sections of Toolbox's v1 form")
+			root.missing("kind").fail("is missing", "a document has kind and name, or the sections of Toolbox's v1 form")
 			continue
 		}
 		docs, changed = append(docs, m.split(doc)...), true
@@ -96,7 +96,7 @@ func (m *migration) rename(doc *yaml.Node) (current *yaml.Node, renamed bool) {
 // currentKind returns the kind that name is a plural spelling of.
 func (m *migration) currentKind(name string) (string, bool) {
 	k, ok := m.kinds[name]
-	return k.as, ok && k.as != "" && name != "group"
+	return k.current, ok && k.current != "" && name != "group"
 }
 
 // claimLists are the lists of a tool whose parameters may name auth services.

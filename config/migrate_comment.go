@@ -15,7 +15,7 @@ type span struct{ start, end int }
 func (m *migration) comments() (found []string) {
 	var scalars []span
 	for _, doc := range m.docs {
-		scalars = m.opaque(doc.Content[0], -1, scalars)
+		scalars = m.scalarSpans(doc.Content[0], -1, scalars)
 	}
 	text := m.src.text
 	for i, start := range m.src.starts() {
@@ -43,9 +43,9 @@ func (m *migration) offset(n *yaml.Node) int {
 	return start + byteOffset(m.src.text[start:], n.Column-1)
 }
 
-// opaque adds the scalars below a node, but plain ones, in order; indent is
+// scalarSpans adds the scalars below a node, but plain ones, in order; indent is
 // that of the collection it stands in.
-func (m *migration) opaque(n *yaml.Node, indent int, list []span) []span {
+func (m *migration) scalarSpans(n *yaml.Node, indent int, list []span) []span {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		return list
@@ -54,21 +54,21 @@ func (m *migration) opaque(n *yaml.Node, indent int, list []span) []span {
 			indent = n.Column - 1
 		}
 		for _, child := range n.Content {
-			list = m.opaque(child, indent, list)
+			list = m.scalarSpans(child, indent, list)
 		}
 		return list
 	case n.Style&yaml.DoubleQuotedStyle != 0:
-		return append(list, m.quoted(n, '"'))
+		return append(list, m.quotedSpan(n, '"'))
 	case n.Style&yaml.SingleQuotedStyle != 0:
-		return append(list, m.quoted(n, '\''))
+		return append(list, m.quotedSpan(n, '\''))
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return append(list, m.block(n, indent))
+		return append(list, m.blockSpan(n, indent))
 	}
 	return list
 }
 
-// quoted gives where a scalar in quotes is.
-func (m *migration) quoted(n *yaml.Node, quote byte) span {
+// quotedSpan gives where a scalar in quotes is.
+func (m *migration) quotedSpan(n *yaml.Node, quote byte) span {
 	text, start := m.src.text, m.offset(n)
 	open := start + max(strings.IndexByte(text[start:], quote), 0)
 	for at := open + 1; at < len(text); at++ {
@@ -84,8 +84,8 @@ func (m *migration) quoted(n *yaml.Node, quote byte) span {
 	return span{start, len(text)}
 }
 
-// block gives where the lines of a block scalar are.
-func (m *migration) block(n *yaml.Node, indent int) span {
+// blockSpan gives where the lines of a block scalar are.
+func (m *migration) blockSpan(n *yaml.Node, indent int) span {
 	head := m.src.text[m.offset(n):]
 	head = head[:len(firstLine(head))]
 	need := -1

@@ -70,12 +70,12 @@ type modelType struct {
 // modelTypes is the one place that lists what a model can be.
 func modelTypes() []modelType {
 	return []modelType{
-		{"script", readFile},
-		{"openai", provider("OPENAI_API_KEY")},
-		{"anthropic", provider("ANTHROPIC_API_KEY")},
-		{"gemini", provider("GEMINI_API_KEY")},
-		{"replay", readFile},
-		{"human", readPlain},
+		{"script", readFileModel},
+		{"openai", readProvider("OPENAI_API_KEY")},
+		{"anthropic", readProvider("ANTHROPIC_API_KEY")},
+		{"gemini", readProvider("GEMINI_API_KEY")},
+		{"replay", readFileModel},
+		{"human", readHuman},
 	}
 }
 
@@ -84,7 +84,7 @@ func readModel(it docItem) {
 	all := modelTypeNames()
 	at, ok := it.child("type")
 	if !ok {
-		it.at("type").fail("is missing", listing("there are ", all))
+		it.missing("type").fail("is missing", listHint("there are ", all))
 		return
 	}
 	name, ok := at.nonEmpty()
@@ -93,7 +93,7 @@ func readModel(it docItem) {
 	}
 	i := slices.Index(all, name)
 	if i < 0 {
-		at.fail("model type "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("there are ", all)))
+		at.fail("model type "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listHint("there are ", all)))
 		return
 	}
 	m := Model{Name: it.name, Type: name, Pos: it.pos}
@@ -108,57 +108,57 @@ func modelTypeNames() (all []string) {
 	return all
 }
 
-// kindOf is the field that readModel has read.
-func kindOf() field { return field{"type", func(value) {}} }
+// typeField is the field that readModel has read.
+func typeField() field { return field{"type", func(value) {}} }
 
-// readPlain reads a model that has nothing to set.
-func readPlain(it docItem, _ *Model) { it.fields(kindOf()) }
+// readHuman reads a model that has nothing to set.
+func readHuman(it docItem, _ *Model) { it.fields(typeField()) }
 
-// readFile reads a model that a file holds.
-func readFile(it docItem, m *Model) {
-	it.fields(kindOf(), field{"file", func(v value) { m.File, m.Source = v.file() }})
+// readFileModel reads a model that a file holds.
+func readFileModel(it docItem, m *Model) {
+	it.fields(typeField(), field{"file", func(v value) { m.File, m.Source = v.includeFile() }})
 	if _, ok := it.child("file"); !ok {
-		it.at("file").fail("is missing", "a model of type "+m.Type+" names its file")
+		it.missing("file").fail("is missing", "a model of type "+m.Type+" names its file")
 	}
 }
 
 // The most that a model's document may say.
 const (
 	maxModelTokens = 100_000_000
-	maxAtOnce      = 100_000
+	maxConcurrency = 100_000
 	maxModelTime   = time.Hour
 	maxTemperature = 2
 	maxPrice       = 1_000_000
 )
 
-// provider reads a model behind an address; variable holds its key unless the
+// readProvider reads a model behind an address; variable holds its key unless the
 // document names another.
-func provider(variable string) func(docItem, *Model) {
+func readProvider(variable string) func(docItem, *Model) {
 	return func(it docItem, m *Model) {
 		m.Stream = true
 		it.fields(
-			kindOf(),
-			field{"model", filledText(&m.Model)},
-			field{"baseURL", address(&m.BaseURL)},
-			field{"apiKey", secret(&m.Key, &m.KeyFrom)},
+			typeField(),
+			field{"model", nonEmptyField(&m.Model)},
+			field{"baseURL", providerURL(&m.BaseURL)},
+			field{"apiKey", secretField(&m.Key, &m.KeyFrom)},
 			field{"stream", boolField(&m.Stream)},
 			field{"maxTokens", intField(&m.MaxTokens, maxModelTokens)},
-			field{"temperature", temperature(&m.Temperature)},
+			field{"temperature", temperatureField(&m.Temperature)},
 			field{"contextWindow", intField(&m.ContextWindow, maxModelTokens)},
-			field{"maxConcurrency", intField(&m.Concurrency, maxAtOnce)},
-			field{"timeout", duration(&m.Timeout, maxModelTime)},
-			field{"prices", mapping(
-				field{"input", price(&m.Prices.Input)},
-				field{"output", price(&m.Prices.Output)},
-				field{"cached", price(&m.Prices.Cached)},
+			field{"maxConcurrency", intField(&m.Concurrency, maxConcurrency)},
+			field{"timeout", durationField(&m.Timeout, maxModelTime)},
+			field{"prices", mappingField(
+				field{"input", priceField(&m.Prices.Input)},
+				field{"output", priceField(&m.Prices.Output)},
+				field{"cached", priceField(&m.Prices.Cached)},
 			)},
-			field{"fallback", fallbacks(it.name, &m.Fallback)},
+			field{"fallback", fallbackList(it.name, &m.Fallback)},
 		)
 		if _, ok := it.child("model"); !ok {
-			it.at("model").fail("is missing", "it is the name the provider knows the model by")
+			it.missing("model").fail("is missing", "it is the name the provider knows the model by")
 		}
 		if m.KeyFrom == "" && m.BaseURL == "" {
-			m.KeyFrom, m.Key = variable, it.at("apiKey").key(variable)
+			m.KeyFrom, m.Key = variable, it.missing("apiKey").keyFromEnv(variable)
 		}
 		if _, m.Prices.Given = it.child("prices"); !m.Prices.Given {
 			it.doc.deferCheck(it.requirePrices)
@@ -179,7 +179,7 @@ func (it docItem) checkModel(m *Model) {
 	}
 }
 
-func filledText(to *string) func(value) {
+func nonEmptyField(to *string) func(value) {
 	return func(v value) {
 		if text, ok := v.nonEmpty(); ok {
 			*to = text
@@ -189,18 +189,18 @@ func filledText(to *string) func(value) {
 
 func intField(to *int, most int64) func(value) {
 	var n int64
-	read := upTo(&n, most)
+	read := boundedInt(&n, most)
 	return func(v value) {
 		read(v)
 		*to = int(n)
 	}
 }
 
-// completions is what people copy with an address.
-const completions = "/chat/completions"
+// completionsPath is what people copy with an address.
+const completionsPath = "/chat/completions"
 
-// address reads where a provider is.
-func address(to *string) func(value) {
+// providerURL reads where a provider is.
+func providerURL(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -211,17 +211,17 @@ func address(to *string) func(value) {
 			v.failRedacted("must be an address", "as https://api.example.com/v1")
 		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 			v.failRedacted("holds more than scheme, host and path", "a key is written as apiKey: ${NAME}")
-		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completions):
-			v.fail("ends in "+completions+", which every request adds", "without it, as https://api.example.com/v1")
+		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completionsPath):
+			v.fail("ends in "+completionsPath+", which every request adds", "without it, as https://api.example.com/v1")
 		default:
 			*to = strings.TrimRight(text, "/")
 		}
 	}
 }
 
-// secret reads a text that only a variable may hold: documents are kept with
+// secretField reads a text that only a variable may hold: documents are kept with
 // every task. It is no error that the variable is not set; who uses it says so.
-func secret(to *Secret, from *string) func(value) {
+func secretField(to *Secret, from *string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode {
 			v.failRedacted("must be a variable", "as ${OPENAI_API_KEY}")
@@ -234,13 +234,13 @@ func secret(to *Secret, from *string) func(value) {
 			v.failRedacted("must be a variable and nothing else: documents are kept with every task", "write ${OPENAI_API_KEY}, say, and set that")
 			return
 		}
-		*to, *from = v.key(name), name
+		*to, *from = v.keyFromEnv(name), name
 	}
 }
 
-// key gives what a variable holds, as a key: what a shell or an editor left
+// keyFromEnv gives what a variable holds, as a key: what a shell or an editor left
 // around it is none of it.
-func (v value) key(variable string) Secret {
+func (v value) keyFromEnv(variable string) Secret {
 	text, _ := v.doc.env(variable)
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -250,7 +250,7 @@ func (v value) key(variable string) Secret {
 	return Secret(text)
 }
 
-func temperature(to **float64) func(value) {
+func temperatureField(to **float64) func(value) {
 	return func(v value) {
 		if f, ok := v.number(maxTemperature); ok {
 			*to = &f
@@ -258,8 +258,8 @@ func temperature(to **float64) func(value) {
 	}
 }
 
-// price reads an amount of money for a million tokens.
-func price(to *int64) func(value) {
+// priceField reads an amount of money for a million tokens.
+func priceField(to *int64) func(value) {
 	const billion = 1e9
 	return func(v value) {
 		f, ok := v.number(maxPrice)
@@ -288,8 +288,8 @@ func (v value) number(most float64) (float64, bool) {
 	return f, true
 }
 
-// fallbacks reads a list of names of models other than self.
-func fallbacks(self string, to *[]string) func(value) {
+// fallbackList reads a list of names of models other than self.
+func fallbackList(self string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of models", "as [cheap, local]")
@@ -297,7 +297,7 @@ func fallbacks(self string, to *[]string) func(value) {
 		}
 		for _, entry := range v.items() {
 			var name string
-			switch refer("model", &name)(entry); name {
+			switch referenceField("model", &name)(entry); name {
 			case "":
 			case self:
 				entry.fail("names the model itself", "a fallback is asked when this model has failed")
@@ -308,8 +308,8 @@ func fallbacks(self string, to *[]string) func(value) {
 	}
 }
 
-// file reads the file that v names, relative to the document.
-func (v value) file() (path string, data []byte) {
+// includeFile reads the file that v names, relative to the document.
+func (v value) includeFile() (path string, data []byte) {
 	name, ok := v.nonEmpty()
 	if !ok {
 		return "", nil

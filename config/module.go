@@ -20,21 +20,21 @@ func readModule(it docItem) {
 	m := Module{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"type", func(v value) { m.Type, _ = v.nonEmpty(); m.TypePos = v.pos }},
-		field{"settings", func(v value) { m.Settings = v.settings() }},
+		field{"settings", func(v value) { m.Settings = v.jsonSettings() }},
 	)
 	if _, ok := it.child("type"); !ok {
-		it.at("type").fail("is missing", "a module names what it is")
+		it.missing("type").fail("is missing", "a module names what it is")
 	}
 	it.doc.config.Modules = append(it.doc.config.Modules, m)
 }
 
-// settings gives a mapping as JSON, its variables substituted.
-func (v value) settings() json.RawMessage {
+// jsonSettings gives a mapping as JSON, its variables substituted.
+func (v value) jsonSettings() json.RawMessage {
 	if v.node.Kind != yaml.MappingNode {
 		v.failType("a mapping of settings", "")
 		return nil
 	}
-	settings, err := json.Marshal(v.plain())
+	settings, err := json.Marshal(v.jsonValue())
 	if err != nil {
 		v.fail("cannot be written as JSON: "+err.Error(), "")
 		return nil
@@ -42,28 +42,28 @@ func (v value) settings() json.RawMessage {
 	return settings
 }
 
-// plain gives a node as what encoding/json takes.
-func (v value) plain() any {
+// jsonValue gives a node as what encoding/json takes.
+func (v value) jsonValue() any {
 	switch v.node.Kind {
 	case yaml.MappingNode:
 		fields := map[string]any{}
 		for key, val := range v.pairs() {
-			fields[key.node.Value] = val.plain()
+			fields[key.node.Value] = val.jsonValue()
 		}
 		return fields
 	case yaml.SequenceNode:
 		list := []any{}
 		for _, item := range v.items() {
-			list = append(list, item.plain())
+			list = append(list, item.jsonValue())
 		}
 		return list
 	}
-	return v.scalar()
+	return v.jsonScalar()
 }
 
-// scalar gives text with its variables substituted, numbers and truth values
+// jsonScalar gives text with its variables substituted, numbers and truth values
 // as they are, null as nil.
-func (v value) scalar() any {
+func (v value) jsonScalar() any {
 	switch v.node.Tag {
 	case "!!int", "!!float", "!!bool", "!!null":
 		var plain any

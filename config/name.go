@@ -22,16 +22,16 @@ func nameProblem(name string) string {
 		return "must not begin or end with a space"
 	}
 	for _, r := range name {
-		if isHidden(r) {
+		if isInvisible(r) {
 			return fmt.Sprintf("holds %U, which cannot be seen", r)
 		}
 	}
 	return ""
 }
 
-// isHidden covers controls, line separators, zero-width and bidirectional
+// isInvisible covers controls, line separators, zero-width and bidirectional
 // characters, variation selectors, fillers, and what stands for broken text.
-func isHidden(r rune) bool {
+func isInvisible(r rune) bool {
 	return r == utf8.RuneError ||
 		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -34,11 +34,11 @@ func readNetwork(it docItem) {
 	network := Network{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"allowHTTP", boolField(&network.AllowHTTP)},
-		field{"privateAddresses", prefixes(&network.PrivateAddresses)},
-		field{"hosts", hostRule(&network.Hosts)},
-		field{"maxBody", upTo(&network.MaxBody, maxArtifactBytes)},
-		field{"maxRedirects", redirects(&network.MaxRedirects)},
-		field{"timeout", duration(&network.Timeout, maxTimeout)},
+		field{"privateAddresses", addressRangeList(&network.PrivateAddresses)},
+		field{"hosts", hostRuleField(&network.Hosts)},
+		field{"maxBody", boundedInt(&network.MaxBody, maxArtifactBytes)},
+		field{"maxRedirects", redirectsField(&network.MaxRedirects)},
+		field{"timeout", durationField(&network.Timeout, maxTimeout)},
 	)
 	to := &it.doc.config.Network
 	if to.Pos != (Pos{}) {
@@ -48,7 +48,7 @@ func readNetwork(it docItem) {
 	*to = network
 }
 
-func redirects(to **int) func(value) {
+func redirectsField(to **int) func(value) {
 	return func(v value) {
 		if n, ok := v.integer(0, maxRedirects, fmt.Sprintf("a whole number from 0 to %d", maxRedirects)); ok {
 			most := int(n)
@@ -74,8 +74,8 @@ func boolField(to *bool) func(value) {
 	}
 }
 
-// duration reads a time as 30s, 500ms or 1m30s.
-func duration(to *time.Duration, most time.Duration) func(value) {
+// durationField reads a time as 30s, 500ms or 1m30s.
+func durationField(to *time.Duration, most time.Duration) func(value) {
 	return func(v value) {
 		var d time.Duration
 		var err error
@@ -94,30 +94,30 @@ func duration(to *time.Duration, most time.Duration) func(value) {
 	}
 }
 
-// prefixes reads a list of address ranges.
-func prefixes(to *[]netip.Prefix) func(value) {
+// addressRangeList reads a list of address ranges.
+func addressRangeList(to *[]netip.Prefix) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of address ranges", "as [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
 			return
 		}
 		for _, item := range v.items() {
-			if p, ok := item.prefix(); ok {
+			if p, ok := item.addressRange(); ok {
 				*to = append(*to, p)
 			}
 		}
 	}
 }
 
-func (v value) prefix() (netip.Prefix, bool) {
+func (v value) addressRange() (netip.Prefix, bool) {
 	text, ok := v.nonEmpty()
 	if !ok {
 		return netip.Prefix{}, false
 	}
 	p, err := netip.ParsePrefix(text)
 	switch {
-	case err != nil && singleAddress(text) != "":
-		v.fail(quote(v.node.Value)+" is one address, not a range", "write "+singleAddress(text))
+	case err != nil && addressAsRange(text) != "":
+		v.fail(quote(v.node.Value)+" is one address, not a range", "write "+addressAsRange(text))
 	case err != nil || p.Addr().Is4In6():
 		v.failType("an address range", "as 10.1.0.0/16 or fd00::/8")
 	case p != p.Masked():
@@ -128,8 +128,8 @@ func (v value) prefix() (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// singleAddress gives the range of one address; "" for what is none.
-func singleAddress(text string) string {
+// addressAsRange gives the range of one address; "" for what is none.
+func addressAsRange(text string) string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Zone() != "" || addr.Is4In6() {
 		return ""

@@ -50,15 +50,15 @@ type Limits struct {
 func readOrganization(it docItem) {
 	org := Organization{Name: it.name, Pos: it.pos}
 	it.fields(
-		field{"rootPrompt", text(&org.RootPrompt)},
-		field{"model", refer("model", &org.Model)},
-		field{"defaultToolGroups", groups(&org.DefaultToolGroups)},
-		field{"limits", organizationLimits(&org.Limits)},
-		field{"budget", mapping(
-			field{"tokens", upTo(&org.Budget.Tokens, maxBudget)},
-			field{"cost", price(&org.Budget.Cost)},
+		field{"rootPrompt", textField(&org.RootPrompt)},
+		field{"model", referenceField("model", &org.Model)},
+		field{"defaultToolGroups", groupsField(&org.DefaultToolGroups)},
+		field{"limits", organizationLimitsField(&org.Limits)},
+		field{"budget", mappingField(
+			field{"tokens", boundedInt(&org.Budget.Tokens, maxBudget)},
+			field{"cost", priceField(&org.Budget.Cost)},
 		)},
-		later("profile"),
+		unavailable("profile"),
 	)
 	to := &it.doc.config.Organization
 	if to.Pos != (Pos{}) {
@@ -68,21 +68,21 @@ func readOrganization(it docItem) {
 	*to = org
 }
 
-func limitFields(to *Limits) func(value) {
-	return mapping(field{"rounds", count(&to.Rounds)})
+func limitsField(to *Limits) func(value) {
+	return mappingField(field{"rounds", countField(&to.Rounds)})
 }
 
-func organizationLimits(to *OrganizationLimits) func(value) {
-	return mapping(
-		field{"rounds", count(&to.Rounds)},
-		field{"workspaceBytes", upTo(&to.WorkspaceBytes, maxWorkspaceBytes)},
-		field{"workspaceFiles", upTo(&to.WorkspaceFiles, maxWorkspaceFiles)},
-		field{"artifactBytes", upTo(&to.ArtifactBytes, maxArtifactBytes)},
+func organizationLimitsField(to *OrganizationLimits) func(value) {
+	return mappingField(
+		field{"rounds", countField(&to.Rounds)},
+		field{"workspaceBytes", boundedInt(&to.WorkspaceBytes, maxWorkspaceBytes)},
+		field{"workspaceFiles", boundedInt(&to.WorkspaceFiles, maxWorkspaceFiles)},
+		field{"artifactBytes", boundedInt(&to.ArtifactBytes, maxArtifactBytes)},
 	)
 }
 
-// mapping reads a mapping of the fields known.
-func mapping(known ...field) func(value) {
+// mappingField reads a mapping of the fields known.
+func mappingField(known ...field) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 			v.failType("a mapping", "")
@@ -92,7 +92,7 @@ func mapping(known ...field) func(value) {
 	}
 }
 
-func upTo(to *int64, most int64) func(value) {
+func boundedInt(to *int64, most int64) func(value) {
 	return func(v value) {
 		if n, ok := v.integer(1, most, fmt.Sprintf("a whole number from 1 to %d", most)); ok {
 			*to = n
@@ -100,9 +100,9 @@ func upTo(to *int64, most int64) func(value) {
 	}
 }
 
-func count(to *int) func(value) {
+func countField(to *int) func(value) {
 	return func(v value) {
-		if n, ok := v.count(); ok {
+		if n, ok := v.positiveInt(); ok {
 			*to = n
 		}
 	}

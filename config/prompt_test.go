@@ -10,15 +10,15 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-const trip = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
+const tripFields = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
 
 // A prompt is the same in all spellings, and migrate makes them one.
-func TestSpellingsOfPrompts(t *testing.T) {
+func TestPrompt_AcceptsToolboxSpellings(t *testing.T) {
 	var first string
 	for name, text := range map[string]string{
-		"singular": "kind: prompt\nname: trip\ntype: custom\n" + trip,
-		"plural":   "kind: prompts\nname: trip # a comment\ntype: custom\n" + trip,
-		"nested":   "# a comment\nprompts:\n  trip:\n    kind: custom\n" + indented(trip),
+		"singular": "kind: prompt\nname: trip\ntype: custom\n" + tripFields,
+		"plural":   "kind: prompts\nname: trip # a comment\ntype: custom\n" + tripFields,
+		"nested":   "# a comment\nprompts:\n  trip:\n    kind: custom\n" + indented(tripFields),
 		"braces":   `{"prompts": {"trip": {"kind": "custom", "description": "Plans a trip.", "messages": [{"content": "To {{.city}}."}], "arguments": [{"name": "city", "description": "Where to."}]}}}`,
 	} {
 		text += "\n---\n{kind: group, name: travel, prompts: [trip]}\n"
@@ -40,7 +40,7 @@ func TestSpellingsOfPrompts(t *testing.T) {
 			t.Errorf("%s: migrated to\n%s", name, out)
 		}
 		again, err := read(t, string(out))
-		if diff := cmp.Diff(prints(cfg), prints(again)); err != nil || diff != "" {
+		if diff := cmp.Diff(fingerprints(cfg), fingerprints(again)); err != nil || diff != "" {
 			t.Errorf("%s: migrated to\n%s, which is another: %v\n%s", name, out, err, diff)
 		}
 	}
@@ -51,7 +51,7 @@ func indented(text string) string {
 }
 
 // Sections with nothing in them are taken, also those of what is not served.
-func TestEmptySections(t *testing.T) {
+func TestRead_AcceptsEmptySections(t *testing.T) {
 	const text = "prompts: {}\nembeddingModels:\ntoolsets: {}\n"
 	for _, text := range []string{text, "embeddingModels: {}\n", "prompts:\n", declaredTool + "---\n" + text} {
 		if _, err := read(t, text); err != nil {
@@ -68,13 +68,13 @@ func TestEmptySections(t *testing.T) {
 		"prompts: !!str {}\n":                    "org.yaml:1:",
 		"kind: resource\nname: r\n":              "resources of Toolbox are not served",
 	} {
-		if list := refused(t, text); !strings.Contains(list.Error(), want) {
+		if list := wantRejected(t, text); !strings.Contains(list.Error(), want) {
 			t.Errorf("%q: %v", text, list)
 		}
 	}
 }
 
-func TestNotesOfPrompts(t *testing.T) {
+func TestNotes_UnlistedPrompt(t *testing.T) {
 	cfg, err := read(t, "{kind: prompt, name: a}\n---\n{kind: prompt, name: b}\n---\n{kind: group, name: g, prompts: [b]}\n")
 	want := []string{`org.yaml:1:1: prompt "a" is in no group, so nobody is offered it: list it under prompts of a document of kind group`}
 	if diff := cmp.Diff(want, cfg.Notes()); err != nil || diff != "" {
@@ -84,16 +84,16 @@ func TestNotesOfPrompts(t *testing.T) {
 
 // Tools that stand are not read again; prompts beside them are, and what is wrong
 // with them is found.
-func TestPromptsAreReloaded(t *testing.T) {
+func TestReload_ReadsChangedPrompts(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/org.yaml"
 	write := func(text string) { writeFile(t, file, declaredTool+"---\n"+text) }
-	write("kind: prompt\nname: trip\n" + trip + "---\n{kind: group, name: g, prompts: [trip]}\n")
+	write("kind: prompt\nname: trip\n" + tripFields + "---\n{kind: group, name: g, prompts: [trip]}\n")
 	cfg, err := config.Load([]string{file}, testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("kind: prompt\nname: trip\n" + strings.Replace(trip, "To ", "From ", 1) + "---\n{kind: group, name: g, prompts: [trip]}\n")
+	write("kind: prompt\nname: trip\n" + strings.Replace(tripFields, "To ", "From ", 1) + "---\n{kind: group, name: g, prompts: [trip]}\n")
 	next, err := cfg.Reload([]string{file}, testEnv)
 	if err != nil || len(next.Prompts) != 1 || next.Prompts[0].Fingerprint == cfg.Prompts[0].Fingerprint || next.Prompts[0].Messages[0].Content != "From {{.city}}." {
 		t.Errorf("got %+v, %v", next.Prompts, err)

@@ -17,7 +17,7 @@ type reader struct {
 	config         *Config
 	env            Env
 	open           func(path string) ([]byte, error) // a file that a document names
-	named          map[string][]byte                 // those opened
+	included       map[string][]byte                 // those opened
 	kinds          map[string]kind
 	toolTypes      []toolType
 	names          map[docKey]Pos
@@ -25,7 +25,7 @@ type reader struct {
 	tools          []*pendingTool            // declared ones, until all that they name is read
 	reused         []int                     // tools of an earlier configuration, among config.Tools
 	deferredChecks []func(used models)       // of what only the whole configuration shows
-	sets           map[string]*parameter.Set // of parameters that are written alike
+	parameterSets  map[string]*parameter.Set // of parameters that are written alike
 	scratch        []byte                    // of prints
 	partial        bool                      // something could not be read, so a missing name proves nothing
 	errs           Errors
@@ -45,14 +45,14 @@ func newReader(env Env, open func(string) ([]byte, error)) *reader {
 		env = func(string) (string, bool) { return "", false }
 	}
 	return &reader{
-		config:    new(Config),
-		env:       env,
-		open:      open,
-		named:     make(map[string][]byte),
-		kinds:     byName(kinds()),
-		toolTypes: toolTypes(),
-		sets:      make(map[string]*parameter.Set),
-		names:     make(map[docKey]Pos),
+		config:        new(Config),
+		env:           env,
+		open:          open,
+		included:      make(map[string][]byte),
+		kinds:         kindsByName(kinds()),
+		toolTypes:     toolTypes(),
+		parameterSets: make(map[string]*parameter.Set),
+		names:         make(map[docKey]Pos),
 	}
 }
 
@@ -61,19 +61,19 @@ func newReader(env Env, open func(string) ([]byte, error)) *reader {
 func (r *reader) read(files []File) (*Config, error) {
 	r.config.Files = files
 	for _, f := range files {
-		r.file(newSource(f))
+		r.readFile(newSource(f))
 	}
-	r.config.Files = append(r.config.Files[:len(files):len(files)], r.namedFiles()...)
+	r.config.Files = append(r.config.Files[:len(files):len(files)], r.includedFiles()...)
 	if !r.partial {
-		r.resolve()
+		r.checkReferences()
 		r.runDeferred()
-		r.finish()
+		r.checkTools()
 	}
 	return r.config, Join(nil, r.errs...)
 }
 
-// file reads the documents of one file, up to the first that is not YAML.
-func (r *reader) file(src *source) {
+// readFileModel reads the documents of one file, up to the first that is not YAML.
+func (r *reader) readFile(src *source) {
 	for doc, fault := range src.documents() {
 		if fault != nil {
 			r.errs = append(r.errs, fault)
@@ -81,13 +81,13 @@ func (r *reader) file(src *source) {
 			return
 		}
 		d := newDocument(r, src)
-		if root := doc.Content[0]; d.check(root) {
+		if root := doc.Content[0]; d.checkStructure(root) {
 			d.read(d.value(root, ""))
 		}
 	}
 }
 
-func byName(list []kind) map[string]kind {
+func kindsByName(list []kind) map[string]kind {
 	all := make(map[string]kind, len(list))
 	for _, k := range list {
 		all[k.name] = k
@@ -96,7 +96,7 @@ func byName(list []kind) map[string]kind {
 }
 
 func newDocument(r *reader, src *source) *document {
-	return &document{reader: r, src: src, texts: make(map[*yaml.Node]expansion), sums: make(map[*yaml.Node]string)}
+	return &document{reader: r, src: src, expansions: make(map[*yaml.Node]expansion), digests: make(map[*yaml.Node]string)}
 }
 
 // maxErrors is the most errors that are listed; past it somebody loaded
@@ -107,22 +107,22 @@ const maxErrors = 1000
 func (r *reader) report(at Pos, src *source, field, message, hint string) {
 	switch n := len(r.errs); {
 	case n < maxErrors:
-		r.errs = append(r.errs, src.fault(at, field, message, hint))
+		r.errs = append(r.errs, src.errorAt(at, field, message, hint))
 	case n == maxErrors:
 		r.errs = append(r.errs, &Error{File: at.File, Message: fmt.Sprintf("more than %d errors; no others are listed", maxErrors)})
 	}
 }
 
-// resolve refuses references to documents that do not exist.
-func (r *reader) resolve() {
+// checkReferences refuses references to documents that do not exist.
+func (r *reader) checkReferences() {
 	for _, ref := range r.refs {
 		if _, ok := r.names[ref.docKey]; !ok && len(r.errs) <= maxErrors {
-			ref.at.fail(fmt.Sprintf("no %s is named %q", ref.kind, ref.name), r.hintFor(ref.docKey))
+			ref.at.fail(fmt.Sprintf("no %s is named %q", ref.kind, ref.name), r.referenceHint(ref.docKey))
 		}
 	}
 }
 
-func (r *reader) hintFor(missing docKey) string {
+func (r *reader) referenceHint(missing docKey) string {
 	var known []string
 	for d := range r.names {
 		if d.kind == missing.kind {
@@ -135,12 +135,12 @@ func (r *reader) hintFor(missing docKey) string {
 	if len(known) == 0 {
 		return "there is no document of kind " + missing.kind
 	}
-	return cmp.Or(Suggest(missing.name, known), listing("there are ", known))
+	return cmp.Or(Suggest(missing.name, known), listHint("there are ", known))
 }
 
 // include opens a file that a document names, once.
 func (r *reader) include(path string) ([]byte, error) {
-	if data, ok := r.named[path]; ok {
+	if data, ok := r.included[path]; ok {
 		return bytes.Clone(data), nil
 	}
 	data, err := r.open(path)
@@ -150,14 +150,14 @@ func (r *reader) include(path string) ([]byte, error) {
 	if len(data) > maxFile {
 		return nil, errTooLarge
 	}
-	r.named[path] = data
+	r.included[path] = data
 	return bytes.Clone(data), nil
 }
 
-func (r *reader) namedFiles() []File {
+func (r *reader) includedFiles() []File {
 	var files []File
-	for _, path := range slices.Sorted(maps.Keys(r.named)) {
-		files = append(files, File{Path: path, Data: r.named[path], Included: true})
+	for _, path := range slices.Sorted(maps.Keys(r.included)) {
+		files = append(files, File{Path: path, Data: r.included[path], Included: true})
 	}
 	return files
 }

@@ -11,13 +11,13 @@ import (
 // stood: a change of one tool in thousands is read in little time. c itself
 // stays as it is; errors, and the Config beside one, are Load's.
 func (c *Config) Reload(paths []string, env Env) (*Config, error) {
-	files, faults := gather(paths)
+	files, faults := readPaths(paths)
 	if len(faults) == 0 {
 		if cfg, ok := c.reloadTools(files, env); ok {
 			return cfg, nil
 		}
 	}
-	return loaded(files, faults, env)
+	return loadFiles(files, faults, env)
 }
 
 // maxPatched is the most documents that are read by themselves; more are read
@@ -31,12 +31,12 @@ func (c *Config) reloadTools(files []File, env Env) (*Config, bool) {
 	if len(known) == 0 {
 		return nil, false
 	}
-	r := newReader(env, readNamed)
+	r := newReader(env, readIncluded)
 	r.config.Files, r.config.Tools = files, make([]DeclaredTool, 0, len(c.Tools)+1)
 	fresh := 0
 	for _, f := range files {
 		src := newSource(f)
-		parts, ok := src.parts()
+		parts, ok := src.splitDocuments()
 		if !ok {
 			return nil, false
 		}
@@ -45,7 +45,7 @@ func (c *Config) reloadTools(files []File, env Env) (*Config, bool) {
 				r.reuseTool(c.Tools[old.tool], Pos{f.Path, p.line + old.below, old.column})
 				continue
 			}
-			if fresh++; fresh > maxPatched || !r.part(src, p) {
+			if fresh++; fresh > maxPatched || !r.readPart(src, p) {
 				return nil, false
 			}
 		}
@@ -54,13 +54,13 @@ func (c *Config) reloadTools(files []File, env Env) (*Config, bool) {
 }
 
 func (r *reader) patchedConfig(files []File) (*Config, bool) {
-	r.config.Files = append(files[:len(files):len(files)], r.namedFiles()...)
+	r.config.Files = append(files[:len(files):len(files)], r.includedFiles()...)
 	if len(r.config.Tools) == 0 {
 		r.config.Tools = nil
 	}
-	r.resolve()
+	r.checkReferences()
 	r.runDeferred()
-	r.finish()
+	r.checkTools()
 	return r.config, len(r.errs) == 0
 }
 
@@ -71,10 +71,10 @@ type docText struct {
 	sum  [sha256.Size]byte
 }
 
-// parts gives the documents of a file as text. It is not ok for a file that
+// splitDocuments gives the documents of a file as text. It is not ok for a file that
 // cannot be read document by document.
-func (s *source) parts() (list []docText, ok bool) {
-	if s.refuse() != nil {
+func (s *source) splitDocuments() (list []docText, ok bool) {
+	if s.checkText() != nil {
 		return nil, false
 	}
 	begin, line := 0, 1
@@ -117,7 +117,7 @@ func (c *Config) reusableTools() map[[sha256.Size]byte]reusableTool {
 		if f.Included {
 			continue
 		}
-		parts, ok := newSource(f).parts()
+		parts, ok := newSource(f).splitDocuments()
 		if !ok {
 			return nil
 		}
@@ -149,8 +149,8 @@ func (r *reader) reuseTool(t DeclaredTool, at Pos) {
 // invalidate notes that something is wrong, which a full reading finds and words.
 func (r *reader) invalidate() { r.errs = append(r.errs, new(Error)) }
 
-// part reads one document of a file.
-func (r *reader) part(src *source, p docText) bool {
+// readPart reads one document of a file.
+func (r *reader) readPart(src *source, p docText) bool {
 	text := strings.Repeat("\n", p.line-1) + p.text
 	loader, err := yaml.NewLoader(strings.NewReader(text), limits())
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *reader) part(src *source, p docText) bool {
 	}
 	if !isEmpty(&doc) {
 		d := newDocument(r, src)
-		if root := doc.Content[0]; d.check(root) {
+		if root := doc.Content[0]; d.checkStructure(root) {
 			d.read(d.value(root, ""))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // A Reload gives what Load gives, places and errors too, whatever has changed.
-func TestReloadIsLoad(t *testing.T) {
+func TestReload_EqualsLoad(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
 	write := func(path, text string) {
@@ -28,7 +28,7 @@ func TestReloadIsLoad(t *testing.T) {
 	current := new(config.Config)
 	taken := 0
 	for step := range 400 {
-		write(one, someDocuments(random))
+		write(one, randomDocuments(random))
 		if random.IntN(2) == 0 || step == 0 {
 			write(two, []string{"{kind: role, name: other}", "# nothing", "{kind: toolset, name: more, tools: [a]}", "{kind: role, name: r}"}[random.IntN(4)])
 		}
@@ -51,8 +51,8 @@ func TestReloadIsLoad(t *testing.T) {
 	}
 }
 
-// someDocuments writes a file of a few documents, at times wrong ones.
-func someDocuments(random *rand.Rand) string {
+// randomDocuments writes a file of a few documents, at times wrong ones.
+func randomDocuments(random *rand.Rand) string {
 	known := []string{
 		"{kind: source, name: db, type: sqlite, database: x.db}",
 		"{kind: source, name: pg, type: postgres, host: h, port: 1, user: u, database: d}",
@@ -92,8 +92,8 @@ func someDocuments(random *rand.Rand) string {
 	return strings.Repeat("\n", random.IntN(3)) + strings.Join(docs, "\n---\n") + "\n"
 }
 
-// thousands writes a file of n tools; the last has the statement given.
-func thousands(tb testing.TB, n int, last string) string {
+// writeManyTools writes a file of n tools; the last has the statement given.
+func writeManyTools(tb testing.TB, n int, last string) string {
 	var b strings.Builder
 	b.WriteString("{kind: source, name: db, type: sqlite, database: x.db}\n")
 	for i := range n {
@@ -112,7 +112,7 @@ func thousands(tb testing.TB, n int, last string) string {
 }
 
 func BenchmarkLoad5000(b *testing.B) {
-	path := thousands(b, 5000, "SELECT 1")
+	path := writeManyTools(b, 5000, "SELECT 1")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := config.Load([]string{path}, nil); err != nil {
@@ -122,7 +122,7 @@ func BenchmarkLoad5000(b *testing.B) {
 }
 
 func BenchmarkReload5000(b *testing.B) {
-	first, second := thousands(b, 5000, "SELECT 1"), thousands(b, 5000, "SELECT 2")
+	first, second := writeManyTools(b, 5000, "SELECT 1"), writeManyTools(b, 5000, "SELECT 2")
 	cfg, err := config.Load([]string{first}, nil)
 	if err != nil {
 		b.Fatal(err)

@@ -32,19 +32,19 @@ func readRole(it docItem) {
 		it.nameAt.fail("root's role is made by the runtime", "its prompt is the organization's rootPrompt")
 	}
 	it.fields(
-		field{"prompt", text(&role.Prompt)},
-		field{"model", refer("model", &role.Model)},
-		field{"toolGroups", groups(&role.ToolGroups)},
-		field{"grant", groups(&role.Grant)},
-		field{"limits", limitFields(&role.Limits)},
-		field{"hosts", hostRule(&role.Hosts)},
+		field{"prompt", textField(&role.Prompt)},
+		field{"model", referenceField("model", &role.Model)},
+		field{"toolGroups", groupsField(&role.ToolGroups)},
+		field{"grant", groupsField(&role.Grant)},
+		field{"limits", limitsField(&role.Limits)},
+		field{"hosts", hostRuleField(&role.Hosts)},
 		field{"toolGated", boolField(&role.ToolGated)},
-		field{"server", server(&role)},
-		later("approval"),
-		field{"pattern", oneOf(&role.Pattern, "react", "plan")},
+		field{"server", serverField(&role)},
+		unavailable("approval"),
+		field{"pattern", oneOfField(&role.Pattern, "react", "plan")},
 	)
 	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
-		it.at("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools give its answers")
+		it.missing("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools give its answers")
 	}
 	if pattern, ok := it.child("pattern"); ok && role.Pattern == "plan" {
 		it.doc.deferCheck(func(used models) { pattern.checkPlanPattern(role, used) })
@@ -52,8 +52,8 @@ func readRole(it docItem) {
 	it.doc.config.Roles = append(it.doc.config.Roles, role)
 }
 
-// server reads which module a role is confined to.
-func server(role *Role) func(value) {
+// serverField reads which module a role is confined to.
+func serverField(role *Role) func(value) {
 	return func(v value) {
 		if name, ok := v.nonEmpty(); ok {
 			role.Server, role.ServerPos = name, v.pos
@@ -61,14 +61,14 @@ func server(role *Role) func(value) {
 	}
 }
 
-// oneOf reads one of some words.
-func oneOf(to *string, words ...string) func(value) {
+// oneOfField reads one of some words.
+func oneOfField(to *string, words ...string) func(value) {
 	return func(v value) {
 		word, ok := v.nonEmpty()
 		switch {
 		case !ok:
 		case !slices.Contains(words, word):
-			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(word, words), listing("there are ", words)))
+			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(word, words), listHint("there are ", words)))
 		default:
 			*to = word
 		}

@@ -22,8 +22,8 @@ func newSource(f File) *source {
 	return &source{path: f.Path, text: string(bytes.TrimPrefix(f.Data, []byte("\ufeff")))}
 }
 
-// fault makes an Error about a place in the file.
-func (s *source) fault(at Pos, field, message, hint string) *Error {
+// errorAt makes an Error about a place in the file.
+func (s *source) errorAt(at Pos, field, message, hint string) *Error {
 	return &Error{
 		File: at.File, Line: at.Line, Column: at.Column,
 		Field: field, Message: message, Hint: hint, Excerpt: s.excerpt(at),
@@ -35,7 +35,7 @@ func (s *source) excerpt(at Pos) string {
 	if at.Line < 1 || at.Column < 1 || s.inSecret(at.Line) {
 		return ""
 	}
-	line := masked(s.line(at.Line), s.secretIn(at.Line))
+	line := maskFrom(s.line(at.Line), s.secretIn(at.Line))
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
@@ -45,28 +45,28 @@ func (s *source) excerpt(at Pos) string {
 // What no error may show is a key that is written out, also where its field
 // has not the right name. A variable is none.
 var (
-	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
-	secretURL   = regexp.MustCompile(`(://)[^\s"']*[@?]`)
-	variableOf  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
+	secretKeyPattern = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
+	secretURLPattern = regexp.MustCompile(`(://)[^\s"']*[@?]`)
+	variablePattern  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
 )
 
 // secretAt is where a key begins that is written out, or is to follow on the
 // next line; -1 when there is none.
 func secretAt(line string) int {
 	first := -1
-	if at := secretURL.FindStringSubmatchIndex(line); at != nil {
+	if at := secretURLPattern.FindStringSubmatchIndex(line); at != nil {
 		first = at[3]
 	}
-	for _, at := range secretField.FindAllStringIndex(line, -1) {
-		if !variableOf.MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
+	for _, at := range secretKeyPattern.FindAllStringIndex(line, -1) {
+		if !variablePattern.MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
 			return at[1]
 		}
 	}
 	return first
 }
 
-// masked hides all of a line from where a key begins: nobody knows where it ends.
-func masked(line string, at int) string {
+// maskFrom hides all of a line from where a key begins: nobody knows where it ends.
+func maskFrom(line string, at int) string {
 	if at < 0 {
 		return line
 	}
@@ -118,8 +118,8 @@ func (s *source) starts() []int {
 	return s.lines
 }
 
-// find gives the first place of a text from a place on.
-func (s *source) find(from Pos, text string) (Pos, bool) {
+// findFrom gives the first place of a text from a place on.
+func (s *source) findFrom(from Pos, text string) (Pos, bool) {
 	if from.Line < 1 || from.Line > len(s.starts()) {
 		return Pos{}, false
 	}
@@ -176,7 +176,7 @@ func pointAt(line string, index int) string {
 	if cut {
 		after += "…"
 	}
-	return strings.Map(visible, before+after) + "\n" + strings.Map(blank, before) + "^"
+	return strings.Map(printable, before+after) + "\n" + strings.Map(blankRune, before) + "^"
 }
 
 // byteOffset is where the character at index begins; the end of a shorter text.
@@ -203,15 +203,15 @@ func lastRunes(text string, n int) (part string, cut bool) {
 	return text[start:], start > 0
 }
 
-// visible keeps terminal controls and hidden characters out of excerpts.
-func visible(r rune) rune {
+// printable keeps terminal controls and hidden characters out of excerpts.
+func printable(r rune) rune {
 	if r == '\t' || unicode.IsPrint(r) {
 		return r
 	}
 	return unicode.ReplacementChar
 }
 
-func blank(r rune) rune {
+func blankRune(r rune) rune {
 	if r == '\t' {
 		return r
 	}

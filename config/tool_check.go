@@ -7,58 +7,58 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// claims says whether a parameter's value comes from a token, so that the auth
+// usesClaims says whether a parameter's value comes from a token, so that the auth
 // services have to be known.
-func (p *pendingTool) claims() bool {
+func (p *pendingTool) usesClaims() bool {
 	has := func(spec parameter.Spec) bool { return len(spec.Auth) > 0 }
-	return slices.ContainsFunc(p.ordinary, has) || slices.ContainsFunc(p.template, has)
+	return slices.ContainsFunc(p.specs, has) || slices.ContainsFunc(p.templateSpecs, has)
 }
 
 // compile checks the parameters, and the texts that values are put into.
 func (p *pendingTool) compile(services []string) {
 	errs := &p.doc.errs
 	if len(*errs) == p.errCount {
-		p.tool.Parameters = p.set(services)
+		p.tool.Parameters = p.compileSet(services)
 	}
 	if p.tool.Parameters != nil {
-		p.templates(p.tool.Parameters)
+		p.checkTemplates(p.tool.Parameters)
 	}
 	if len(*errs) > p.errCount {
 		p.tool.Parameters = nil
 	}
-	p.tool.cacheable = p.tool.Parameters != nil && !p.entry
-	p.docItem, p.ordinary, p.template = docItem{}, nil, nil
+	p.tool.cacheable = p.tool.Parameters != nil && !p.v1Entry
+	p.docItem, p.specs, p.templateSpecs = docItem{}, nil, nil
 }
 
-// set gives the parameters; tools of a type whose parameters are written alike
+// compileSet gives the parameters; tools of a type whose parameters are written alike
 // share them.
-func (p *pendingTool) set(services []string) *parameter.Set {
-	ordinary, key := p.ordinary, p.tool.Type
+func (p *pendingTool) compileSet(services []string) *parameter.Set {
+	ordinary, key := p.specs, p.tool.Type
 	switch {
-	case p.fixed != nil:
-		ordinary = p.fixed
+	case p.fixedSpecs != nil:
+		ordinary = p.fixedSpecs
 	case p.tool.HTTP != nil || services != nil:
 		key = ""
 	default:
-		key += p.printOf("parameters", "templateParameters")
+		key += p.fieldsDigest("parameters", "templateParameters")
 	}
-	if set, ok := p.doc.sets[key]; ok {
+	if set, ok := p.doc.parameterSets[key]; ok {
 		return set
 	}
-	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), UnsupportedEscapes: unknownQuotes(p.tool.Type)}
-	set, problems := parameter.Compile(o, ordinary, p.template)
+	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), UnsupportedEscapes: unsupportedEscapes(p.tool.Type)}
+	set, problems := parameter.Compile(o, ordinary, p.templateSpecs)
 	for _, problem := range problems {
 		p.locate(problem.Field).fail(problem.Message, problem.Hint)
 	}
 	if problems == nil && key != "" {
-		p.doc.sets[key] = set
+		p.doc.parameterSets[key] = set
 	}
 	return set
 }
 
-// unknownQuotes gives the styles of escape that the database of a type of tool
+// unsupportedEscapes gives the styles of escape that the database of a type of tool
 // does not know. SQLite knows all.
-func unknownQuotes(tool string) []string {
+func unsupportedEscapes(tool string) []string {
 	switch database, _, _ := strings.Cut(tool, "-"); database {
 	case "postgres":
 		return []string{parameter.Backticks, parameter.SquareBrackets}
@@ -68,9 +68,9 @@ func unknownQuotes(tool string) []string {
 	return nil
 }
 
-// templates checks the texts that values are put into.
-func (p *pendingTool) templates(set *parameter.Set) {
-	p.checkTemplate(set, "statement", p.tool.Statement, len(p.template) > 0)
+// checkTemplates checks the texts that values are put into.
+func (p *pendingTool) checkTemplates(set *parameter.Set) {
+	p.checkTemplate(set, "statement", p.tool.Statement, len(p.templateSpecs) > 0)
 	if request := p.tool.HTTP; request != nil {
 		p.checkTemplate(set, "path", request.Path, len(request.PathParams) > 0, request.PathParams...)
 		p.checkTemplate(set, "requestBody", request.Body, len(request.BodyParams) > 0, request.BodyParams...)
@@ -91,7 +91,7 @@ func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, is bo
 	}
 	at, ok := p.child(name)
 	if !ok {
-		at = p.at(name)
+		at = p.missing(name)
 	}
 	at.fail(err.Error(), hint)
 }
@@ -99,8 +99,8 @@ func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, is bo
 // templateFields are where the parameters of a text's template are declared.
 var templateFields = map[string]string{"statement": "templateParameters", "path": "pathParams", "requestBody": "bodyParams"}
 
-// finish checks what declared tools name, when all of that is read.
-func (r *reader) finish() {
+// checkTools checks what declared tools name, when all of that is read.
+func (r *reader) checkTools() {
 	f := crossChecker{reader: r, sources: make(map[string]Source, len(r.config.Sources))}
 	for _, s := range r.config.Sources {
 		if _, twice := f.sources[s.Name]; !twice {
@@ -112,10 +112,10 @@ func (r *reader) finish() {
 			f.services = append(f.services, key.name)
 		}
 	}
-	f.mcp = slices.ContainsFunc(r.config.AuthServices, func(s AuthService) bool { return s.MCPEnabled })
+	f.mcpEnabled = slices.ContainsFunc(r.config.AuthServices, func(s AuthService) bool { return s.MCPEnabled })
 	for _, p := range r.tools {
-		f.finish(p)
-		r.config.Tools[p.place] = p.tool
+		f.check(p)
+		r.config.Tools[p.index] = p.tool
 	}
 	for _, i := range r.reused {
 		if !f.stillValid(&r.config.Tools[i]) {
@@ -128,19 +128,19 @@ func (r *reader) finish() {
 // crossChecker knows what declared tools may name.
 type crossChecker struct {
 	*reader
-	sources  map[string]Source // by name
-	services []string
-	mcp      bool // a service vouches for the callers of MCP
+	sources    map[string]Source // by name
+	services   []string
+	mcpEnabled bool // a service vouches for the callers of MCP
 }
 
-func (f *crossChecker) finish(p *pendingTool) {
+func (f *crossChecker) check(p *pendingTool) {
 	before, of := len(f.errs), f.sources[p.tool.Source]
 	if of.Type != "" && !slices.Contains(p.sources, of.Type) {
 		p.sourceAt.fail("source "+quote(p.tool.Source)+" is of type "+of.Type, "a tool of type "+p.tool.Type+" asks one of type "+strings.Join(p.sources, " or "))
-	} else if of.ReadOnly && p.tool.changes() {
+	} else if of.ReadOnly && p.tool.mayChange() {
 		p.methodAt.fail(p.tool.HTTP.Method+" asks for a change, and source "+quote(p.tool.Source)+" is readOnly", "use GET, HEAD or OPTIONS, or a source that is not readOnly")
 	}
-	if len(p.tool.ScopesRequired) > 0 && !f.mcp {
+	if len(p.tool.ScopesRequired) > 0 && !f.mcpEnabled {
 		p.scopesAt.fail("is checked of callers of MCP, for whom no auth service vouches", "declare one with mcpEnabled: true")
 	}
 	wrong := len(f.errs) > before
@@ -153,8 +153,8 @@ func (f *crossChecker) finish(p *pendingTool) {
 	}
 }
 
-// changes says whether a tool sends requests that ask a service for a change.
-func (t *DeclaredTool) changes() bool {
+// mayChange says whether a tool sends requests that ask a service for a change.
+func (t *DeclaredTool) mayChange() bool {
 	return t.HTTP != nil && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
 }
 
@@ -163,7 +163,7 @@ func (t *DeclaredTool) changes() bool {
 func (f *crossChecker) stillValid(t *DeclaredTool) bool {
 	i := slices.IndexFunc(f.toolTypes, func(known toolType) bool { return known.name == t.Type })
 	of := f.sources[t.Source]
-	if i < 0 || !slices.Contains(f.toolTypes[i].sources, of.Type) || of.ReadOnly && t.changes() || len(t.ScopesRequired) > 0 && !f.mcp {
+	if i < 0 || !slices.Contains(f.toolTypes[i].sources, of.Type) || of.ReadOnly && t.mayChange() || len(t.ScopesRequired) > 0 && !f.mcpEnabled {
 		return false
 	}
 	missing := func(service string) bool { return !slices.Contains(f.services, service) }

@@ -13,14 +13,14 @@ import (
 func (d *document) readWithoutKind(root value) {
 	if !isSections(root) {
 		_, now := kindNames()
-		root.at("kind").fail("is missing", cmp.Or(root.suggestSection(), listing("this version reads ", now)))
+		root.missing("kind").fail("is missing", cmp.Or(root.suggestSection(), listHint("this version reads ", now)))
 		return
 	}
 	known := sections()
 	for key, val := range root.pairs() {
 		name, ok := known[key.node.Value]
 		if !ok {
-			key.fail("unknown field", cmp.Or(Suggest(key.node.Value, slices.Collect(maps.Keys(known))), listing("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
+			key.fail("unknown field", cmp.Or(Suggest(key.node.Value, slices.Collect(maps.Keys(known))), listHint("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
 			continue
 		}
 		if isEmptySection(val) {
@@ -67,13 +67,13 @@ func (d *document) section(k kind, entries value) {
 		return
 	}
 	for key, val := range entries.pairs() {
-		it := docItem{value: val, kind: k.name, nameAt: key, entry: true}
+		it := docItem{value: val, kind: k.name, nameAt: key, v1Entry: true}
 		it.pos = key.pos
 		if key.node.Tag != "!!str" { // 5 as a key is the name "5"
 			key.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.node.Value}
 			it.nameAt = key
 		}
-		it.named()
+		it.readName()
 		if val.node.Kind != yaml.MappingNode && k.name != "toolset" {
 			val.failType("a mapping", "")
 			continue

@@ -28,8 +28,8 @@ func (d *document) value(n *yaml.Node, field string) value {
 	return v
 }
 
-// at is v as the place of a field that is not there.
-func (v value) at(field string) value {
+// missing is v as the place of a field that is not there.
+func (v value) missing(field string) value {
 	v.field = join(v.field, field)
 	return v
 }
@@ -61,7 +61,7 @@ func (v value) text() (string, bool) {
 	}
 	switch v.node.Tag {
 	case "!!str", "!", "!!timestamp", "!!merge": // a date is text in YAML 1.2; << too, as a value
-		return v.expanded()
+		return v.substituted()
 	case "!!int", "!!float", "!!bool":
 		v.failType("text", "write "+quote(v.node.Value))
 		return "", false
@@ -80,8 +80,8 @@ func (v value) nonEmpty() (string, bool) {
 	return s, ok
 }
 
-// count gives a whole number from 1 on.
-func (v value) count() (int, bool) {
+// positiveInt gives a whole number from 1 on.
+func (v value) positiveInt() (int, bool) {
 	n, ok := v.integer(1, math.MaxInt32, "a whole number from 1")
 	return int(n), ok
 }

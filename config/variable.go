@@ -14,20 +14,20 @@ type expansion struct {
 	ok   bool
 }
 
-// expanded gives the scalar's text with variables substituted. What is wrong
+// substituted gives the scalar's text with variables substituted. What is wrong
 // with a scalar is reported once, however many aliases lead to it.
-func (v value) expanded() (string, bool) {
+func (v value) substituted() (string, bool) {
 	if !v.hasVariable() {
 		return v.node.Value, true
 	}
-	e, known := v.doc.texts[v.node]
+	e, known := v.doc.expansions[v.node]
 	if !known {
 		text, problems := substitute(v.node.Value, v.doc.env)
 		for _, p := range problems {
-			v.where(p.text).fail(p.message, p.hint)
+			v.locateText(p.text).fail(p.message, p.hint)
 		}
 		e = expansion{text, len(problems) == 0}
-		v.doc.texts[v.node] = e
+		v.doc.expansions[v.node] = e
 	}
 	return e.text, e.ok
 }
@@ -36,10 +36,10 @@ func (v value) hasVariable() bool {
 	return v.node.Kind == yaml.ScalarNode && strings.Contains(v.node.Value, "${")
 }
 
-// where points v at a part of its text, so that the error names the line of a
+// locateText points v at a part of its text, so that the error names the line of a
 // long prompt. A part written with escapes is not found: then v stays.
-func (v value) where(part string) value {
-	if pos, ok := v.doc.src.find(Pos{v.pos.File, v.node.Line, v.node.Column}, part); ok {
+func (v value) locateText(part string) value {
+	if pos, ok := v.doc.src.findFrom(Pos{v.pos.File, v.node.Line, v.node.Column}, part); ok {
 		v.pos = pos
 	}
 	return v

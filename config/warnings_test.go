@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNotesOfStates(t *testing.T) {
+func TestNotes_UnreachableStates(t *testing.T) {
 	const head = "{kind: source, name: db, type: sqlite, database: x.db}\n"
 	tool := func(name, fields string) string {
 		return "---\n{kind: tool, name: " + name + ", type: sqlite-sql, source: db, description: d, statement: SELECT 1" + fields + "}\n"

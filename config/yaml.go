@@ -25,7 +25,7 @@ const (
 // It ends after the first error: where the next document begins is unknown then.
 func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 	return func(yield func(*yaml.Node, *Error) bool) {
-		if fault := s.refuse(); fault != nil {
+		if fault := s.checkText(); fault != nil {
 			yield(nil, fault)
 			return
 		}
@@ -37,7 +37,7 @@ func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 			}
 		}
 		if err != io.EOF {
-			yield(nil, s.syntaxFault(err))
+			yield(nil, s.syntaxError(err))
 		}
 	}
 }
@@ -50,21 +50,21 @@ func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Tag == "!!null"
 }
 
-// refuse finds what the parser should not see, or reports without a place.
-func (s *source) refuse() *Error {
+// checkText finds what the parser should not see, or reports without a place.
+func (s *source) checkText() *Error {
 	file := Pos{File: s.path}
 	if len(s.text) > maxFile {
-		return s.fault(file, "", errTooLarge.Error(), "")
+		return s.errorAt(file, "", errTooLarge.Error(), "")
 	}
 	if values := countValues(s.text); values > maxValues {
-		return s.fault(file, "", fmt.Sprintf("may hold %d values; at most %d are read", values, maxValues), "split the file")
+		return s.errorAt(file, "", fmt.Sprintf("may hold %d values; at most %d are read", values, maxValues), "split the file")
 	}
 	for i, r := range s.text {
 		if r == '\n' || ' ' <= r && r <= '~' { // most are
 			continue
 		}
 		if problem := unreadable(s.text[i:], r); problem != "" {
-			return s.fault(s.posAt(i), "", problem, "a document is UTF-8 text")
+			return s.errorAt(s.posAt(i), "", problem, "a document is UTF-8 text")
 		}
 	}
 	return nil
@@ -95,11 +95,11 @@ func unreadable(text string, r rune) string {
 	return ""
 }
 
-// syntaxFault puts the parser's words into ours.
-func (s *source) syntaxFault(err error) *Error {
+// syntaxError puts the parser's words into ours.
+func (s *source) syntaxError(err error) *Error {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		return s.fault(Pos{File: s.path}, "kind", "is not YAML: "+err.Error(), "")
+		return s.errorAt(Pos{File: s.path}, "kind", "is not YAML: "+err.Error(), "")
 	}
 	at := Pos{s.path, e.Mark.Line, e.Mark.Column}
 	begin := Pos{s.path, e.ContextMark.Line, e.ContextMark.Column}
@@ -118,7 +118,7 @@ func (s *source) syntaxFault(err error) *Error {
 	if at.Line > 0 && strings.Contains(s.line(at.Line), "${") {
 		hint = `within { } and [ ] write "${NAME}" with quotes`
 	}
-	return s.fault(at, s.keyAt(at.Line), message, hint)
+	return s.errorAt(at, s.keyAt(at.Line), message, hint)
 }
 
 var rootKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
