@@ -14,11 +14,11 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// maxMessages is the most messages of one prompt.
+// maxMessages is the largest number of messages of one prompt.
 const maxMessages = 1000
 
 func readPrompt(it docItem) {
-	faults := len(it.doc.errs)
+	before := len(it.doc.errs)
 	it.declare()
 	it.checkPromptType()
 	p := Prompt{Name: it.name, Pos: it.pos}
@@ -30,7 +30,7 @@ func readPrompt(it docItem) {
 		field{"arguments", argumentList(&specs)},
 	)
 	p.Fingerprint = it.fingerprint()
-	if len(it.doc.errs) == faults {
+	if len(it.doc.errs) == before {
 		p.Arguments = it.compileArguments(specs)
 	}
 	if p.Arguments != nil {
@@ -39,7 +39,7 @@ func readPrompt(it docItem) {
 	it.doc.config.Prompts = append(it.doc.config.Prompts, p)
 }
 
-// checkPromptType takes the one type that Toolbox has, which may be left out.
+// checkPromptType accepts the only type of prompts, custom, which is optional.
 func (it docItem) checkPromptType() {
 	_, typed := it.child("type")
 	_, older := it.child("kind")
@@ -48,8 +48,8 @@ func (it docItem) checkPromptType() {
 	}
 }
 
-// optionalTextField reads a text that may be empty, or a number or truth value as it is
-// written.
+// optionalTextField reads a text that may be empty. A number or bool is read as the
+// text it is written as.
 func optionalTextField(to *string) func(value) {
 	return func(v value) {
 		if text, ok := v.scalarText(); ok {
@@ -58,13 +58,14 @@ func optionalTextField(to *string) func(value) {
 	}
 }
 
+// messageList reads the messages of a prompt.
 func messageList(to *[]PromptMessage) func(value) {
 	return func(v value) {
 		switch {
-		case v.isNull(): // Toolbox takes a list without entries that way
+		case v.isNull(): // like Toolbox, accept a field without a value as an empty list
 			return
 		case v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq"):
-			v.failType("a list of messages", "as [{role: user, content: 'Tell me about {{.city}}.'}]")
+			v.failType("a list of messages", "for example [{role: user, content: 'Tell me about {{.city}}.'}]")
 			return
 		case len(v.node.Content) > maxMessages:
 			v.fail(fmt.Sprintf("has more than %d entries", maxMessages), "")
@@ -78,8 +79,8 @@ func messageList(to *[]PromptMessage) func(value) {
 	}
 }
 
-// argumentList reads the parameters of a prompt: one without a type is a string,
-// and all values are what the caller gives, who shows no token for them.
+// argumentList reads the arguments of a prompt. An argument without a type is a
+// string, and no argument can come from a token.
 func argumentList(to *[]parameter.Spec) func(value) {
 	read := specList(to, "arguments")
 	return func(v value) {
@@ -93,13 +94,14 @@ func argumentList(to *[]parameter.Spec) func(value) {
 			}
 			for _, name := range []string{"authServices", "authSources", "secure"} {
 				if at, ok := entry.child(name); ok {
-					at.fail("belongs to a parameter of a tool; an argument of a prompt is what the caller gives", "leave it out")
+					at.fail("is only for parameters of tools; the caller gives the arguments of a prompt", "leave it out")
 				}
 			}
 		}
 	}
 }
 
+// compileArguments compiles the arguments of a prompt and reports their errors.
 func (it docItem) compileArguments(specs []parameter.Spec) *parameter.Set {
 	set, problems := parameter.Compile(parameter.Options{}, specs, nil)
 	for _, problem := range problems {
@@ -108,7 +110,7 @@ func (it docItem) compileArguments(specs []parameter.Spec) *parameter.Set {
 	return set
 }
 
-// checkMessages checks the messages: templates that name the arguments there are.
+// checkMessages checks that the messages are templates of the prompt's arguments.
 func (it docItem) checkMessages(p Prompt) {
 	for i, m := range p.Messages {
 		if _, err := p.Arguments.TextTemplate(m.Content); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// requestFields are those of a tool that sends a request.
+// requestFields returns the fields of a tool that sends an HTTP request.
 func requestFields(it docItem, p *pendingTool) []field {
 	r := new(HTTPRequest)
 	p.tool.HTTP = r
@@ -24,7 +24,7 @@ func requestFields(it docItem, p *pendingTool) []field {
 	}
 }
 
-// partParams reads the parameters of one part of a request.
+// partParams reads the parameters of one part of a request and stores their names.
 func (p *pendingTool) partParams(name string, to *[]string) func(value) {
 	return func(v value) {
 		var list []parameter.Spec
@@ -36,7 +36,7 @@ func (p *pendingTool) partParams(name string, to *[]string) func(value) {
 	}
 }
 
-// headerParams reads the parameters that are headers, which are texts.
+// headerParams reads the parameters that are headers. They must be strings.
 func (p *pendingTool) headerParams(to *[]string) func(value) {
 	return func(v value) {
 		before := len(p.specs)
@@ -47,13 +47,14 @@ func (p *pendingTool) headerParams(to *[]string) func(value) {
 				at.fail(quote(spec.Name)+" "+problem, "")
 			}
 			if spec.Type != parameter.TypeString && spec.Type != "" {
-				at.missing("type").fail("a header is of type string, not "+quote(spec.Type), "")
+				at.missing("type").fail("a header parameter must be of type string, not "+quote(spec.Type), "")
 			}
 		}
 	}
 }
 
-// httpMethod reads the method of a request, in any case.
+// httpMethod reads the method of a request, in any case, and stores it in upper
+// case.
 func httpMethod(to *string) func(value) {
 	known := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	return func(v value) {
@@ -69,7 +70,8 @@ func httpMethod(to *string) func(value) {
 	}
 }
 
-// requestPath reads a path below the source's address.
+// requestPath reads a path that is relative to the source's URL. It rejects a host,
+// which would send the source's headers elsewhere.
 func requestPath(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
@@ -78,7 +80,7 @@ func requestPath(to *string) func(value) {
 		}
 		fixed, _, _ := strings.Cut(text, "{{")
 		if strings.HasPrefix(text, "//") || strings.Contains(fixed, "://") {
-			v.failRedacted("names a host; a path is below the baseUrl of the source", "as /flights/{{.number}}")
+			v.failRedacted("contains a host; the path is relative to the baseUrl of the source", "for example /flights/{{.number}}")
 			return
 		}
 		*to = text

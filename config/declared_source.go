@@ -8,14 +8,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// sourceType is a type of source.
+// sourceType is a type of source and its fields.
 type sourceType struct {
 	name   string
-	needs  []string // fields that have to be there
+	needs  []string // required fields
 	fields func(docItem, *Source) []field
 }
 
-// sourceTypes is the one place that lists what a source can be.
+// sourceTypes returns all types of sources. It is the only list of them.
 func sourceTypes() []sourceType {
 	return []sourceType{
 		{SourceSQLite, []string{"database"}, sqliteFields},
@@ -26,11 +26,11 @@ func sourceTypes() []sourceType {
 	}
 }
 
-// maxDatabaseConns is the most connections that a document may ask for.
+// maxDatabaseConns is the largest value of maxConnections.
 const maxDatabaseConns = 10_000
 
 func readSource(it docItem) {
-	faults := len(it.doc.errs)
+	before := len(it.doc.errs)
 	it.declare()
 	known := sourceTypes()
 	i, ok := it.typeIndex("source", len(known), func(i int) string { return known[i].name })
@@ -43,7 +43,7 @@ func readSource(it docItem) {
 		{"timeout", durationField(&s.Timeout, maxCallTime)},
 	})...)
 	it.requireFields(known[i].needs...)
-	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), len(it.doc.errs) > faults
+	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), len(it.doc.errs) > before
 	it.doc.config.Sources = append(it.doc.config.Sources, s)
 }
 
@@ -57,16 +57,18 @@ func postgresFields(_ docItem, s *Source) []field {
 	)
 }
 
+// mysqlFields returns the fields of MySQL. queryTimeout is Toolbox's name of timeout.
 func mysqlFields(it docItem, s *Source) []field {
-	return append(serverFields(s), field{"queryTimeout", func(v value) { // Toolbox's name
-		if _, twice := it.child("timeout"); twice {
-			v.fail("stands beside timeout", "leave one out")
+	return append(serverFields(s), field{"queryTimeout", func(v value) {
+		if _, ok := it.child("timeout"); ok {
+			v.fail("cannot be combined with timeout", "leave one out")
 			return
 		}
 		durationField(&s.Timeout, maxCallTime)(v)
 	}})
 }
 
+// cloudFields returns the fields of a Cloud SQL instance.
 func cloudFields(_ docItem, s *Source) []field {
 	s.IPType = "public"
 	return append(databaseFields(s),
@@ -80,7 +82,7 @@ func cloudFields(_ docItem, s *Source) []field {
 	)
 }
 
-// serverFields are those of a database on a server.
+// serverFields returns the fields of a database on a server.
 func serverFields(s *Source) []field {
 	return append(databaseFields(s),
 		field{"host", scalarTextField(&s.Host)},
@@ -92,7 +94,7 @@ func serverFields(s *Source) []field {
 	)
 }
 
-// databaseFields are those of all databases.
+// databaseFields returns the fields of all databases.
 func databaseFields(s *Source) []field {
 	return []field{
 		{"readOnly", boolField(&s.ReadOnly)},
@@ -111,31 +113,33 @@ func httpFields(_ docItem, s *Source) []field {
 	}
 }
 
-// sslVerification refuses to trust whoever answers.
+// sslVerification rejects disableSslVerification: true.
 func sslVerification(v value) {
 	var off bool
 	if boolField(&off)(v); off {
-		v.fail("is not supported: whoever stands between could read and change what is sent", "put the certificate of the server's authority into the system's, or name its file in SSL_CERT_FILE")
+		v.fail("is not supported: requests could be read and changed in transit", "install the CA certificate of the server, or name its file in SSL_CERT_FILE")
 	}
 }
 
+// queryName checks the name of a query parameter.
 func queryName(name string) (string, string) {
 	if name == "" {
-		return "", "is no name of a query parameter"
+		return "", "is not a valid name of a query parameter"
 	}
 	return name, ""
 }
 
-// typeIndex reads the type of a document, one of n.
+// typeIndex reads the type of a document and returns its index among n types with
+// the given names. In the v1 form the type may be in the field kind.
 func (it docItem) typeIndex(kind string, n int, name func(int) string) (int, bool) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = name(i)
 	}
 	at, ok := it.child("type")
-	if older, stands := it.child("kind"); it.v1Entry && stands {
+	if older, found := it.child("kind"); it.v1Entry && found {
 		if ok {
-			at.fail("stands beside kind", "in Toolbox's v1 form both are the type; leave one out")
+			at.fail("cannot be combined with kind", "in Toolbox's v1 form both are the type; leave one out")
 			return 0, false
 		}
 		at, ok = older, true
@@ -155,16 +159,16 @@ func (it docItem) typeIndex(kind string, n int, name func(int) string) (int, boo
 	return i, i >= 0
 }
 
-// toolboxFieldHint says of a field that Toolbox has, and no document here, what to do; ""
-// of others.
+// toolboxFieldHint returns the hint for a field that Toolbox has and this package
+// does not support, or "".
 func toolboxFieldHint(name string) string {
 	if name == "useClientOAuth" {
-		return "no caller's token is passed on to a source; leave it out, give the source an account of its own, and name in authRequired whose tokens a tool asks for"
+		return "tokens of callers are never passed to a source: leave it out, give the source its own account, and list the auth services that a tool requires in authRequired"
 	}
 	return ""
 }
 
-// requireFields refuses a document without fields that it has to have.
+// requireFields reports required fields that are missing.
 func (it docItem) requireFields(names ...string) {
 	for _, name := range names {
 		if _, ok := it.child(name); !ok {
@@ -173,8 +177,8 @@ func (it docItem) requireFields(names ...string) {
 	}
 }
 
-// scalarTextField reads a text that is not empty; a plain number or truth value is its
-// own text, as with Toolbox.
+// scalarTextField reads a text that is not empty. Like Toolbox it reads a number or
+// bool as the text it is written as.
 func scalarTextField(to *string) func(value) {
 	return func(v value) {
 		switch text, ok := v.scalarText(); {
@@ -186,7 +190,7 @@ func scalarTextField(to *string) func(value) {
 	}
 }
 
-// scalarText gives the text of any scalar but null.
+// scalarText returns the text of any scalar except null.
 func (v value) scalarText() (string, bool) {
 	switch v.node.Tag {
 	case "!!int", "!!float", "!!bool":
@@ -197,11 +201,11 @@ func (v value) scalarText() (string, bool) {
 	return v.text()
 }
 
-// passwordField reads a text that is not shown.
+// passwordField reads a secret that may be in clear text.
 func passwordField(to *Secret) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode || v.isNull() {
-			v.failRedacted("must be text", "as ${PASSWORD}")
+			v.failRedacted("must be text", "for example ${PASSWORD}")
 			return
 		}
 		if text, ok := v.scalarText(); ok {
@@ -210,11 +214,11 @@ func passwordField(to *Secret) func(value) {
 	}
 }
 
-// textMap reads a mapping of names to texts.
+// textMap reads a mapping of names to scalars.
 func textMap(to *map[string]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.failType("a mapping of names to texts", "as {sslmode: require}")
+			v.failType("a mapping of names to texts", "for example {sslmode: require}")
 			return
 		}
 		*to = map[string]string{}
@@ -226,7 +230,7 @@ func textMap(to *map[string]string) func(value) {
 	}
 }
 
-// portField reads a port's number, which may be written as a text.
+// portField reads a port number, which may be quoted.
 func portField(to *int) func(value) {
 	return func(v value) {
 		if v.node.Tag == "!!str" && strings.Trim(v.node.Value, "0123456789") == "" {
@@ -239,7 +243,7 @@ func portField(to *int) func(value) {
 	}
 }
 
-// ipTypeField reads which address of an instance is dialled, in any case.
+// ipTypeField reads which address of a Cloud SQL instance to dial, in any case.
 func ipTypeField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
@@ -255,14 +259,15 @@ func ipTypeField(to *string) func(value) {
 	}
 }
 
-// databaseField reads the path of a file, relative to the document, or :memory:.
+// databaseField reads the path of a SQLite file, relative to the document, or
+// :memory:. It rejects a URI: read as a path it would create another, empty file.
 func databaseField(to *string) func(value) {
 	return func(v value) {
 		var name string
 		scalarTextField(&name)(v)
 		switch {
 		case strings.HasPrefix(name, "file:"):
-			v.fail("is an address of SQLite, which is not read", "write the path of the file, or :memory:; readOnly: true opens it for reading alone")
+			v.fail("is a SQLite URI, which is not supported", "write the path of the file, or :memory:; readOnly: true opens it for reading only")
 		case name != "" && name != ":memory:":
 			name = v.relativePath(name)
 		}
@@ -270,5 +275,5 @@ func databaseField(to *string) func(value) {
 	}
 }
 
-// maxResponseBytes is the largest result that a document may allow.
+// maxResponseBytes is the largest value of the field maxResponseBytes.
 const maxResponseBytes = 256 << 20

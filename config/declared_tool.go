@@ -8,15 +8,15 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// toolType is a type of declared tool.
+// toolType is a type of declared tool and its fields.
 type toolType struct {
 	name    string
-	sources []string // types of source that it asks
+	sources []string // types of sources that it can use
 	fields  func(docItem, *pendingTool) []field
-	needs   []string // fields that have to be there, beside source and description
+	needs   []string // required fields, in addition to source and description
 }
 
-// toolTypes is the one place that lists what a declared tool can be.
+// toolTypes returns all types of declared tools. It is the only list of them.
 func toolTypes() []toolType {
 	sqlite, mysql, postgres := []string{SourceSQLite}, []string{SourceMySQL}, []string{SourcePostgres, SourceCloudSQLPostgres}
 	return []toolType{
@@ -33,19 +33,20 @@ func toolTypes() []toolType {
 	}
 }
 
-// pendingTool is a tool while it is read, and until all that it names is read.
+// pendingTool is the state of reading one tool. It lives until all documents are
+// read, when the source and the auth services of the tool can be checked.
 type pendingTool struct {
-	docItem       // gone once the parameters are compiled, with the nodes it stands for
+	docItem       // zero after the parameters are compiled, to release the nodes
 	tool          DeclaredTool
-	index         int      // among config.Tools
-	sources       []string // types
+	index         int      // in config.Tools
+	sources       []string // types of sources that it can use
 	sourceAt      value
 	methodAt      value
 	scopesAt      value
 	specs         []parameter.Spec
 	templateSpecs []parameter.Spec
-	fixedSpecs    []parameter.Spec // those that all tools of the type have
-	errCount      int              // there were before this one
+	fixedSpecs    []parameter.Spec // the same for all tools of the type
+	errCount      int              // number of errors before this tool
 }
 
 func readTool(it docItem) {
@@ -73,7 +74,7 @@ func readTool(it docItem) {
 	it.doc.tools = append(it.doc.tools, p)
 }
 
-// commonFields are the fields of all declared tools.
+// commonFields returns the fields of all declared tools.
 func (p *pendingTool) commonFields() []field {
 	t := &p.tool
 	return []field{
@@ -94,7 +95,7 @@ func (p *pendingTool) commonFields() []field {
 	}
 }
 
-// statementFields are those of a tool with a statement of its own.
+// statementFields returns the fields of a tool with a statement.
 func statementFields(_ docItem, p *pendingTool) []field {
 	return []field{
 		{"statement", scalarTextField(&p.tool.Statement)},
@@ -104,13 +105,13 @@ func statementFields(_ docItem, p *pendingTool) []field {
 	}
 }
 
-// executeFields are those of a tool that takes any statement.
+// executeFields returns the fields of a tool whose caller gives the statement.
 func executeFields(_ docItem, p *pendingTool) []field {
 	p.fixedSpecs = []parameter.Spec{{Name: ParameterSQL, Type: parameter.TypeString, Description: "The SQL statement to execute."}}
 	return []field{{"maxRows", countField(&p.tool.MaxRows)}}
 }
 
-// listFields are those of a tool that lists tables.
+// listFields returns the fields of a tool that lists tables.
 func listFields(_ docItem, p *pendingTool) []field {
 	p.fixedSpecs = []parameter.Spec{
 		{Name: ParameterTableNames, Type: parameter.TypeString, Default: &parameter.Literal{},
@@ -122,8 +123,8 @@ func listFields(_ docItem, p *pendingTool) []field {
 	return []field{{"maxRows", countField(&p.tool.MaxRows)}}
 }
 
-// annotationsField reads the hints of MCP. As with Toolbox, there may be none behind
-// the name: they only say more than nothing.
+// annotationsField reads the hints of MCP. Like Toolbox it accepts a field without
+// a value: the hints grant nothing.
 func annotationsField(to *Annotations) func(value) {
 	hints := mappingField(
 		field{"readOnlyHint", optionalBool(&to.ReadOnly)},
@@ -138,7 +139,7 @@ func annotationsField(to *Annotations) func(value) {
 	}
 }
 
-// optionalBool reads an annotation.
+// optionalBool reads true or false into a pointer, which is nil without the field.
 func optionalBool(to **bool) func(value) {
 	return func(v value) {
 		yes := new(bool)
@@ -147,7 +148,7 @@ func optionalBool(to **bool) func(value) {
 	}
 }
 
-// groups reads the tool groups that the tool is in.
+// groups reads the tool groups that the tool is in and rejects reserved ones.
 func (p *pendingTool) groups(v value) {
 	nameList(&p.tool.Groups, "tool groups")(v)
 	for i, at := range v.items() {
@@ -155,35 +156,36 @@ func (p *pendingTool) groups(v value) {
 			break
 		}
 		if id, ok := at.nonEmpty(); ok && slices.Contains(toolgroups.Reserved(), toolgroups.GroupID(id)) {
-			at.fail(quote(id)+" is a group of the runtime, which no declared tool joins", "choose another id")
+			at.fail(quote(id)+" is a built-in group, which declared tools cannot join", "choose another id")
 		}
 	}
 }
 
-// states reads the states that the tool can be called in, under either name.
+// states reads the states in which the tool can be called. The field has two names.
 func (p *pendingTool) states(v value) {
 	_, one := p.child("available_in_states")
 	_, other := p.child("applicable-states")
 	if one && other {
-		v.fail("available_in_states and applicable-states are the same", "leave one out")
+		v.fail("available_in_states and applicable-states are the same field", "leave one out")
 		return
 	}
 	nameList(&p.tool.States, "states")(v)
 }
 
-// toolboxTypeHint says of a type that is Toolbox's that this version has not got it.
+// toolboxTypeHint returns the hint for a type that Toolbox has and this version
+// does not, or "".
 func toolboxTypeHint(name string) string {
 	for _, family := range toolboxFamilies() {
 		rest, ok := strings.CutPrefix(name, family)
 		if ok && (rest == "" || rest[0] == '-') {
-			return "Toolbox has it for " + family + ", which this version does not serve"
+			return "Toolbox has it for " + family + ", which this version does not support"
 		}
 	}
 	return ""
 }
 
-// toolboxFamilies are how the types of sources and tools begin that Toolbox
-// has and this version has not.
+// toolboxFamilies returns the prefixes of the types of sources and tools that
+// Toolbox has and this version does not.
 func toolboxFamilies() []string {
 	return strings.Fields(`alloydb alloydb-postgres bigquery bigtable cassandra clickhouse cloud-gda cloud-healthcare
 		cloud-logging-admin cloud-monitoring cloud-sql-admin cloud-sql-mssql cloud-sql-mysql cockroachdb couchbase dataform

@@ -8,18 +8,18 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// document is one YAML document while it is read.
+// document is the state of reading one YAML document.
 type document struct {
 	*reader
 	src        *source
-	expansions map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
-	digests    map[*yaml.Node]string    // digests of long scalars
+	expansions map[*yaml.Node]expansion // of scalars with variables, cached because aliases share them
+	digests    map[*yaml.Node]string    // of long scalars, cached for the same reason
 
-	unexpanded bool // prints are of the document as it is written
+	unexpanded bool // fingerprints are of the text as written, without substituting variables
 }
 
-// checkStructure checks what concerns the document as YAML, whatever its kind: aliases
-// that can be followed, no key twice in a mapping.
+// checkStructure checks what applies to documents of every kind: the aliases are
+// bounded and not recursive, and no mapping has duplicate keys.
 func (d *document) checkStructure(root *yaml.Node) bool {
 	ok := true
 	a := aliases{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
@@ -33,7 +33,8 @@ func (d *document) checkStructure(root *yaml.Node) bool {
 	return ok
 }
 
-// checkUniqueKeys reports keys that a mapping has twice, at any depth.
+// checkUniqueKeys reports the duplicate keys of all mappings at and below n; path
+// is the path of n.
 func (d *document) checkUniqueKeys(n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
 		for i, child := range n.Content {
@@ -49,15 +50,15 @@ func (d *document) checkUniqueKeys(n *yaml.Node, path string) {
 		if key.Kind != yaml.ScalarNode {
 			continue
 		}
-		if earlier, twice := first[key.Value]; twice {
-			d.value(pair[0], name).fail(fmt.Sprintf("stands twice; the first is at line %d", earlier.Line), "")
+		if earlier, ok := first[key.Value]; ok {
+			d.value(pair[0], name).fail(fmt.Sprintf("is a duplicate; the first is at line %d", earlier.Line), "")
 			continue
 		}
 		first[key.Value] = pair[0]
 	}
 }
 
-// read finds the document's kind and lets it read the rest.
+// read finds the kind of the document and calls its read function.
 func (d *document) read(root value) {
 	if root.node.Kind != yaml.MappingNode || !hasTag(root, "!!map") {
 		root.missing("kind").fail("is missing: a document must be a mapping with kind and name, not "+root.describe(), "")
@@ -77,7 +78,8 @@ func (d *document) read(root value) {
 	}
 }
 
-// kind gives the kind of a name, if it can be read.
+// kind returns the kind with a name. It reports a kind that is unknown or not
+// available; at is the position of the name.
 func (d *document) kind(at value, name string) (kind, bool) {
 	k, known := d.kinds[name]
 	switch {
@@ -85,7 +87,7 @@ func (d *document) kind(at value, name string) (kind, bool) {
 		return k, true
 	case known:
 		_, now := kindNames()
-		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listHint("it reads ", now)))
+		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listHint("this version reads ", now)))
 	default:
 		all, now := kindNames()
 		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listHint("this version reads ", now)))
@@ -97,13 +99,14 @@ func (d *document) kind(at value, name string) (kind, bool) {
 type docItem struct {
 	value
 	kind    string
-	name    string // "" when it is missing or cannot be read, which is reported
+	name    string // "" if it is missing or invalid, which has been reported
 	nameAt  value
-	v1Entry bool // of the v1 form: its name is the key above it, its kind the section, its type may be called kind
+	v1Entry bool // an entry of the v1 form: the key above is its name, the section its kind, and its type may be called kind
 }
 
-// item reads the document's name. When that fails the rest is read all the
-// same, for its own errors. Only a group may have none.
+// item returns the docItem of a document and reads its name. An invalid name is
+// reported, and the rest of the document is read to report its errors too. Only
+// a group may have no name.
 func (d *document) item(k kind, root value) docItem {
 	it := docItem{value: root, kind: cmp.Or(k.current, k.name)}
 	var ok bool
@@ -118,7 +121,7 @@ func (d *document) item(k kind, root value) docItem {
 	return it
 }
 
-// readName reads the name at nameAt.
+// readName reads the name at nameAt and checks it.
 func (it *docItem) readName() {
 	var ok bool
 	if it.name, ok = it.nameAt.nonEmpty(); !ok {
@@ -129,7 +132,8 @@ func (it *docItem) readName() {
 	}
 }
 
-// declare takes the name and refuses it when it is taken.
+// declare registers the name and rejects one that another document of the kind
+// has.
 func (it docItem) declare() {
 	key := docKey{it.kind, it.name}
 	if it.name == "" {
@@ -142,7 +146,7 @@ func (it docItem) declare() {
 	it.doc.names[key] = it.nameAt.pos
 }
 
-// fields reads the document's fields but kind and name.
+// fields reads the fields of the document other than kind and name.
 func (it docItem) fields(known ...field) {
 	done := func(value) {}
 	if it.v1Entry {

@@ -25,7 +25,7 @@ func ExampleErrors() {
 	_, err := config.Read([]config.File{{Path: "team.yaml", Data: []byte("kind: role\nname: root\ntoolGruops: []\n")}}, nil)
 	fmt.Println(err)
 	// Output:
-	// team.yaml:2:7: name: root's role is made by the runtime (its prompt is the organization's rootPrompt)
+	// team.yaml:2:7: name: root's role is created by the runtime (its prompt is the organization's rootPrompt)
 	//   name: root
 	//         ^
 	// team.yaml:3:1: toolGruops: unknown field (did you mean "toolGroups"?)

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fingerprint gives a digest of what the document says, whichever spelling it is in,
-// and of what else makes it.
+// fingerprint returns a digest of the document's content, in hexadecimal digits.
+// It is the same for all spellings. The texts of more are part of it.
 func (it docItem) fingerprint(more ...string) string {
 	b := appendText(it.doc.scratch[:0], it.kind, it.name)
 	for key, val := range it.pairs() {
@@ -28,7 +28,7 @@ func (it docItem) fingerprint(more ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fieldsDigest gives a digest of some fields.
+// fieldsDigest returns a digest of the named fields.
 func (it docItem) fieldsDigest(fields ...string) string {
 	b := it.doc.scratch[:0]
 	for _, name := range fields {
@@ -41,8 +41,8 @@ func (it docItem) fieldsDigest(fields ...string) string {
 	return string(sum[:])
 }
 
-// appendTo appends what tells v from other values, with its variables
-// substituted. What is wrong with them is reported.
+// appendTo appends an unambiguous encoding of v to b, with variables substituted.
+// It reports errors in the variables.
 func (v value) appendTo(b []byte) []byte {
 	b = append(b, byte(v.node.Kind))
 	if v.node.Kind == yaml.ScalarNode {
@@ -59,7 +59,8 @@ func (v value) appendTo(b []byte) []byte {
 	return b
 }
 
-// shortDigest gives a digest of a long text, which many aliases may stand for.
+// shortDigest returns text, or its digest if it is long: many aliases may refer to
+// it. The digest is cached.
 func (v value) shortDigest(text string) string {
 	const long = 512
 	if len(text) < long {
@@ -74,6 +75,8 @@ func (v value) shortDigest(text string) string {
 	return sum
 }
 
+// appendText appends texts, each after its length, so that no two lists have the
+// same encoding.
 func appendText(b []byte, texts ...string) []byte {
 	for _, text := range texts {
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)

@@ -12,11 +12,11 @@ import (
 // a reason.
 func TestRead_EnforcesLimits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"aliases of aliases": {aliasBomb(9), "stand for more than 10000 values"},
-		"an alias in itself": {"kind: &a [*a]", "alias *a stands inside its own anchor"},
+		"aliases of aliases": {aliasBomb(9), "expand to more than 10000 values"},
+		"an alias in itself": {"kind: &a [*a]", "alias *a refers to the anchor it is in"},
 		"depth of brackets":  {"kind: " + strings.Repeat("[", 1000), "exceeded max depth of 64"},
 		"depth of lists":     {strings.Repeat("- ", 1000) + "a", "exceeded max depth of 64"},
-		"many values":        {"[" + strings.Repeat("a,", 1<<20) + "]", "may hold 1048578 values; at most 262144 are read"},
+		"many values":        {"[" + strings.Repeat("a,", 1<<20) + "]", "may have 1048578 values; the limit is 262144"},
 		"a huge file":        {strings.Repeat("# comment \n", 1<<20), "has more than 10 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestRead_BoundsVariableExpansion(t *testing.T) {
 	text := "{kind: role, name: a, prompt: '" + strings.Repeat("${BIG}", 100) + "'}"
 	big := func(string) (string, bool) { return strings.Repeat("x", 1<<20), true }
 	_, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, big)
-	if err == nil || !strings.Contains(err.Error(), "grows past 10 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "exceeds 10 MiB") {
 		t.Errorf("got %.200v", err)
 	}
 }

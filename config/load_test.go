@@ -75,7 +75,7 @@ func TestLoad_ReportsAllErrors(t *testing.T) {
 	want := []string{
 		": no such file or directory",
 		"a.yaml:1:23: bogus: unknown field (known are grant, hosts, kind, limits, model, name, pattern, prompt, server, toolGated, toolGroups)",
-		"dir: the directory holds no *.yaml or *.yml file",
+		"dir: the directory has no *.yaml or *.yml file",
 		`m.yaml:1:44: file: "dir": is not a regular file (a file is named relative to its document)`,
 		`m.yaml:3:44: file: "gone.js": no such file or directory (a file is named relative to its document)`,
 		"missing.yaml: no such file or directory",

@@ -36,13 +36,14 @@ type migration struct {
 	docs []*yaml.Node // document nodes; empty documents are left out
 }
 
+// newMigration parses data and returns the errors in its YAML.
 func newMigration(data []byte) (*migration, error) {
 	r := newReader(nil, nil)
 	m := &migration{document: newDocument(r, newSource(File{Data: data}))}
 	m.unexpanded = true
-	for doc, fault := range m.src.documents() {
-		if fault != nil {
-			return nil, Errors{fault}
+	for doc, err := range m.src.documents() {
+		if err != nil {
+			return nil, Errors{err}
 		}
 		if m.checkStructure(doc.Content[0]) {
 			m.docs = append(m.docs, doc)

@@ -6,12 +6,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// span is a part of a text.
+// span is a part of a text, as offsets of bytes.
 type span struct{ start, end int }
 
-// comments returns the file's comments, each from the # to the end of its line.
-// The YAML parser drops some, so the text is searched instead: a # begins a
-// comment unless it is in a scalar.
+// comments returns the comments of the file, each from the # to the end of its
+// line. It searches the text, because the YAML parser drops some of them: a #
+// begins a comment unless it is in a scalar.
 func (m *migration) comments() (found []string) {
 	var scalars []span
 	for _, doc := range m.docs {
@@ -43,8 +43,9 @@ func (m *migration) offset(n *yaml.Node) int {
 	return start + byteOffset(m.src.text[start:], n.Column-1)
 }
 
-// scalarSpans adds the scalars below a node, but plain ones, in order; indent is
-// that of the collection it stands in.
+// scalarSpans appends the spans of the scalars at and below n, in order. It leaves
+// out plain scalars, which cannot contain a comment's #. indent is the indentation
+// of the collection that n is in.
 func (m *migration) scalarSpans(n *yaml.Node, indent int, list []span) []span {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -67,7 +68,7 @@ func (m *migration) scalarSpans(n *yaml.Node, indent int, list []span) []span {
 	return list
 }
 
-// quotedSpan gives where a scalar in quotes is.
+// quotedSpan returns the span of a quoted scalar.
 func (m *migration) quotedSpan(n *yaml.Node, quote byte) span {
 	text, start := m.src.text, m.offset(n)
 	open := start + max(strings.IndexByte(text[start:], quote), 0)
@@ -84,7 +85,8 @@ func (m *migration) quotedSpan(n *yaml.Node, quote byte) span {
 	return span{start, len(text)}
 }
 
-// blockSpan gives where the lines of a block scalar are.
+// blockSpan returns the span of the lines of a block scalar. Its indentation is in
+// its header or is that of its first line.
 func (m *migration) blockSpan(n *yaml.Node, indent int) span {
 	head := m.src.text[m.offset(n):]
 	head = head[:len(firstLine(head))]
@@ -122,6 +124,7 @@ func (m *migration) blockSpan(n *yaml.Node, indent int) span {
 	return span{first, max(first, last)}
 }
 
+// firstLine returns text up to its first line break.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line

@@ -7,13 +7,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// v1Splitter makes one document of each entry of a document in the v1 form.
+// v1Splitter makes one document of each entry of a document in the v1 form. It
+// moves the comments of sections and names to the document that follows them.
 type v1Splitter struct {
 	docs     []*yaml.Node
 	comments []string // for the head of the next document
 }
 
-// split returns a document for each entry of a document in the v1 form.
+// split returns one document for each entry of a document in the v1 form, and
+// reports what is not a section or an entry.
 func (m *migration) split(doc *yaml.Node) []*yaml.Node {
 	root := m.value(doc.Content[0], "")
 	s, known := new(v1Splitter), sections()
@@ -39,7 +41,7 @@ func (m *migration) split(doc *yaml.Node) []*yaml.Node {
 	return s.docs
 }
 
-// section adds the documents of a section's entries.
+// section adds a document for each entry of a section.
 func (s *v1Splitter) section(kind string, key, entries value) {
 	s.keep(key.node)
 	s.keep(entries.node)
@@ -54,7 +56,7 @@ func (s *v1Splitter) section(kind string, key, entries value) {
 	s.foot(key.node)
 }
 
-// entry adds the document of one entry.
+// entry adds the document of one entry. A toolset may be a bare list or null.
 func (s *v1Splitter) entry(kind string, name, entry *yaml.Node) {
 	s.keep(name)
 	root := withoutAliases(entry)
@@ -82,7 +84,7 @@ func (s *v1Splitter) keep(n *yaml.Node) {
 	s.comments = append(s.comments, n.HeadComment, n.LineComment)
 }
 
-// foot adds the comment below a node to the last document.
+// foot adds the comment below a node to the foot of the last document.
 func (s *v1Splitter) foot(n *yaml.Node) {
 	if len(s.docs) > 0 {
 		last := s.docs[len(s.docs)-1]
@@ -90,16 +92,19 @@ func (s *v1Splitter) foot(n *yaml.Node) {
 	}
 }
 
+// joinComments joins comments, one below another.
 func joinComments(list ...string) string {
 	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), "\n")
 }
 
+// textNode returns a scalar that is read as text.
 func textNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// withoutAliases returns a copy of n in which every alias is replaced by a copy
-// of what it stands for, without the comments of that.
+// withoutAliases returns a copy of n without anchors, in which every alias is
+// replaced by a copy of its target. The copy of a target has no comments, so that
+// they are not repeated.
 func withoutAliases(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		c := withoutAliases(n.Alias)

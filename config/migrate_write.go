@@ -8,9 +8,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// write returns the documents as text. The writer cannot place every comment:
-// it may drop one or make text that is read otherwise. Then comments go to the
-// top of the file instead, first those that are missing, else all.
+// write returns the documents as text and checks that the text has the same
+// meaning and all comments. The YAML writer drops some comments: write puts these
+// at the top of the file. It puts all comments there if the text with comments in
+// place would have another meaning.
 func (m *migration) write(docs []*yaml.Node) ([]byte, error) {
 	want := m.fingerprints(docs)
 	for range 2 {
@@ -28,6 +29,7 @@ func (m *migration) write(docs []*yaml.Node) ([]byte, error) {
 	return nil, Errors{{Line: 1, Column: 1, Message: "the file cannot be rewritten without changing its meaning", Hint: "write documents with kind, name and type by hand"}}
 }
 
+// dumpDocuments returns the documents as text, separated by "---".
 func dumpDocuments(docs []*yaml.Node) ([]byte, error) {
 	var out []byte
 	for i, doc := range docs {
@@ -59,7 +61,8 @@ func (m *migration) fingerprints(docs []*yaml.Node) []string {
 	return list
 }
 
-// restoreComments puts the comments of m that out lacks above it.
+// restoreComments returns out with the comments of m that it lacks at the top.
+// written is the migration of out.
 func (m *migration) restoreComments(out []byte, written *migration) []byte {
 	left := map[string]int{}
 	for _, comment := range written.comments() {

@@ -6,11 +6,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Module is a bringer of tool groups that the build has under Type.
+// Module is a document of kind module: an instance of a module type that the
+// program was built with.
 type Module struct {
 	Name     string
-	Type     string          // whether the build has it the caller knows
-	Settings json.RawMessage // a JSON object, as the module reads it; nil when there are none
+	Type     string          // the caller checks that the program has this type
+	Settings json.RawMessage // a JSON object for the module; nil if there are none
 	Pos      Pos
 	TypePos  Pos
 }
@@ -23,12 +24,12 @@ func readModule(it docItem) {
 		field{"settings", func(v value) { m.Settings = v.jsonSettings() }},
 	)
 	if _, ok := it.child("type"); !ok {
-		it.missing("type").fail("is missing", "a module names what it is")
+		it.missing("type").fail("is missing", "name the type of the module")
 	}
 	it.doc.config.Modules = append(it.doc.config.Modules, m)
 }
 
-// jsonSettings gives a mapping as JSON, its variables substituted.
+// jsonSettings returns a mapping as JSON, with variables substituted.
 func (v value) jsonSettings() json.RawMessage {
 	if v.node.Kind != yaml.MappingNode {
 		v.failType("a mapping of settings", "")
@@ -42,7 +43,7 @@ func (v value) jsonSettings() json.RawMessage {
 	return settings
 }
 
-// jsonValue gives a node as what encoding/json takes.
+// jsonValue returns a node as a value for encoding/json.
 func (v value) jsonValue() any {
 	switch v.node.Kind {
 	case yaml.MappingNode:
@@ -61,8 +62,8 @@ func (v value) jsonValue() any {
 	return v.jsonScalar()
 }
 
-// jsonScalar gives text with its variables substituted, numbers and truth values
-// as they are, null as nil.
+// jsonScalar returns a scalar as a string with variables substituted, a number, a
+// bool or nil.
 func (v value) jsonScalar() any {
 	switch v.node.Tag {
 	case "!!int", "!!float", "!!bool", "!!null":

@@ -62,11 +62,11 @@ func TestRead_AcceptsEmptySections(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"embeddingModels: {m: {kind: gemini}}\n": "embedding models of Toolbox are not served",
-		"embeddingModels: []\n":                  "embedding models of Toolbox are not served",
+		"embeddingModels: {m: {kind: gemini}}\n": "embedding models of Toolbox are not supported",
+		"embeddingModels: []\n":                  "embedding models of Toolbox are not supported",
 		"prompts: []\n":                          "must be a mapping of names",
 		"prompts: !!str {}\n":                    "org.yaml:1:",
-		"kind: resource\nname: r\n":              "resources of Toolbox are not served",
+		"kind: resource\nname: r\n":              "resources of Toolbox are not supported",
 	} {
 		if list := wantRejected(t, text); !strings.Contains(list.Error(), want) {
 			t.Errorf("%q: %v", text, list)
@@ -76,7 +76,7 @@ func TestRead_AcceptsEmptySections(t *testing.T) {
 
 func TestNotes_UnlistedPrompt(t *testing.T) {
 	cfg, err := read(t, "{kind: prompt, name: a}\n---\n{kind: prompt, name: b}\n---\n{kind: group, name: g, prompts: [b]}\n")
-	want := []string{`org.yaml:1:1: prompt "a" is in no group, so nobody is offered it: list it under prompts of a document of kind group`}
+	want := []string{`org.yaml:1:1: prompt "a" is in no group, so no client can get it: list it under prompts of a document of kind group`}
 	if diff := cmp.Diff(want, cfg.Notes()); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -12,34 +12,37 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// reader carries one Load or Read.
+// reader is the state of one Load, Read or Reload: the configuration so far, and
+// the checks that have to wait until every document is read.
 type reader struct {
 	config         *Config
 	env            Env
-	open           func(path string) ([]byte, error) // a file that a document names
-	included       map[string][]byte                 // those opened
+	open           func(path string) ([]byte, error) // reads a file that a document names
+	included       map[string][]byte                 // the content of those files, by path
 	kinds          map[string]kind
 	toolTypes      []toolType
 	names          map[docKey]Pos
 	refs           []reference
-	tools          []*pendingTool            // declared ones, until all that they name is read
-	reused         []int                     // tools of an earlier configuration, among config.Tools
-	deferredChecks []func(used models)       // of what only the whole configuration shows
-	parameterSets  map[string]*parameter.Set // of parameters that are written alike
-	scratch        []byte                    // of prints
-	partial        bool                      // something could not be read, so a missing name proves nothing
+	tools          []*pendingTool            // declared tools that wait for the sources and services they name
+	reused         []int                     // indexes in config.Tools of tools from an earlier configuration
+	deferredChecks []func(used models)       // checks that need the whole configuration
+	parameterSets  map[string]*parameter.Set // compiled sets, shared by tools with the same parameters
+	scratch        []byte                    // buffer for fingerprints
+	partial        bool                      // a file could not be read, so a missing name is not an error
 	errs           Errors
 }
 
-// docKey is what a name is unique within.
+// docKey identifies a document: names are unique within a kind.
 type docKey struct{ kind, name string }
 
-// reference is a field that names another document.
+// reference is a field that names another document, and its position.
 type reference struct {
 	docKey
 	at value
 }
 
+// newReader returns a reader that looks up variables in env and calls open to read
+// the files that documents name.
 func newReader(env Env, open func(string) ([]byte, error)) *reader {
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
@@ -56,8 +59,8 @@ func newReader(env Env, open func(string) ([]byte, error)) *reader {
 	}
 }
 
-// read works in three steps: every document by itself, then what they name
-// among each other, then the list of errors in reading order.
+// read works in three steps: it reads every document by itself, checks the
+// references between them, and sorts the errors.
 func (r *reader) read(files []File) (*Config, error) {
 	r.config.Files = files
 	for _, f := range files {
@@ -72,11 +75,11 @@ func (r *reader) read(files []File) (*Config, error) {
 	return r.config, Join(nil, r.errs...)
 }
 
-// readFileModel reads the documents of one file, up to the first that is not YAML.
+// readFile reads the documents of one file, up to the first that is not YAML.
 func (r *reader) readFile(src *source) {
-	for doc, fault := range src.documents() {
-		if fault != nil {
-			r.errs = append(r.errs, fault)
+	for doc, err := range src.documents() {
+		if err != nil {
+			r.errs = append(r.errs, err)
 			r.partial = true
 			return
 		}
@@ -99,21 +102,21 @@ func newDocument(r *reader, src *source) *document {
 	return &document{reader: r, src: src, expansions: make(map[*yaml.Node]expansion), digests: make(map[*yaml.Node]string)}
 }
 
-// maxErrors is the most errors that are listed; past it somebody loaded
-// something that is no configuration.
+// maxErrors is the largest number of errors that are listed. A file with more is
+// most likely not a configuration.
 const maxErrors = 1000
 
-// report lists an error.
+// report adds an error. After maxErrors it adds one that says so, and then none.
 func (r *reader) report(at Pos, src *source, field, message, hint string) {
 	switch n := len(r.errs); {
 	case n < maxErrors:
 		r.errs = append(r.errs, src.errorAt(at, field, message, hint))
 	case n == maxErrors:
-		r.errs = append(r.errs, &Error{File: at.File, Message: fmt.Sprintf("more than %d errors; no others are listed", maxErrors)})
+		r.errs = append(r.errs, &Error{File: at.File, Message: fmt.Sprintf("more than %d errors; the rest is not listed", maxErrors)})
 	}
 }
 
-// checkReferences refuses references to documents that do not exist.
+// checkReferences reports references to documents that do not exist.
 func (r *reader) checkReferences() {
 	for _, ref := range r.refs {
 		if _, ok := r.names[ref.docKey]; !ok && len(r.errs) <= maxErrors {
@@ -122,6 +125,7 @@ func (r *reader) checkReferences() {
 	}
 }
 
+// referenceHint suggests an existing document instead of a missing one.
 func (r *reader) referenceHint(missing docKey) string {
 	var known []string
 	for d := range r.names {
@@ -138,7 +142,8 @@ func (r *reader) referenceHint(missing docKey) string {
 	return cmp.Or(Suggest(missing.name, known), listHint("there are ", known))
 }
 
-// include opens a file that a document names, once.
+// include returns the content of a file that a document names. It opens a file
+// once.
 func (r *reader) include(path string) ([]byte, error) {
 	if data, ok := r.included[path]; ok {
 		return bytes.Clone(data), nil
@@ -154,6 +159,7 @@ func (r *reader) include(path string) ([]byte, error) {
 	return bytes.Clone(data), nil
 }
 
+// includedFiles returns the files that documents name, sorted by path.
 func (r *reader) includedFiles() []File {
 	var files []File
 	for _, path := range slices.Sorted(maps.Keys(r.included)) {

@@ -8,28 +8,29 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// Role is what agents of a kind are told and may use.
+// Role is a document of kind role: the prompt, model and permissions of its agents.
 type Role struct {
 	Name       string
 	Prompt     string
-	Model      string // "" is the organization's
-	ToolGroups Groups // not Set means the organization's default
-	Grant      Groups // what its agents may put into roles they make
+	Model      string // "" is the organization's model
+	ToolGroups Groups // not Given means the organization's default
+	Grant      Groups // groups that its agents may put into roles they create
 	Limits     Limits
-	Hosts      *hosts.Rule // what its agents' requests may reach; nil adds no bound
+	Hosts      *hosts.Rule // hosts that its agents' requests may reach; nil adds no restriction
 	Pattern    string      // react, plan, or "" for react
-	ToolGated  bool        // its agents answer from their tools alone
-	Server     string      // a module; its agents are confined to the tools it brings; "" is no bound
-	ServerPos  Pos         // whether there is such a module the caller knows
+	ToolGated  bool        // its agents answer only from the results of their tools
+	Server     string      // restricts its agents to the tools of this module; "" is no restriction
+	ServerPos  Pos         // the caller checks that there is such a module
 	Pos        Pos
 }
 
 func readRole(it docItem) {
 	role := Role{Name: it.name, Pos: it.pos}
 	it.declare()
-	// Root is known by a flag, never by name; the name would mislead people.
+	// The runtime recognizes root by a flag, not by its name. A role of that name
+	// would only mislead people.
 	if strings.EqualFold(it.name, "root") {
-		it.nameAt.fail("root's role is made by the runtime", "its prompt is the organization's rootPrompt")
+		it.nameAt.fail("root's role is created by the runtime", "its prompt is the organization's rootPrompt")
 	}
 	it.fields(
 		field{"prompt", textField(&role.Prompt)},
@@ -44,7 +45,7 @@ func readRole(it docItem) {
 		field{"pattern", oneOfField(&role.Pattern, "react", "plan")},
 	)
 	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
-		it.missing("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools give its answers")
+		it.missing("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools it answers from")
 	}
 	if pattern, ok := it.child("pattern"); ok && role.Pattern == "plan" {
 		it.doc.deferCheck(func(used models) { pattern.checkPlanPattern(role, used) })
@@ -52,7 +53,7 @@ func readRole(it docItem) {
 	it.doc.config.Roles = append(it.doc.config.Roles, role)
 }
 
-// serverField reads which module a role is confined to.
+// serverField reads the module that a role is restricted to.
 func serverField(role *Role) func(value) {
 	return func(v value) {
 		if name, ok := v.nonEmpty(); ok {
@@ -61,7 +62,7 @@ func serverField(role *Role) func(value) {
 	}
 }
 
-// oneOfField reads one of some words.
+// oneOfField reads a text that must be one of words.
 func oneOfField(to *string, words ...string) func(value) {
 	return func(v value) {
 		word, ok := v.nonEmpty()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Suggest gives `did you mean "x"?` for the word of known that is nearest to
-// word, or "" when none is near. It is the hint of an unknown name.
+// Suggest returns `did you mean "x"?` for the most similar word of known, or "" if
+// none is similar. It is the hint for an unknown name.
 func Suggest(word string, known []string) string {
 	best, least := "", len(word)/3+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
@@ -22,7 +22,7 @@ func Suggest(word string, known []string) string {
 	return "did you mean " + quote(best) + "?"
 }
 
-// listHint names all words, sorted, or nothing when they are too many to read.
+// listHint returns intro and the sorted words, or "" if there are none or too many.
 func listHint(intro string, words []string) string {
 	const most = 16
 	if len(words) == 0 || len(words) > most {
@@ -31,11 +31,12 @@ func listHint(intro string, words []string) string {
 	return intro + strings.Join(slices.Sorted(slices.Values(words)), ", ")
 }
 
-// maxWord is the longest word somebody mistypes; of others distance is not asked.
+// maxWord is the length of the longest word that editDistance compares.
 const maxWord = 64
 
-// editDistance counts the letters to insert, delete, replace or swap with their
-// neighbour to turn a into b.
+// editDistance returns the number of letters to insert, delete, replace or swap
+// with their neighbor to turn a into b (optimal string alignment). It returns a
+// large number for words longer than maxWord.
 func editDistance(a, b string) int {
 	if len(a) > maxWord || len(b) > maxWord {
 		return 2 * maxWord
@@ -49,9 +50,10 @@ func editDistance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// distanceMatrix holds the distances of the beginnings of two words.
+// distanceMatrix holds the distance of every pair of prefixes of two words.
 type distanceMatrix [maxWord + 1][maxWord + 1]int
 
+// step returns the distance of a[:i] and b[:j] from those of shorter prefixes.
 func (m *distanceMatrix) step(a, b string, i, j int) int {
 	if i == 0 || j == 0 {
 		return i + j

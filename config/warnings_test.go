@@ -18,7 +18,7 @@ func TestNotes_UnreachableStates(t *testing.T) {
 		"none":     {head + tool("a", ""), nil},
 		"a circle": {head + tool("a", ", state: x, available_in_states: [y]") + tool("b", ", state: y, available_in_states: [x]"), nil},
 		"not led to": {head + tool("a", ", available_in_states: [start, x]") + tool("b", ", state: x"), []string{
-			`org.yaml:3:1: tool a can be called in the state "start", to which no tool leads: a task has to begin in it`}},
+			`org.yaml:3:1: tool a can be called in the state "start", which no tool leads to: a task must begin in it`}},
 		"not served": {head + tool("a", ", state: x, applicable-states: [y]") + tool("b", ", state: y, available_in_states: [y]"), []string{
 			`org.yaml:3:1: tool a leads to the state "x", in which no tool can be called`}},
 		"served by all": {head + tool("a", ", state: x, available_in_states: ['*']"), nil},

@@ -14,19 +14,21 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
-// Limits of what is given to the YAML parser. It needs some 800 bytes and 4 µs
-// for a value, so ten megabytes of "[a,a,a…" would take 22 s and gigabytes.
+// Limits of the text that is given to the YAML parser. The parser needs about 800
+// bytes and 4 µs for a value: ten megabytes of "[a,a,a…" would take 22 s and
+// gigabytes of memory.
 const (
 	maxDepth  = 64
 	maxValues = 1 << 18
 )
 
-// documents parses the file and yields the document nodes that are not empty.
-// It ends after the first error: where the next document begins is unknown then.
+// documents parses the file and yields the document nodes that are not empty. It
+// stops after the first error, because the beginning of the next document is then
+// unknown.
 func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 	return func(yield func(*yaml.Node, *Error) bool) {
-		if fault := s.checkText(); fault != nil {
-			yield(nil, fault)
+		if e := s.checkText(); e != nil {
+			yield(nil, e)
 			return
 		}
 		loader, err := yaml.NewLoader(strings.NewReader(s.text), limits())
@@ -42,22 +44,25 @@ func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 	}
 }
 
+// limits bounds the nesting of values.
 func limits() yaml.Option {
 	return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))
 }
 
+// isEmpty reports whether a document has no content.
 func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Tag == "!!null"
 }
 
-// checkText finds what the parser should not see, or reports without a place.
+// checkText rejects text that the parser must not get because it would cost too
+// much, or that the parser would report without a position.
 func (s *source) checkText() *Error {
 	file := Pos{File: s.path}
 	if len(s.text) > maxFile {
 		return s.errorAt(file, "", errTooLarge.Error(), "")
 	}
 	if values := countValues(s.text); values > maxValues {
-		return s.errorAt(file, "", fmt.Sprintf("may hold %d values; at most %d are read", values, maxValues), "split the file")
+		return s.errorAt(file, "", fmt.Sprintf("may have %d values; the limit is %d", values, maxValues), "split the file")
 	}
 	for i, r := range s.text {
 		if r == '\n' || ' ' <= r && r <= '~' { // most are
@@ -70,8 +75,8 @@ func (s *source) checkText() *Error {
 	return nil
 }
 
-// countValues bounds from above how many values the text holds: before each
-// stands at least one of these characters.
+// countValues returns an upper bound of the number of values in text: at least one
+// of these characters precedes each value.
 func countValues(text string) int {
 	n := 1
 	for i := range len(text) {
@@ -83,6 +88,8 @@ func countValues(text string) int {
 	return n
 }
 
+// unreadable returns why r, the first character of text, cannot be in a document,
+// or "".
 func unreadable(text string, r rune) string {
 	if r == utf8.RuneError {
 		if _, size := utf8.DecodeRuneInString(text); size == 1 {
@@ -95,7 +102,7 @@ func unreadable(text string, r rune) string {
 	return ""
 }
 
-// syntaxError puts the parser's words into ours.
+// syntaxError converts an error of the parser.
 func (s *source) syntaxError(err error) *Error {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
@@ -109,7 +116,7 @@ func (s *source) syntaxError(err error) *Error {
 	}
 	switch {
 	case begin.Line == 0 || begin.Line == at.Line:
-	case s.excerpt(at) == "": // the end of the file shows nothing; what is open there does
+	case s.excerpt(at) == "": // the end of the file has no excerpt; show where the open construct begins
 		at = begin
 	default:
 		message += fmt.Sprintf(" that begins at line %d", begin.Line)
@@ -123,9 +130,9 @@ func (s *source) syntaxError(err error) *Error {
 
 var rootKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
 
-// keyAt names the field of the document's root that a line belongs to, as far as
-// that can be said of what is no YAML; kind, with which documents begin, if there
-// is none.
+// keyAt returns the top-level field that a line belongs to. The text is not valid
+// YAML, so this is a guess. Without such a field it returns kind, which documents
+// begin with.
 func (s *source) keyAt(n int) string {
 	for ; n > 0 && !strings.HasPrefix(s.line(n), "---"); n-- {
 		if key := rootKey.FindStringSubmatch(s.line(n)); key != nil {
