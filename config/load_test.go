@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// write fills a fresh working directory.
+// write creates files in a new working directory.
 func write(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -26,6 +26,7 @@ func write(t *testing.T, files map[string]string) {
 	}
 }
 
+// paths returns the paths of files.
 func paths(files []config.File) []string {
 	var names []string
 	for _, f := range files {
@@ -37,25 +38,25 @@ func paths(files []config.File) []string {
 func TestLoad_Directory(t *testing.T) {
 	write(t, map[string]string{
 		"conf/b.yml":          "{kind: role, name: b, model: m}",
-		"conf/a.yaml":         "{kind: model, name: m, type: script, file: ../brains/m.js}",
+		"conf/a.yaml":         "{kind: model, name: m, type: script, file: ../scripts/m.js}",
 		"conf/.hidden.yaml":   "not: read",
 		"conf/notes.txt":      "not: read",
 		"conf/sub.yaml/x.yml": "not: read",
-		"brains/m.js":         "role('*', function* () {})",
+		"scripts/m.js":        "role('*', function* () {})",
 		"more.conf":           "{kind: role, name: c}",
 	})
 	cfg, err := config.Load([]string{"conf", "./conf/b.yml", "more.conf"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"conf/a.yaml", "conf/b.yml", "more.conf", "brains/m.js"}
+	want := []string{"conf/a.yaml", "conf/b.yml", "more.conf", "scripts/m.js"}
 	if diff := cmp.Diff(want, paths(cfg.Files)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if got := string(cfg.Models[0].Source); got != "role('*', function* () {})" {
 		t.Errorf("source = %q", got)
 	}
-	if err := os.RemoveAll("brains"); err != nil {
+	if err := os.RemoveAll("scripteds"); err != nil {
 		t.Fatal(err)
 	}
 	again, err := config.Read(cfg.Files, nil)
@@ -64,7 +65,8 @@ func TestLoad_Directory(t *testing.T) {
 	}
 }
 
-// TestLoad_ReportsAllErrors: unreadable files do not hide what is wrong in others.
+// TestLoad_ReportsAllErrors checks that unreadable files do not hide the errors of
+// others.
 func TestLoad_ReportsAllErrors(t *testing.T) {
 	write(t, map[string]string{
 		"a.yaml":    "{kind: role, name: a, bogus: 1, model: elsewhere}",
@@ -85,6 +87,7 @@ func TestLoad_ReportsAllErrors(t *testing.T) {
 	}
 }
 
+// firstLines returns the texts of the errors without their excerpts.
 func firstLines(err error) []string {
 	var lines []string
 	list, _ := errors.AsType[config.Errors](err)
@@ -102,7 +105,7 @@ func TestLoad_NoPaths(t *testing.T) {
 	}
 }
 
-// TestLoad_RejectsEndlessFile: an endless or huge file costs no more than the limit.
+// TestLoad_RejectsEndlessFile checks that Load stops reading at the size limit.
 func TestLoad_RejectsEndlessFile(t *testing.T) {
 	_, err := config.Load([]string{"/dev/zero"}, nil)
 	if diff := cmp.Diff([]string{"/dev/zero: has more than 10 MiB"}, firstLines(err)); diff != "" {

@@ -12,7 +12,7 @@ import (
 
 const tripFields = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
 
-// A prompt is the same in all spellings, and migrate makes them one.
+// A prompt is the same in all spellings, and Migrate rewrites them in one.
 func TestPrompt_AcceptsToolboxSpellings(t *testing.T) {
 	var first string
 	for name, text := range map[string]string{
@@ -30,7 +30,7 @@ func TestPrompt_AcceptsToolboxSpellings(t *testing.T) {
 			first = cfg.Prompts[0].Fingerprint
 		}
 		if cfg.Prompts[0].Fingerprint != first {
-			t.Errorf("%s: the prompt is another", name)
+			t.Errorf("%s: the prompt differs", name)
 		}
 		out, err := config.Migrate([]byte(text))
 		if err != nil {
@@ -41,16 +41,17 @@ func TestPrompt_AcceptsToolboxSpellings(t *testing.T) {
 		}
 		again, err := read(t, string(out))
 		if diff := cmp.Diff(fingerprints(cfg), fingerprints(again)); err != nil || diff != "" {
-			t.Errorf("%s: migrated to\n%s, which is another: %v\n%s", name, out, err, diff)
+			t.Errorf("%s: migrated to\n%s, which differs: %v\n%s", name, out, err, diff)
 		}
 	}
 }
 
+// indented returns text as the value of an entry in the v1 form.
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ")
 }
 
-// Sections with nothing in them are taken, also those of what is not served.
+// Sections without entries are accepted, even of kinds that are not supported.
 func TestRead_AcceptsEmptySections(t *testing.T) {
 	const text = "prompts: {}\nembeddingModels:\ntoolsets: {}\n"
 	for _, text := range []string{text, "embeddingModels: {}\n", "prompts:\n", declaredTool + "---\n" + text} {
@@ -82,8 +83,7 @@ func TestNotes_UnlistedPrompt(t *testing.T) {
 	}
 }
 
-// Tools that stand are not read again; prompts beside them are, and what is wrong
-// with them is found.
+// Reload reuses unchanged tools, and still reads prompts and reports their errors.
 func TestReload_ReadsChangedPrompts(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/org.yaml"

@@ -13,7 +13,7 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// A Reload gives what Load gives, places and errors too, whatever has changed.
+// Reload returns what Load returns, including positions and errors, after any change.
 func TestReload_EqualsLoad(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
@@ -26,7 +26,7 @@ func TestReload_EqualsLoad(t *testing.T) {
 	env := map[string]string{"X": "x"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	current := new(config.Config)
-	taken := 0
+	accepted := 0
 	for step := range 400 {
 		write(one, randomDocuments(random))
 		if random.IntN(2) == 0 || step == 0 {
@@ -36,22 +36,23 @@ func TestReload_EqualsLoad(t *testing.T) {
 		want, wantErr := config.Load([]string{dir}, lookup)
 		got, err := current.Reload([]string{dir}, lookup)
 		if diff := cmp.Diff(fmt.Sprint(wantErr), fmt.Sprint(err)); diff != "" {
-			t.Fatalf("step %d: other errors (-load +reload):\n%s", step, diff)
+			t.Fatalf("step %d: different errors (-load +reload):\n%s", step, diff)
 		}
 		if diff := cmp.Diff(want, got, sameConfig()); diff != "" {
-			t.Fatalf("step %d: another configuration (-load +reload):\n%s", step, diff)
+			t.Fatalf("step %d: different configuration (-load +reload):\n%s", step, diff)
 		}
 		if err == nil {
-			taken++
+			accepted++
 		}
 		current = got
 	}
-	if taken < 50 {
-		t.Errorf("only %d configurations were taken", taken)
+	if accepted < 50 {
+		t.Errorf("only %d configurations were accepted", accepted)
 	}
 }
 
-// randomDocuments writes a file of a few documents, at times wrong ones.
+// randomDocuments returns a file of some documents in random order, a few of them
+// invalid.
 func randomDocuments(random *rand.Rand) string {
 	known := []string{
 		"{kind: source, name: db, type: sqlite, database: x.db}",
@@ -84,7 +85,7 @@ func randomDocuments(random *rand.Rand) string {
 	if random.IntN(3) == 0 {
 		docs = append(docs, wrong[random.IntN(len(wrong))])
 	}
-	if kind := []string{"http", "http", "sqlite"}[random.IntN(3)]; random.IntN(2) == 0 { // whose tool may not fit it
+	if kind := []string{"http", "http", "sqlite"}[random.IntN(3)]; random.IntN(2) == 0 { // a tool and a source that may not fit it
 		docs = append(docs, "{kind: tool, name: k, type: http, source: api, description: d, method: POST, path: /x}",
 			fmt.Sprintf("{kind: source, name: api, type: %s, %s: 'https://a.example', readOnly: %t}", kind, map[string]string{"http": "baseUrl", "sqlite": "database"}[kind], random.IntN(3) == 0))
 	}
@@ -92,7 +93,8 @@ func randomDocuments(random *rand.Rand) string {
 	return strings.Repeat("\n", random.IntN(3)) + strings.Join(docs, "\n---\n") + "\n"
 }
 
-// writeManyTools writes a file of n tools; the last has the statement given.
+// writeManyTools writes a file of n tools and returns its path. The last tool has
+// the statement last.
 func writeManyTools(tb testing.TB, n int, last string) string {
 	var b strings.Builder
 	b.WriteString("{kind: source, name: db, type: sqlite, database: x.db}\n")

@@ -19,8 +19,8 @@ import (
 )
 
 // TestRead_YAMLTestSuite reads the cases of yaml-test-suite (testdata/README.md).
-// None is a configuration, so none panics, and all but the empty streams are
-// refused, those that are no YAML among them.
+// None of them is a configuration: Read must reject all except empty streams, and
+// must not panic.
 func TestRead_YAMLTestSuite(t *testing.T) {
 	mustFail := 0
 	for name, c := range yamlSuite(t) {
@@ -42,12 +42,13 @@ func TestRead_YAMLTestSuite(t *testing.T) {
 	}
 }
 
+// suiteCase is one case of the suite; fail means it is not valid YAML.
 type suiteCase struct {
 	text string
 	fail bool
 }
 
-// yamlSuite reads the cases; one row may hold several.
+// yamlSuite reads the cases of the suite. A row may contain several.
 func yamlSuite(t testing.TB) map[string]suiteCase {
 	f, err := os.Open("testdata/yaml_test_suite.jsonl")
 	if err != nil {
@@ -74,7 +75,7 @@ func yamlSuite(t testing.TB) map[string]suiteCase {
 	return all
 }
 
-// replaceMarks turns the suite's marks for invisible characters into them.
+// replaceMarks replaces the suite's marks by the invisible characters they mean.
 func replaceMarks(text string) string {
 	return strings.NewReplacer(
 		"∎\n", "", "␣", " ", "————»", "\t", "———»", "\t", "——»", "\t", "—»", "\t", "»", "\t",
@@ -100,7 +101,7 @@ func FuzzRead(f *testing.F) {
 		}
 		again, err := config.Read(cfg.Files, testEnv)
 		if diff := cmp.Diff(cfg, again, sameConfig()); err != nil || diff != "" {
-			t.Errorf("what is on record is another configuration, error %v (-first +again):\n%s", err, diff)
+			t.Errorf("the recorded files are another configuration, error %v (-first +again):\n%s", err, diff)
 		}
 		for _, r := range cfg.Roles {
 			if r.Name == "" || strings.EqualFold(r.Name, "root") {
@@ -110,20 +111,20 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// wantPositions wants every fault to say where it is, in words that end.
+// wantPositions checks that err has the file in its text and a bounded length.
 func wantPositions(t *testing.T, err error) {
 	t.Helper()
 	list, ok := errors.AsType[config.Errors](err)
 	if !ok || len(list) == 0 || errcode.Of(err) != errcode.InvalidConfig {
-		t.Fatalf("got %v (%s), want faults of a configuration", err, errcode.Of(err))
+		t.Fatalf("got %v (%s), want errors of a configuration", err, errcode.Of(err))
 	}
 	if text := err.Error(); !strings.Contains(text, "org.yaml") || len(text) > 100_000 {
 		t.Errorf("got %.500q, %d bytes", text, len(text))
 	}
 }
 
-// Whatever scalar stands in a file, it is refused with its place, or it is
-// read as it was written: no string is taken for a number, a list or nothing.
+// Any scalar is rejected with its position or read as it is written: a string never
+// becomes a number, a list or nothing.
 func TestRead_KeepsNaughtyStrings(t *testing.T) {
 	accepted := 0
 	for _, s := range corpus.NaughtyStrings() {
@@ -134,7 +135,7 @@ func TestRead_KeepsNaughtyStrings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quoted = bytes.ReplaceAll(quoted, []byte("\u0085"), []byte(`\u0085`)) // as it is, it is a line break to YAML
+		quoted = bytes.ReplaceAll(quoted, []byte("\u0085"), []byte(`\u0085`)) // unescaped, it is a line break in YAML
 		cfg, err := read(t, fmt.Sprintf("kind: role\nname: a\nprompt: %s\n---\nkind: organization\nname: o\nrootPrompt: %s\n", quoted, quoted))
 		if err != nil {
 			wantPositions(t, err)

@@ -15,13 +15,13 @@ func TestNotes_UnreachableStates(t *testing.T) {
 		text string
 		want []string
 	}{
-		"none":     {head + tool("a", ""), nil},
-		"a circle": {head + tool("a", ", state: x, available_in_states: [y]") + tool("b", ", state: y, available_in_states: [x]"), nil},
-		"not led to": {head + tool("a", ", available_in_states: [start, x]") + tool("b", ", state: x"), []string{
+		"none":  {head + tool("a", ""), nil},
+		"cycle": {head + tool("a", ", state: x, available_in_states: [y]") + tool("b", ", state: y, available_in_states: [x]"), nil},
+		"unreachable state": {head + tool("a", ", available_in_states: [start, x]") + tool("b", ", state: x"), []string{
 			`org.yaml:3:1: tool a can be called in the state "start", which no tool leads to: a task must begin in it`}},
-		"not served": {head + tool("a", ", state: x, applicable-states: [y]") + tool("b", ", state: y, available_in_states: [y]"), []string{
+		"state without tools": {head + tool("a", ", state: x, applicable-states: [y]") + tool("b", ", state: y, available_in_states: [y]"), []string{
 			`org.yaml:3:1: tool a leads to the state "x", in which no tool can be called`}},
-		"served by all": {head + tool("a", ", state: x, available_in_states: ['*']"), nil},
+		"tool for all states": {head + tool("a", ", state: x, available_in_states: ['*']"), nil},
 	} {
 		cfg, err := read(t, c.text)
 		if err != nil {
