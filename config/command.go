@@ -11,6 +11,12 @@ import (
 
 // Command is the document of kind command: how programs run that agents start.
 // A configuration has at most one.
+//
+//	kind: command
+//	name: shell
+//	readable: [/opt/go]
+//	env: {GOFLAGS: -mod=mod}
+//	limits: {time: 1m, memory: 1073741824, processes: 64}
 type Command struct {
 	Name     string
 	Open     bool     // sandbox: none; programs run with the rights of this process
@@ -36,6 +42,7 @@ const (
 	maxOutput       = 1 << 20 // because a model reads the output
 )
 
+// readCommand reads the document of kind command.
 func readCommand(it docItem) {
 	command := Command{Name: it.name, Pos: it.pos}
 	it.fields(
@@ -52,6 +59,7 @@ func readCommand(it docItem) {
 	*to = command
 }
 
+// commandLimitsField reads the limits of commands.
 func commandLimitsField(to *CommandLimits) func(value) {
 	return mappingField(
 		field{"time", durationField(&to.Time, maxTimeout)},

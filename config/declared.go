@@ -8,6 +8,15 @@ import (
 
 // Source is a document of kind source: a database or HTTP service that declared
 // tools use. Which fields are set depends on the type.
+//
+//	kind: source
+//	name: flights
+//	type: postgres
+//	host: 127.0.0.1
+//	port: 5432
+//	user: app
+//	password: ${PGPASSWORD}
+//	database: flights
 type Source struct {
 	Name string
 	Type string // one of SourceSQLite and the others
@@ -57,6 +66,15 @@ const (
 )
 
 // DeclaredTool is a document of kind tool: a tool that queries a source.
+//
+//	kind: tool
+//	name: search_flights
+//	type: postgres-sql
+//	source: flights
+//	description: Find flights by number.
+//	statement: SELECT * FROM flights WHERE number = $1
+//	parameters:
+//	  - {name: number, type: integer, description: The flight's number.}
 type DeclaredTool struct {
 	Name        string
 	Type        string // one of ToolSQLiteSQL and the others
@@ -126,6 +144,10 @@ type Annotations struct {
 }
 
 // Toolset is a document of kind toolset or group: a tool group of declared tools.
+//
+//	kind: toolset
+//	name: reading
+//	tools: [search_flights]
 type Toolset struct {
 	Name        string // "" is the group of all tools, which has only a description
 	Description string
@@ -136,6 +158,11 @@ type Toolset struct {
 
 // Prompt is a document of kind prompt: messages with placeholders for arguments,
 // which clients get by name. Only roles with a toolset that lists it can get it.
+//
+//	kind: prompt
+//	name: trip
+//	messages: [{content: "Plan a trip to {{.city}}."}]
+//	arguments: [{name: city, description: Where to.}]
 type Prompt struct {
 	Name        string
 	Description string
@@ -154,6 +181,12 @@ type PromptMessage struct {
 
 // AuthService is a document of kind authService: an issuer whose tokens
 // authenticate callers.
+//
+//	kind: authService
+//	name: company
+//	type: generic
+//	audience: rolecall
+//	authorizationServer: https://id.example.com
 type AuthService struct {
 	Name     string
 	Type     string   // google or generic

@@ -17,6 +17,7 @@ func authTypes() []authType {
 	return []authType{{AuthGeneric, readGeneric}, {AuthGoogle, readGoogle}}
 }
 
+// readAuthService reads a document of kind authService.
 func readAuthService(it docItem) {
 	it.declare()
 	known := authTypes()

@@ -158,7 +158,8 @@ func isNumber(s string) bool {
 	return s != "" && strings.ContainsRune("-0123456789", rune(s[0])) && json.Valid([]byte(s))
 }
 
-// appendJSON appends a value as JSON. A number that is not a JSON number, such as
+// appendJSON appends a value as JSON. It does not go through Go numbers, which would
+// lose digits. A number that is not a JSON number, such as
 // 0x10, becomes a string.
 func (v value) appendJSON(b []byte) []byte {
 	switch v.node.Kind {

@@ -17,6 +17,8 @@ const (
 // maxMessages is the largest number of messages of one prompt.
 const maxMessages = 1000
 
+// readPrompt reads a document of kind prompt. It compiles the arguments and messages
+// only if the fields have no errors, so that each error is reported once.
 func readPrompt(it docItem) {
 	before := len(it.doc.errs)
 	it.declare()

@@ -29,6 +29,7 @@ func sourceTypes() []sourceType {
 // maxDatabaseConns is the largest value of maxConnections.
 const maxDatabaseConns = 10_000
 
+// readSource reads a document of kind source.
 func readSource(it docItem) {
 	before := len(it.doc.errs)
 	it.declare()
@@ -47,10 +48,12 @@ func readSource(it docItem) {
 	it.doc.config.Sources = append(it.doc.config.Sources, s)
 }
 
+// sqliteFields returns the fields of a SQLite database.
 func sqliteFields(_ docItem, s *Source) []field {
 	return append(databaseFields(s), field{"database", databaseField(&s.Database)})
 }
 
+// postgresFields returns the fields of PostgreSQL.
 func postgresFields(_ docItem, s *Source) []field {
 	return append(serverFields(s),
 		field{"queryExecMode", oneOfField(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol")},
@@ -103,6 +106,7 @@ func databaseFields(s *Source) []field {
 	}
 }
 
+// httpFields returns the fields of an HTTP service.
 func httpFields(_ docItem, s *Source) []field {
 	return []field{
 		{"baseUrl", serverURL(&s.BaseURL)},

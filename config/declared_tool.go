@@ -49,6 +49,8 @@ type pendingTool struct {
 	errCount      int              // number of errors before this tool
 }
 
+// readTool reads a document of kind tool. It compiles the parameters at once unless
+// they need the auth services, which may come in later documents.
 func readTool(it docItem) {
 	p := &pendingTool{docItem: it, errCount: len(it.doc.errs)}
 	it.declare()

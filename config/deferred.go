@@ -11,6 +11,7 @@ func (r *reader) deferCheck(check func(used models)) {
 	r.deferredChecks = append(r.deferredChecks, check)
 }
 
+// runDeferred runs the queued checks.
 func (r *reader) runDeferred() {
 	used := models{}
 	for _, m := range r.config.Used() {

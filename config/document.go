@@ -95,7 +95,8 @@ func (d *document) kind(at value, name string) (kind, bool) {
 	return kind{}, false
 }
 
-// docItem is a document of a known kind, or an entry of Toolbox's v1 form.
+// docItem is a document of a known kind, or an entry of Toolbox's v1 form. The read
+// functions of the kinds get one and do not depend on the form.
 type docItem struct {
 	value
 	kind    string

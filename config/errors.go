@@ -43,10 +43,12 @@ func (e *Error) Error() string {
 // errcode.Of and errcode.Message.
 func (e *Error) Unwrap() error { return errcode.New(errcode.InvalidConfig, "%s", e.Error()) }
 
+// pos returns the position of the error.
 func (e *Error) pos() Pos { return Pos{e.File, e.Line, e.Column} }
 
 // Errors is the list of all errors in the configuration, sorted by file, line and
-// column. It is never empty when it is returned as an error.
+// column. It is never empty when it is returned as an error. After about 1000
+// errors the rest is left out, and one entry says so.
 type Errors []*Error
 
 // Error returns the texts of all errors, one after another.

@@ -84,11 +84,13 @@ func IsDocument(name string) bool {
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(name, ".")
 }
 
+// isDir reports whether path is a directory, or a link to one.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
+// absolute returns path as an absolute path, by which duplicates are found.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -12,6 +12,13 @@ import (
 
 // Gateway is the document of kind gateway: the address of the server, the hosts
 // and origins it accepts, and its tokens. A configuration has at most one.
+//
+//	kind: gateway
+//	name: api
+//	address: 127.0.0.1:7464
+//	origins: [https://app.example.com]
+//	tokens:
+//	  - {name: ann, role: reader, sha256: bb76d489e0ee334ed05d12cc413fa6935e3866c1b9c2468ae6841226ef9a47be}
 type Gateway struct {
 	Name    string
 	Address string            // host:port; "" is the default
@@ -21,6 +28,7 @@ type Gateway struct {
 	Pos     Pos
 }
 
+// readGateway reads the document of kind gateway.
 func readGateway(it docItem) {
 	gateway := Gateway{Name: it.name, Pos: it.pos}
 	it.fields(

@@ -1,6 +1,6 @@
 package config
 
-// kind is a kind of document. A kind without read is not available in this version;
+// kind is a kind of document, in one spelling. A kind without read is not available in this version;
 // if it has a hint, it is a kind of Toolbox that is not supported.
 type kind struct {
 	name    string

@@ -12,6 +12,12 @@ import (
 
 // MCPServer is a document of kind mcpServer: an MCP server whose tools become a
 // tool group. It is either a program to run or a URL.
+//
+//	kind: mcpServer
+//	name: web
+//	url: https://mcp.example.com/mcp
+//	auth: {bearer: "${WEB_TOKEN}"}
+//	prefix: web_
 type MCPServer struct {
 	Name        string
 	Description string // of the tool group; "" is not set
@@ -38,6 +44,7 @@ const (
 	maxToolPrefix = 64
 )
 
+// readMCPServer reads a document of kind mcpServer.
 func readMCPServer(it docItem) {
 	it.declare()
 	s := MCPServer{Name: it.name, Pin: true, Pos: it.pos}
@@ -161,7 +168,8 @@ func textList(to *[]string) func(value) {
 }
 
 // secretMap reads a mapping of names to secret texts. check returns the canonical
-// name, or the problem with a name.
+// name, or the problem with a name. Its errors have no excerpts: the values may be
+// in clear text.
 func secretMap(to *map[string]Secret, check func(string) (string, string)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {

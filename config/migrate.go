@@ -30,7 +30,9 @@ func Migrate(data []byte) ([]byte, error) {
 }
 
 // migration holds the documents of a file as they are written: variables are
-// not substituted.
+// not substituted. newMigration parses the file, convert makes the current form of
+// the documents, and write dumps them as YAML. write then parses its result again
+// to compare the meaning and the comments with the original.
 type migration struct {
 	*document
 	docs []*yaml.Node // document nodes; empty documents are left out

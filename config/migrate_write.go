@@ -14,6 +14,9 @@ import (
 // place would have another meaning.
 func (m *migration) write(docs []*yaml.Node) ([]byte, error) {
 	want := m.fingerprints(docs)
+	if err := Join(nil, m.errs...); err != nil {
+		return nil, err
+	}
 	for range 2 {
 		out, err := dumpDocuments(docs)
 		if err != nil {

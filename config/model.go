@@ -15,6 +15,13 @@ import (
 
 // Model is a document of kind model: a language model, or a script, recording or
 // person in its place. A zero number means the provider's default.
+//
+//	kind: model
+//	name: claude
+//	type: anthropic
+//	model: claude-sonnet-4-5
+//	apiKey: ${ANTHROPIC_API_KEY}
+//	maxTokens: 4096
 type Model struct {
 	Name   string
 	Type   string
@@ -79,6 +86,8 @@ func modelTypes() []modelType {
 	}
 }
 
+// readModel reads a document of kind model. It leaves out a model of an unknown
+// type, which it reports.
 func readModel(it docItem) {
 	it.declare()
 	all := modelTypeNames()
@@ -101,6 +110,7 @@ func readModel(it docItem) {
 	it.doc.config.Models = append(it.doc.config.Models, m)
 }
 
+// modelTypeNames returns the names of modelTypes, in the same order.
 func modelTypeNames() (all []string) {
 	for _, t := range modelTypes() {
 		all = append(all, t.name)

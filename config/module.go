@@ -8,6 +8,11 @@ import (
 
 // Module is a document of kind module: an instance of a module type that the
 // program was built with.
+//
+//	kind: module
+//	name: browser
+//	type: chrome
+//	settings: {maxTabs: 4}
 type Module struct {
 	Name     string
 	Type     string          // the caller checks that the program has this type
@@ -16,6 +21,8 @@ type Module struct {
 	TypePos  Pos
 }
 
+// readModule reads a document of kind module. It does not check the settings: only
+// the module knows them.
 func readModule(it docItem) {
 	it.declare()
 	m := Module{Name: it.name, Pos: it.pos}

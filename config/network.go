@@ -13,6 +13,12 @@ import (
 // Network is the document of kind network: what the HTTP requests of agents may
 // reach in addition to public addresses over HTTPS, and their limits. A
 // configuration has at most one.
+//
+//	kind: network
+//	name: intranet
+//	privateAddresses: [10.1.0.0/16]
+//	hosts: {allow: ["*.example.com"]}
+//	timeout: 30s
 type Network struct {
 	Name             string
 	AllowHTTP        bool           // http in addition to https
@@ -31,6 +37,7 @@ const (
 	maxTimeout   = 4 * time.Minute
 )
 
+// readNetwork reads the document of kind network.
 func readNetwork(it docItem) {
 	network := Network{Name: it.name, Pos: it.pos}
 	it.fields(
@@ -59,7 +66,8 @@ func redirectsField(to **int) func(value) {
 	}
 }
 
-// boolField reads true or false, which may be in a variable.
+// boolField reads true or false, which may be in a variable. Other words for bools
+// in YAML 1.1, such as yes, are rejected.
 func boolField(to *bool) func(value) {
 	return func(v value) {
 		word, ok := v.node.Value, v.node.Tag == "!!bool"
@@ -76,7 +84,8 @@ func boolField(to *bool) func(value) {
 	}
 }
 
-// durationField reads a duration such as 30s, 500ms or 1m30s, from 1ms to most.
+// durationField reads a duration such as 30s, 500ms or 1m30s, from 1ms to most. A
+// number without a unit is rejected, because its unit would be a guess.
 func durationField(to *time.Duration, most time.Duration) func(value) {
 	return func(v value) {
 		var d time.Duration

@@ -8,6 +8,13 @@ import (
 
 // Organization is the document of kind organization: the prompt of root, defaults
 // for roles, and limits. A configuration has at most one.
+//
+//	kind: organization
+//	name: lab
+//	rootPrompt: You run a laboratory.
+//	model: claude
+//	limits: {rounds: 50}
+//	budget: {tokens: 2000000}
 type Organization struct {
 	Name              string
 	RootPrompt        string
@@ -46,6 +53,7 @@ type Limits struct {
 	Rounds int // rounds of tool calls in one turn
 }
 
+// readOrganization reads the document of kind organization.
 func readOrganization(it docItem) {
 	org := Organization{Name: it.name, Pos: it.pos}
 	it.fields(

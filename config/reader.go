@@ -21,8 +21,8 @@ type reader struct {
 	included       map[string][]byte                 // the content of those files, by path
 	kinds          map[string]kind
 	toolTypes      []toolType
-	names          map[docKey]Pos
-	refs           []reference
+	names          map[docKey]Pos            // of all documents, for duplicates and references
+	refs           []reference               // checked when all documents are read
 	tools          []*pendingTool            // declared tools that wait for the sources and services they name
 	reused         []int                     // indexes in config.Tools of tools from an earlier configuration
 	deferredChecks []func(used models)       // checks that need the whole configuration
@@ -60,7 +60,8 @@ func newReader(env Env, open func(string) ([]byte, error)) *reader {
 }
 
 // read works in three steps: it reads every document by itself, checks the
-// references between them, and sorts the errors.
+// references between them, and sorts the errors. If a file could not be read, it
+// leaves out the second step: most of its errors would follow from the first.
 func (r *reader) read(files []File) (*Config, error) {
 	r.config.Files = files
 	for _, f := range files {
@@ -90,6 +91,7 @@ func (r *reader) readFile(src *source) {
 	}
 }
 
+// kindsByName returns the kinds by name.
 func kindsByName(list []kind) map[string]kind {
 	all := make(map[string]kind, len(list))
 	for _, k := range list {
@@ -98,6 +100,7 @@ func kindsByName(list []kind) map[string]kind {
 	return all
 }
 
+// newDocument returns the state of reading a document of src.
 func newDocument(r *reader, src *source) *document {
 	return &document{reader: r, src: src, expansions: make(map[*yaml.Node]expansion), digests: make(map[*yaml.Node]string)}
 }

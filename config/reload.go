@@ -26,6 +26,11 @@ const maxPatched = 64
 
 // reloadTools reads files and reuses the tools of c. It returns false if there is
 // an error, or if the result could differ from reading all files again.
+//
+// It splits the files into the texts of their documents. A document with the text
+// of an earlier one that declares a single tool yields that tool, moved to its new
+// position. All other documents are read. The checks between documents run as in
+// Load, so that a reused tool whose source has changed is still found invalid.
 func (c *Config) reloadTools(files []File, env Env) (*Config, bool) {
 	known := c.reusableTools()
 	if len(known) == 0 {
@@ -130,6 +135,7 @@ func (c *Config) reusableTools() map[[sha256.Size]byte]reusableTool {
 			for at < len(c.Tools) && c.Tools[at].Pos.File == f.Path && (i+1 == len(parts) || c.Tools[at].Pos.Line < parts[i+1].line) {
 				at, count = at+1, count+1
 			}
+			// The same text has another meaning when a variable changes.
 			if count == 1 && c.Tools[first].cacheable && !strings.Contains(p.text, "${") {
 				pos := c.Tools[first].Pos
 				known[p.sum] = reusableTool{first, pos.Line - p.line, pos.Column}

@@ -9,6 +9,12 @@ import (
 )
 
 // Role is a document of kind role: the prompt, model and permissions of its agents.
+//
+//	kind: role
+//	name: analyst
+//	prompt: You analyze logs.
+//	toolGroups: [workspace]
+//	limits: {rounds: 20}
 type Role struct {
 	Name       string
 	Prompt     string
@@ -24,6 +30,7 @@ type Role struct {
 	Pos        Pos
 }
 
+// readRole reads a document of kind role.
 func readRole(it docItem) {
 	role := Role{Name: it.name, Pos: it.pos}
 	it.declare()

@@ -45,7 +45,9 @@ func (s *source) excerpt(at Pos) string {
 }
 
 // No error may show a key in clear text, even if its field is misspelled. These
-// patterns find the beginning of such a key; a variable is not one.
+// patterns find the beginning of such a key; a variable is not one. They match too
+// much rather than too little: an excerpt with more asterisks than needed is still
+// useful.
 var (
 	secretKeyPattern = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
 	secretURLPattern = regexp.MustCompile(`(://)[^\s"']*[@?]`)
@@ -91,7 +93,7 @@ func (s *source) secretIn(n int) int {
 
 // inSecret reports whether the n-th line may continue a key that began above it.
 func (s *source) inSecret(n int) bool {
-	const most = 100 // blank lines in between
+	const most = 100 // blank lines in between; the bound keeps many errors in a long file cheap
 	for above := n - 1; above > max(0, n-most); above-- {
 		if strings.TrimSpace(s.line(above)) != "" {
 			return s.secretIn(above) >= 0

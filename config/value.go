@@ -14,7 +14,8 @@ import (
 )
 
 // value is a node of a document with its position and path. Methods that return a
-// bool return the value in a type, or report an error and return false.
+// bool return the value in a type, or report an error and return false. Callers
+// then go on with the next field, so that one reading reports all errors.
 type value struct {
 	doc   *document
 	node  *yaml.Node // never an alias

@@ -53,6 +53,9 @@ type problem struct{ text, message, hint string }
 // substitute replaces ${NAME} and ${NAME:default} in text. It uses the value of the
 // variable, even if it is empty, or else the default, which ends at the first }.
 // Values are not expanded again. $${ is an escaped ${; any other $ is a dollar.
+//
+// Substitution works on parsed scalars, not on the text of the file: the value of a
+// variable can never add a field or a document.
 func substitute(text string, env Env) (string, []problem) {
 	var out strings.Builder
 	var problems []problem
