@@ -20,7 +20,7 @@ func newMigrateCommand(c *common) *cobra.Command {
 		Short: "Rewrite a configuration of MCP Toolbox in the current form",
 		Long: `Print FILE with a document for each source, tool, toolset and auth service:
 nested maps become documents, plural kinds singular ones. Comments and variables
-stay as they are written. A file that is in the current form stays as it is.
+are kept, the layout is not. A file that is in the current form stays as it is.
 
 With --write FILE itself is rewritten, and what it held is kept as FILE.bak.`,
 		Example: `  rolecall migrate tools.yaml > new.yaml

@@ -6,23 +6,25 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxAliased is the most values all aliases of a document may stand for.
+// maxAliased is the largest number of values that the aliases of one document
+// may expand to.
 const maxAliased = 10_000
 
-// aliases counts what the aliases of a document stand for once they are
-// written out. The YAML library bounds this only where it builds Go values;
-// we work on its nodes.
+// aliases counts the values that a document's aliases expand to, so that a small
+// file cannot stand for a huge one. The YAML library has such a bound only when
+// it decodes into Go values; this package works on its nodes.
 type aliases struct {
-	sizes map[*yaml.Node]int // of anchored nodes; inside while in one
-	total int
+	sizes map[*yaml.Node]int // size of each anchored node, or counting
+	total int                // values that the aliases so far expand to
 	fail  func(alias *yaml.Node, message string)
 }
 
-// counting marks a node whose size is being counted.
+// counting is the size of an anchored node while its content is being counted.
 const counting = -1
 
-// size gives the number of values under n. It calls fail for the first alias
-// that leads into itself or past the bound, and then counts no further.
+// size returns the number of values under n, at most maxAliased+1. It calls fail
+// for the first alias that is recursive or exceeds maxAliased, and ignores the
+// aliases after that one.
 func (a *aliases) size(n *yaml.Node) int {
 	if n.Kind == yaml.AliasNode {
 		return a.expand(n)
@@ -40,17 +42,18 @@ func (a *aliases) size(n *yaml.Node) int {
 	return size
 }
 
+// expand returns the size of what an alias stands for and adds it to the total.
 func (a *aliases) expand(alias *yaml.Node) int {
-	size := a.sizes[alias.Alias] // an anchor stands before its aliases
+	size := a.sizes[alias.Alias] // the parser requires an anchor before its aliases
 	switch {
 	case a.total > maxAliased: // reported already
 	case size == counting:
 		a.total = maxAliased + 1
-		a.fail(alias, fmt.Sprintf("alias *%s stands inside its own anchor", alias.Value))
+		a.fail(alias, fmt.Sprintf("alias *%s refers to the anchor it is in", alias.Value))
 	default:
 		a.total += size
 		if a.total > maxAliased {
-			a.fail(alias, fmt.Sprintf("the aliases up to here stand for more than %d values", maxAliased))
+			a.fail(alias, fmt.Sprintf("the aliases up to here expand to more than %d values", maxAliased))
 		}
 	}
 	return max(size, 1)

@@ -1,23 +1,26 @@
-// Package config owns the declarative files: YAML documents with kind, name
-// and, where a kind has several, type.
+// Package config reads configuration files: YAML documents with a kind, a name
+// and, for kinds that have several, a type.
 //
-// Load reads them from disk, Read from a record of them:
+// [Load] reads files from disk, [Read] reads recorded ones:
 //
 //	cfg, err := config.Load([]string{"org.yaml", "roles.d"}, os.LookupEnv)
 //
-// Both are strict and report everything that is wrong at once, as Errors with
-// file, line, column and excerpt. Who knows more than the files say (which
-// tool groups exist, whether a script compiles) adds to that list with
-// Config.Fault and Join.
+// Both are strict: unknown fields, duplicates and references to missing
+// documents are errors. They report all errors at once, as [Errors] with file,
+// line, column and excerpt. Callers that can check more, such as whether a tool
+// group exists or a script compiles, add errors with [Config.Fault] and [Join].
 //
-// What MCP Toolbox declares (sources, tools, toolsets, prompts, auth services) is read in
-// its three spellings, mixed as one likes; Migrate writes the first two in the
-// third. Reload reads again only what has changed of thousands of tools.
+// The documents of MCP Toolbox (sources, tools, toolsets, prompts, auth services)
+// are read in its three spellings, which may be mixed in one file. [Migrate]
+// rewrites the two older spellings in the current one. [Config.Reload] reads only
+// the tools that changed, which makes a change of one tool in thousands fast.
 //
-// A document has no effect here: the package builds no role, no model and no
-// group, it only says what the files ask for. A new kind is one entry in kinds,
-// a new type of model one in modelTypes. A key is read from a variable and is a
-// Secret, which prints as ***.
+// The package returns declarations only. It creates no role, no model and no
+// tool group, and it opens no database. API keys are read from environment
+// variables into a [Secret], which prints as ***.
+//
+// To add a kind, add an entry to kinds; to add a type of model, one to
+// modelTypes.
 package config
 
 import (
@@ -25,23 +28,25 @@ import (
 	"fmt"
 )
 
-// Env looks a variable up; os.LookupEnv is one. A nil Env has no variables.
+// Env looks up an environment variable, as os.LookupEnv does. A nil Env has no
+// variables.
 type Env func(name string) (value string, ok bool)
 
-// File is one file as it was read. A record of Config.Files is enough to Read
-// the same configuration again, without the disk.
+// File is one file as it was read. Read returns the same configuration again for
+// the recorded Config.Files, without access to the disk.
 type File struct {
 	Path     string `json:"path"`
 	Data     []byte `json:"data"`
-	Included bool   `json:"named,omitempty"` // named by a document (a model's script), itself no document
+	Included bool   `json:"named,omitempty"` // a file that a document names, such as a model's script; not a document itself
 }
 
-// Config is what the files ask for, in the order of files and documents.
+// Config is the content of the files. Lists are in the order of files and
+// documents.
 type Config struct {
-	Organization Organization // the zero Organization when no document describes it
-	Network      Network      // the zero Network when no document describes it
-	Command      Command      // the zero Command when no document describes it
-	Gateway      Gateway      // the zero Gateway when no document describes it
+	Organization Organization // zero if there is no such document
+	Network      Network      // zero if there is no such document
+	Command      Command      // zero if there is no such document
+	Gateway      Gateway      // zero if there is no such document
 	Roles        []Role
 	Models       []Model
 	Modules      []Module
@@ -51,30 +56,33 @@ type Config struct {
 	Toolsets     []Toolset      `json:",omitempty"`
 	Prompts      []Prompt       `json:",omitempty"`
 	AuthServices []AuthService  `json:",omitempty"`
-	Files        []File         // everything read: documents first, then what they name
+	Files        []File         // all files read: first the documents, then the files they name
 }
 
-// Load reads configuration from disk. Each path is a file or a directory; of a
-// directory its *.yaml and *.yml files, sorted, without hidden ones and
-// subdirectories. A file reached twice is read once.
+// Load reads configuration from disk. Each path is a file or a directory. Of a
+// directory it reads the *.yaml and *.yml files, sorted by name, without hidden
+// files and subdirectories. It reads a file once, even if several paths lead to
+// it.
 //
-// The error is nil or an Errors. The Config is never nil: beside an error it
-// holds what could be read, for further checks, not for use.
+// The error is nil or an Errors. The Config is never nil: with an error it
+// contains what could be read, which is for further checks only.
 func Load(paths []string, env Env) (*Config, error) {
-	files, faults := gather(paths)
-	return loaded(files, faults, env)
+	files, errs := readPaths(paths)
+	return loadFiles(files, errs, env)
 }
 
-func loaded(files []File, faults Errors, env Env) (*Config, error) {
-	r := newReader(env, readNamed)
-	r.errs = append(r.errs, faults...)
-	r.partial = len(faults) > 0
+// loadFiles reads the documents in files and adds errs, the errors of opening
+// them.
+func loadFiles(files []File, errs Errors, env Env) (*Config, error) {
+	r := newReader(env, readIncluded)
+	r.errs = append(r.errs, errs...)
+	r.partial = len(errs) > 0
 	return r.read(files)
 }
 
-// Read reads configuration from recorded files, as Load leaves them in
-// Config.Files. A file that a document names must be among them; the disk is
-// not asked. Errors are as of Load.
+// Read reads configuration from recorded files, as Load returns them in
+// Config.Files. A file that a document names must be among them; Read does not
+// access the disk. It returns the same errors as Load.
 func Read(files []File, env Env) (*Config, error) {
 	var documents []File
 	named := make(map[string][]byte)
@@ -94,8 +102,9 @@ func Read(files []File, env Env) (*Config, error) {
 	return r.read(documents)
 }
 
-// Fault makes an Error about a place in the configuration, with its excerpt.
-// Use it for what only the caller can know, and Join to report it.
+// Fault returns an Error for a position in the configuration, with its excerpt.
+// It is for checks that only the caller can make; Join adds the Error to those of
+// Load or Read.
 func (c *Config) Fault(at Pos, field, message, hint string) *Error {
 	e := &Error{File: at.File, Line: at.Line, Column: at.Column, Field: field, Message: message, Hint: hint}
 	for _, f := range c.Files {
@@ -107,13 +116,13 @@ func (c *Config) Fault(at Pos, field, message, hint string) *Error {
 	return e
 }
 
-// Pos is a place in a file. The zero Pos is nowhere.
+// Pos is a position in a file. The zero Pos is unknown.
 type Pos struct {
 	File         string
-	Line, Column int // from 1, in lines and characters; 0 is unknown
+	Line, Column int // counted from 1, Column in characters; 0 is unknown
 }
 
-// String gives file:line:column, as far as known.
+// String returns file:line:column, or only the file if the line is unknown.
 func (p Pos) String() string {
 	if p.Line == 0 {
 		return p.File

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the want sections of testdata")
 
-// TestRefused compares the whole error text of each case.
-func TestRefused(t *testing.T) {
+// TestRead_RejectedCases compares the complete error text of each case.
+func TestRead_RejectedCases(t *testing.T) {
 	golden(t, "testdata/refused", func(t *testing.T, cfg *config.Config, err error) string {
 		if err == nil {
 			t.Fatalf("read %+v, want an error", cfg)
@@ -35,8 +35,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestAccepted compares what is read of each case.
-func TestAccepted(t *testing.T) {
+// TestRead_AcceptedCases compares the configuration that is read from each case.
+func TestRead_AcceptedCases(t *testing.T) {
 	golden(t, "testdata/accepted", func(t *testing.T, cfg *config.Config, err error) string {
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +54,8 @@ func TestAccepted(t *testing.T) {
 	})
 }
 
-// golden reads each txtar case of dir and compares what show makes of the
-// outcome with the section want.
+// golden reads each txtar case of dir and compares what show returns for the
+// result with the section want.
 func golden(t *testing.T, dir string, show func(*testing.T, *config.Config, error) string) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(paths) == 0 {
@@ -68,7 +68,7 @@ func golden(t *testing.T, dir string, show func(*testing.T, *config.Config, erro
 				t.Fatal(err)
 			}
 			a := parseArchive(data)
-			files, want := parts(a)
+			files, want := caseFiles(a)
 			cfg, err := config.Read(files, testEnv)
 			got := show(t, cfg, err)
 			if *update {
@@ -82,7 +82,8 @@ func golden(t *testing.T, dir string, show func(*testing.T, *config.Config, erro
 	}
 }
 
-func parts(a archive) (files []config.File, want string) {
+// caseFiles returns the files of a case and its expected result.
+func caseFiles(a archive) (files []config.File, want string) {
 	for _, f := range a.files {
 		if f.Path == "want" {
 			want = string(f.Data)
@@ -94,6 +95,7 @@ func parts(a archive) (files []config.File, want string) {
 	return files, want
 }
 
+// save writes a case with a new expected result.
 func save(t *testing.T, path string, a archive, want string) {
 	a.files = slices.DeleteFunc(a.files, func(f config.File) bool { return f.Path == "want" })
 	a.files = append(a.files, config.File{Path: "want", Data: []byte(want)})
@@ -120,13 +122,14 @@ func testEnv(name string) (string, bool) {
 	return value, ok
 }
 
+// read reads text as the only file, org.yaml, with the variables of testEnv.
 func read(t *testing.T, text string) (*config.Config, error) {
 	t.Helper()
 	return config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, testEnv)
 }
 
-// What is around a key in its variable does not go out with a request.
-func TestAKeyIsTrimmed(t *testing.T) {
+// White space around a key in its variable is not part of the key.
+func TestModel_TrimsKey(t *testing.T) {
 	for _, held := range []string{"sk-1", " sk-1", "sk-1\r\n", "\t\u00a0sk-1\n\n"} {
 		for _, text := range []string{"apiKey: ${K}", "baseURL: https://example.com\napiKey: ${OPENAI_API_KEY}", ""} {
 			file := config.File{Path: "org.yaml", Data: []byte("kind: model\nname: m\ntype: openai\nmodel: gpt\n" + text)}
@@ -138,18 +141,19 @@ func TestAKeyIsTrimmed(t *testing.T) {
 	}
 }
 
-func refused(t *testing.T, text string) config.Errors {
+// wantRejected returns the errors of a text that must be rejected.
+func wantRejected(t *testing.T, text string) config.Errors {
 	t.Helper()
 	_, err := read(t, text)
 	list, ok := errors.AsType[config.Errors](err)
 	if !ok {
-		t.Fatalf("%.80q was not refused: error %v", text, err)
+		t.Fatalf("%.80q was not rejected: error %v", text, err)
 	}
 	return list
 }
 
-// TestNames checks the rule of names with characters a text file cannot show.
-func TestNames(t *testing.T) {
+// TestRead_ChecksNames checks names with characters that a text file cannot show.
+func TestRead_ChecksNames(t *testing.T) {
 	names := map[string]bool{
 		"analyst": true, "Ärztin 1": true, "会计": true, "a/b.c-d_e": true, "rooted": true,
 		strings.Repeat("é", 128): true, strings.Repeat("é", 129): false,
@@ -167,9 +171,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPositionsOfGroups: the caller reports a group it does not know in the
-// same list, with an excerpt.
-func TestPositionsOfGroups(t *testing.T) {
+// TestGroups_Pos adds an error about a group to the list, as a caller does that
+// knows which groups exist.
+func TestGroups_Pos(t *testing.T) {
 	cfg, err := read(t, "kind: role\nname: a\ntoolGroups:\n  - workspace\n  - artefact\nlimit: 1\n")
 	groups := cfg.Roles[0].ToolGroups
 	if diff := cmp.Diff([]string{"workspace", "artefact"}, groups.IDs); diff != "" {
@@ -190,8 +194,8 @@ org.yaml:6:1: limit: unknown field (did you mean "limits"?)
 	}
 }
 
-// TestJoinKeepsOtherErrors: only configuration errors are merged.
-func TestJoinKeepsOtherErrors(t *testing.T) {
+// TestJoin_KeepsOtherErrors checks that Join returns other errors unchanged.
+func TestJoin_KeepsOtherErrors(t *testing.T) {
 	if err := config.Join(nil); err != nil {
 		t.Errorf("Join(nil) = %v", err)
 	}
@@ -200,8 +204,8 @@ func TestJoinKeepsOtherErrors(t *testing.T) {
 	}
 }
 
-// TestGroupsZero: absent, empty, all and a list are four different things.
-func TestGroupsZero(t *testing.T) {
+// TestGroups_Forms distinguishes an absent field, an empty list, all and a list.
+func TestGroups_Forms(t *testing.T) {
 	for text, want := range map[string]config.Groups{
 		"":                         {},
 		"toolGroups: []":           {Given: true},

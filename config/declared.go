@@ -6,43 +6,52 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// Source is a database or a service that declared tools ask.
+// Source is a document of kind source: a database or HTTP service that declared
+// tools use. Which fields are set depends on the type.
+//
+//	kind: source
+//	name: flights
+//	type: postgres
+//	host: 127.0.0.1
+//	port: 5432
+//	user: app
+//	password: ${PGPASSWORD}
+//	database: flights
 type Source struct {
 	Name string
 	Type string // one of SourceSQLite and the others
 
-	// Of databases. Database is the path of a file, the document's
-	// directory before one that is relative, or the name of a database on a server.
+	// For databases. Database is the name of a database on a server, or the path
+	// of a file, with the document's directory prepended if it is relative.
 	Database      string
 	Host          string
 	Port          int // 0 is not set
 	User          string
 	Password      Secret
-	Params        map[string]string // queryParams: of the connection
-	QueryExecMode string            // of postgres; "" is the driver's own
+	Params        map[string]string // queryParams: parameters of the connection
+	QueryExecMode string            // of postgres; "" is the driver's default
 
-	// Of cloud-sql-postgres, beside Database, User and Password.
+	// For cloud-sql-postgres, in addition to Database, User and Password.
 	Project, Region, Instance string
 	IPType                    string // public, private or psc
 
-	// Of http.
+	// For http.
 	BaseURL     string
 	Headers     map[string]Secret
-	QueryParams map[string]Secret // added to the address of every request
+	QueryParams map[string]Secret // added to the URL of every request
 
-	ReadOnly         bool          // statements that write are refused
-	MaxConns         int           // at once; 0 is not set
+	ReadOnly         bool          // statements and requests that write are rejected
+	MaxConns         int           // largest number of connections; 0 is not set
 	Timeout          time.Duration // of one statement or request; 0 is not set
 	MaxRows          int           // of one result; 0 is not set
 	MaxResponseBytes int           // of one result; 0 is not set
 
-	// Invalid says that something is wrong with the document, which is reported:
-	// what is made of it is no source, and no fault beside that.
+	// Invalid means that errors in the document have been reported. Callers must
+	// not use such a source, and should not report errors that follow from it.
 	Invalid bool `json:"-"`
 
-	// Fingerprint is the same for two sources that are the same but for their
-	// places. It holds a digest of the password: it is for comparing, not for
-	// showing.
+	// Fingerprint is the same for sources that differ in nothing but Pos. It is a
+	// digest that includes the password, so it must not be shown.
 	Fingerprint string `json:"-"`
 	Pos         Pos
 }
@@ -56,36 +65,45 @@ const (
 	SourceHTTP             = "http"
 )
 
-// DeclaredTool is a tool that asks a source.
+// DeclaredTool is a document of kind tool: a tool that queries a source.
+//
+//	kind: tool
+//	name: search_flights
+//	type: postgres-sql
+//	source: flights
+//	description: Find flights by number.
+//	statement: SELECT * FROM flights WHERE number = $1
+//	parameters:
+//	  - {name: number, type: integer, description: The flight's number.}
 type DeclaredTool struct {
 	Name        string
 	Type        string // one of ToolSQLiteSQL and the others
-	Source      string // of the type that the tool's needs
+	Source      string // name of the source, whose type fits the tool's
 	Description string
 
-	Statement  string         // of -sql; a template if there are template parameters
-	Parameters *parameter.Set `json:"-"` // never nil where Load gives no error; of -execute-sql and -list-tables those that all of them have
+	Statement  string         // of -sql types; a template if there are template parameters
+	Parameters *parameter.Set `json:"-"` // not nil if Load returns no error; fixed for -execute-sql and -list-tables types
 
-	HTTP *HTTPRequest // of http; else nil
+	HTTP *HTTPRequest // of type http, else nil
 
-	AuthRequired   []string // services one of which has to vouch for the caller
-	ScopesRequired []string // all of which the caller's token has
+	AuthRequired   []string // auth services; the caller needs a valid token of one of them
+	ScopesRequired []string // the caller's token needs all of them
 
 	Annotations Annotations
-	Effect      string // readOnly, idempotent, mutating, or "" where the document leaves it to annotations and type
+	Effect      string // readOnly, idempotent or mutating; "" means it follows from annotations and type
 
-	Groups []string // tool groups it is in beside toolsets; whether an id is reserved the caller knows
-	State  string   // that a call leads to; "" leaves it
-	States []string // in which it can be called; empty is all
+	Groups []string // tool groups it is in, in addition to toolsets; the caller checks for reserved ids
+	State  string   // workflow state after a call; "" does not change it
+	States []string // workflow states in which it can be called; empty means all
 
-	MaxRows          int // 0 is the source's
+	MaxRows          int // 0 is the source's limit
 	MaxResponseBytes int
 	Timeout          time.Duration
 
-	Fingerprint string `json:"-"` // the same for two tools that are the same but for their places and their source's document
+	Fingerprint string `json:"-"` // the same for tools that differ in nothing but Pos and the document of their source
 	Pos         Pos
 
-	cacheable bool // it is a whole document, and nothing is wrong with that by itself
+	cacheable bool // Reload may reuse it: it is a valid document of its own
 }
 
 // The types of declared tools.
@@ -102,47 +120,56 @@ const (
 	ToolHTTP               = "http"
 )
 
-// The parameters of tools that have no document for them.
+// The parameters of tool types with fixed parameters.
 const (
 	ParameterSQL          = "sql"           // of -execute-sql: a statement
-	ParameterTableNames   = "table_names"   // of -list-tables: separated by commas; "" is all
+	ParameterTableNames   = "table_names"   // of -list-tables: separated by commas; "" means all
 	ParameterOutputFormat = "output_format" // of -list-tables: simple or detailed
 )
 
-// HTTPRequest is what a tool of type http sends to its source.
+// HTTPRequest is the request that a tool of type http sends to its source.
 type HTTPRequest struct {
-	Method  string            // in capitals
-	Path    string            // below the source's; a template of PathParams
-	Headers map[string]Secret // over the source's
+	Method  string            // in upper case
+	Path    string            // relative to the source's BaseURL; a template of PathParams
+	Headers map[string]Secret // they override the source's
 	Body    string            // a template of BodyParams
 
-	// Names of parameters by where their values go.
+	// Names of the parameters, by the part of the request they are in.
 	PathParams, QueryParams, HeaderParams, BodyParams []string
 }
 
-// Annotations are the hints of MCP; nil is not said.
+// Annotations are the hints of MCP about a tool. A nil hint is not set.
 type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Toolset is a tool group of declared tools.
+// Toolset is a document of kind toolset or group: a tool group of declared tools.
+//
+//	kind: toolset
+//	name: reading
+//	tools: [search_flights]
 type Toolset struct {
-	Name        string // "" is the group of all, which has a description only
+	Name        string // "" is the group of all tools, which has only a description
 	Description string
 	Tools       []string // in order, each once
-	Prompts     []string `json:",omitempty"` // likewise
+	Prompts     []string `json:",omitempty"` // in order, each once
 	Pos         Pos
 }
 
-// Prompt is a text for who asks for it by name, with places for arguments. It
-// is for those alone who hold a toolset that lists it.
+// Prompt is a document of kind prompt: messages with placeholders for arguments,
+// which clients get by name. Only roles with a toolset that lists it can get it.
+//
+//	kind: prompt
+//	name: trip
+//	messages: [{content: "Plan a trip to {{.city}}."}]
+//	arguments: [{name: city, description: Where to.}]
 type Prompt struct {
 	Name        string
 	Description string
-	Arguments   *parameter.Set `json:"-"` // never nil where Load gives no error
+	Arguments   *parameter.Set `json:"-"` // not nil if Load returns no error
 	Messages    []PromptMessage
 
-	Fingerprint string `json:"-"` // the same for two prompts that are the same but for their places
+	Fingerprint string `json:"-"` // the same for prompts that differ in nothing but Pos
 	Pos         Pos
 }
 
@@ -152,28 +179,35 @@ type PromptMessage struct {
 	Content string // a template of the arguments
 }
 
-// AuthService says whose tokens vouch for a caller.
+// AuthService is a document of kind authService: an issuer whose tokens
+// authenticate callers.
+//
+//	kind: authService
+//	name: company
+//	type: generic
+//	audience: rolecall
+//	authorizationServer: https://id.example.com
 type AuthService struct {
 	Name     string
 	Type     string   // google or generic
-	Issuer   string   // its URL, which tokens name
-	Audience []string // one of which a token is for
-	Scopes   []string // that every token has to have
+	Issuer   string   // URL that a token must have as its issuer
+	Audience []string // a token must have one of them
+	Scopes   []string // a token must have all of them
 
-	MCPEnabled bool // callers of MCP come with its token
+	MCPEnabled bool // MCP callers authenticate with its tokens
 
-	Introspection *Introspection // of tokens that are no JWTs; nil where there are none
+	Introspection *Introspection // of tokens that are not JWTs; nil means they are rejected
 
-	Fingerprint string `json:"-"` // the same for two services that are the same but for their places
+	Fingerprint string `json:"-"` // the same for services that differ in nothing but Pos
 	Pos         Pos
 }
 
-// Introspection says how an issuer is asked about a token (RFC 7662).
+// Introspection configures token introspection (RFC 7662).
 type Introspection struct {
-	Endpoint  string // "" is the one of the issuer's discovery
+	Endpoint  string // "" means the one in the issuer's discovery document
 	Method    string // GET or POST; "" is POST
-	Parameter string // that carries the token; "" is token
-	Always    bool   // JWTs are asked about too
+	Parameter string // name of the parameter with the token; "" is token
+	Always    bool   // JWTs are introspected too
 }
 
 // The types of auth services.
@@ -182,5 +216,5 @@ const (
 	AuthGeneric = "generic"
 )
 
-// googleIssuer is whose tokens a service of type google takes.
+// googleIssuer is the issuer of the tokens that a service of type google accepts.
 const googleIssuer = "https://accounts.google.com"

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// What has a name and nothing behind it is as if it were not there, where Toolbox
-// has it so and nothing is permitted by it.
-func TestNothingBehindAName(t *testing.T) {
+// A field without a value counts as absent where Toolbox does so, unless that
+// would grant something.
+func TestRead_NullFieldIsAbsent(t *testing.T) {
 	for name, text := range map[string]string{
 		"a group":       declaredTool + "---\nkind: group\nname: g\ntools:\n",
 		"a toolset":     declaredTool + "---\nkind: toolset\nname: g\ntools:\n",
@@ -24,15 +24,15 @@ func TestNothingBehindAName(t *testing.T) {
 		"authRequired:\n", "scopesRequired:\n", "parameters: [{name: a, type: string, description: d, allowedValues: }]\n",
 		"parameters: [{name: a, type: string, description: d, authServices: }]\n", "---\n{kind: group, tools: }\n",
 	} {
-		if list := refused(t, declaredTool+text); !strings.Contains(list.Error(), "org.yaml:") {
+		if list := wantRejected(t, declaredTool+text); !strings.Contains(list.Error(), "org.yaml:") {
 			t.Errorf("%s: %v", text, list)
 		}
 	}
 }
 
-// A name in braces stands for a template parameter; a text that takes one where
-// there are none is not sent as it stands.
-func TestTemplatesWithoutParameters(t *testing.T) {
+// A text with template actions and no template parameters is rejected: it would be
+// sent as it is.
+func TestTool_RejectsTemplateWithoutParameters(t *testing.T) {
 	const source = "{kind: source, name: web, type: http, baseUrl: 'https://web.example'}\n---\n"
 	statement := strings.TrimSuffix(declaredTool, "statement: SELECT 1\n")
 	for text, ok := range map[string]bool{
@@ -47,7 +47,7 @@ func TestTemplatesWithoutParameters(t *testing.T) {
 	} {
 		_, err := read(t, text)
 		if err == nil != ok {
-			t.Errorf("%s: taken is to be %v: %v", text, ok, err)
+			t.Errorf("%s: accepted must be %v: %v", text, ok, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), `"a"`) {
 			t.Errorf("%s: the error does not name the parameter: %v", text, err)

@@ -11,18 +11,18 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// maxParameters is the most parameters of one list.
+// maxParameters is the largest number of parameters in one list.
 const maxParameters = 1000
 
-// specs reads a list of parameters; in is the field that it stands in, if that
-// does not follow from the list.
-func specs(to *[]parameter.Spec, in string) func(value) {
+// specList reads a list of parameters. in is the field with the list; "" means the
+// default field of parameter.Compile.
+func specList(to *[]parameter.Spec, in string) func(value) {
 	return func(v value) {
-		if v.isNull() { // Toolbox takes a list without entries that way
+		if v.isNull() { // like Toolbox, accept a field without a value as an empty list
 			return
 		}
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.failType("a list of parameters", "as [{name: number, type: integer, description: The flight's number}]")
+			v.failType("a list of parameters", "for example [{name: number, type: integer, description: The flight's number}]")
 			return
 		}
 		if len(v.node.Content) > maxParameters {
@@ -30,7 +30,7 @@ func specs(to *[]parameter.Spec, in string) func(value) {
 			return
 		}
 		for i, entry := range v.items() {
-			spec := entry.spec()
+			spec := entry.parameterSpec()
 			if in != "" {
 				spec.At = in + "[" + strconv.Itoa(i) + "]"
 			}
@@ -39,63 +39,66 @@ func specs(to *[]parameter.Spec, in string) func(value) {
 	}
 }
 
-// spec reads one parameter, or what the elements of an array are.
-func (v value) spec() (spec parameter.Spec) {
+// parameterSpec reads one parameter, or the type of an array's elements.
+func (v value) parameterSpec() (spec parameter.Spec) {
 	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-		v.failType("a parameter", "as {name: number, type: integer, description: The flight's number}")
+		v.failType("a parameter", "for example {name: number, type: integer, description: The flight's number}")
 		return spec
 	}
-	claims := claims(&spec.Auth)
+	claims := claimList(&spec.Auth)
 	v.fields([]field{
-		{"name", text(&spec.Name)},
-		{"type", text(&spec.Type)},
-		{"description", word(&spec.Description)},
-		{"required", effectHint(&spec.Required)},
-		{"default", literal(&spec.Default)},
-		{"allowedValues", literals(&spec.Allowed)},
-		{"excludedValues", literals(&spec.Excluded)},
-		{"minValue", literal(&spec.Min)},
-		{"maxValue", literal(&spec.Max)},
-		{"escape", text(&spec.Escape)},
-		{"items", func(v value) { items := v.spec(); spec.Items = &items }},
-		{"valueType", text(&spec.ValueType)},
-		{"valueFromParam", filledText(&spec.From)},
+		{"name", textField(&spec.Name)},
+		{"type", textField(&spec.Type)},
+		{"description", scalarTextField(&spec.Description)},
+		{"required", optionalBool(&spec.Required)},
+		{"default", literalField(&spec.Default)},
+		{"allowedValues", literalList(&spec.Allowed)},
+		{"excludedValues", literalList(&spec.Excluded)},
+		{"minValue", literalField(&spec.Min)},
+		{"maxValue", literalField(&spec.Max)},
+		{"escape", textField(&spec.Escape)},
+		{"items", func(v value) { items := v.parameterSpec(); spec.Items = &items }},
+		{"valueType", textField(&spec.ValueType)},
+		{"valueFromParam", nonEmptyField(&spec.From)},
 		{"authServices", claims},
 		{"authSources", claims}, // its older name
 		{"secure", boolField(&spec.Secure)},
-		{"embeddedBy", filledText(&spec.EmbeddedBy)},
+		{"embeddedBy", nonEmptyField(&spec.EmbeddedBy)},
 	})
 	if _, twice := v.child("authServices"); twice {
 		if at, ok := v.child("authSources"); ok {
-			at.fail("is the older name of authServices, which is there too", "leave it out")
+			at.fail("is the older name of authServices, which is also set", "leave it out")
 		}
 	}
 	return spec
 }
 
-// claims reads the services whose tokens give the value.
-func claims(to *[]parameter.Claim) func(value) {
+// claimList reads the auth services whose tokens contain the value, with the claim
+// of each.
+func claimList(to *[]parameter.Claim) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.failType("a list of auth services with the field of each", "as [{name: my-auth, field: sub}]")
+			v.failType("a list of auth services with the field of each", "for example [{name: my-auth, field: sub}]")
 			return
 		}
 		for _, entry := range v.items() {
 			var c parameter.Claim
-			mapping(field{"name", filledText(&c.Service)}, field{"field", filledText(&c.Field)})(entry)
+			mappingField(field{"name", nonEmptyField(&c.Service)}, field{"field", nonEmptyField(&c.Field)})(entry)
 			*to = append(*to, c)
 		}
 	}
 }
 
-func literal(to **parameter.Literal) func(value) {
+// literalField reads one value of any type.
+func literalField(to **parameter.Literal) func(value) {
 	return func(v value) {
 		l := v.literal()
 		*to = &l
 	}
 }
 
-func literals(to *[]parameter.Literal) func(value) {
+// literalList reads a list of values of any type.
+func literalList(to *[]parameter.Literal) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of values", "write ["+clip(v.node.Value)+"]")
@@ -111,10 +114,10 @@ func literals(to *[]parameter.Literal) func(value) {
 	}
 }
 
-// maxLiterals is the most values of one list.
+// maxLiterals is the largest number of values in one list.
 const maxLiterals = 10_000
 
-// literal gives a value as it is written, its variables substituted.
+// literal returns a value as it is written, with variables substituted.
 func (v value) literal() parameter.Literal {
 	switch v.node.Kind {
 	case yaml.MappingNode:
@@ -137,8 +140,9 @@ func (v value) literal() parameter.Literal {
 	return parameter.Literal{Text: s}
 }
 
-// kindOfText says what the value of a variable is: Toolbox substitutes before
-// it reads, so it may be a number. Where a text is wanted it stays one.
+// kindOfText returns the kind of a variable's value. Toolbox substitutes variables
+// before it parses, so the value may be a number or a bool. Where a string is
+// expected it stays a string.
 func kindOfText(s string) parameter.Kind {
 	switch {
 	case s == "true" || s == "false":
@@ -149,26 +153,27 @@ func kindOfText(s string) parameter.Kind {
 	return parameter.String
 }
 
-// isNumber says whether a text is a number as JSON writes them.
+// isNumber reports whether s is a JSON number.
 func isNumber(s string) bool {
 	return s != "" && strings.ContainsRune("-0123456789", rune(s[0])) && json.Valid([]byte(s))
 }
 
-// appendJSON appends a value as JSON; a number that JSON writes otherwise
-// becomes a text.
+// appendJSON appends a value as JSON. It does not go through Go numbers, which would
+// lose digits. A number that is not a JSON number, such as
+// 0x10, becomes a string.
 func (v value) appendJSON(b []byte) []byte {
 	switch v.node.Kind {
 	case yaml.MappingNode:
 		b = append(b, '{')
 		for key, val := range v.pairs() {
-			b = append(appendString(separated(b, '{'), key.node.Value), ':')
+			b = append(appendString(appendComma(b, '{'), key.node.Value), ':')
 			b = val.appendJSON(b)
 		}
 		return append(b, '}')
 	case yaml.SequenceNode:
 		b = append(b, '[')
 		for _, item := range v.items() {
-			b = item.appendJSON(separated(b, '['))
+			b = item.appendJSON(appendComma(b, '['))
 		}
 		return append(b, ']')
 	}
@@ -184,44 +189,46 @@ func (v value) appendJSON(b []byte) []byte {
 	}
 }
 
-// separated puts a comma between values.
-func separated(b []byte, opening byte) []byte {
+// appendComma appends a comma unless b ends with the opening bracket.
+func appendComma(b []byte, opening byte) []byte {
 	if b[len(b)-1] == opening {
 		return b
 	}
 	return append(b, ',')
 }
 
+// appendString appends s as a JSON string.
 func appendString(b []byte, s string) []byte {
-	text, _ := json.Marshal(s) // of a string never fails
+	text, _ := json.Marshal(s) // a string always encodes
 	return append(b, text...)
 }
 
-// locate gives the value at a path below v, or the place where it would stand.
+// locate returns the value at a path below v. If it does not exist, locate returns
+// the nearest value above, with the full path, for an error there.
 func (v value) locate(path string) value {
 	here := v
 	for rest := path; rest != ""; {
 		var next value
 		var ok bool
-		if next, rest, ok = here.step(rest); !ok {
+		if next, rest, ok = here.descend(rest); !ok {
 			break
 		}
 		here = next
 	}
-	here.field = v.below(path)
+	here.field = v.pathBelow(path)
 	return here
 }
 
-// below gives the path of a field below v.
-func (v value) below(path string) string {
+// pathBelow returns the full path of a field below v.
+func (v value) pathBelow(path string) string {
 	if v.field == "" {
 		return path
 	}
 	return v.field + "." + path
 }
 
-// step goes one name or index along a path.
-func (v value) step(path string) (next value, rest string, ok bool) {
+// descend follows the first name or index of a path and returns the rest.
+func (v value) descend(path string) (next value, rest string, ok bool) {
 	if index, found := strings.CutPrefix(path, "["); found {
 		digits, rest, _ := strings.Cut(index, "]")
 		i, err := strconv.Atoi(digits)

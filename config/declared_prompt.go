@@ -14,57 +14,60 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// maxMessages is the most messages of one prompt.
+// maxMessages is the largest number of messages of one prompt.
 const maxMessages = 1000
 
+// readPrompt reads a document of kind prompt. It compiles the arguments and messages
+// only if the fields have no errors, so that each error is reported once.
 func readPrompt(it docItem) {
-	faults := len(it.doc.errs)
+	before := len(it.doc.errs)
 	it.declare()
-	it.custom()
+	it.checkPromptType()
 	p := Prompt{Name: it.name, Pos: it.pos}
 	var specs []parameter.Spec
 	it.fields(
-		kindOf(),
-		field{"description", prose(&p.Description)},
-		field{"messages", messages(&p.Messages)},
-		field{"arguments", arguments(&specs)},
+		typeField(),
+		field{"description", optionalTextField(&p.Description)},
+		field{"messages", messageList(&p.Messages)},
+		field{"arguments", argumentList(&specs)},
 	)
 	p.Fingerprint = it.fingerprint()
-	if len(it.doc.errs) == faults {
-		p.Arguments = it.arguments(specs)
+	if len(it.doc.errs) == before {
+		p.Arguments = it.compileArguments(specs)
 	}
 	if p.Arguments != nil {
-		it.compile(p)
+		it.checkMessages(p)
 	}
 	it.doc.config.Prompts = append(it.doc.config.Prompts, p)
 }
 
-// custom takes the one type that Toolbox has, which may be left out.
-func (it docItem) custom() {
+// checkPromptType accepts the only type of prompts, custom, which is optional.
+func (it docItem) checkPromptType() {
 	_, typed := it.child("type")
 	_, older := it.child("kind")
-	if typed || it.entry && older {
-		it.typed("prompt", 1, func(int) string { return "custom" })
+	if typed || it.v1Entry && older {
+		it.typeIndex("prompt", 1, func(int) string { return "custom" })
 	}
 }
 
-// prose reads a text that may be empty, or a number or truth value as it is
-// written.
-func prose(to *string) func(value) {
+// optionalTextField reads a text that may be empty. A number or bool is read as the
+// text it is written as.
+func optionalTextField(to *string) func(value) {
 	return func(v value) {
-		if text, ok := v.word(); ok {
+		if text, ok := v.scalarText(); ok {
 			*to = text
 		}
 	}
 }
 
-func messages(to *[]PromptMessage) func(value) {
+// messageList reads the messages of a prompt.
+func messageList(to *[]PromptMessage) func(value) {
 	return func(v value) {
 		switch {
-		case v.isNull(): // Toolbox takes a list without entries that way
+		case v.isNull(): // like Toolbox, accept a field without a value as an empty list
 			return
 		case v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq"):
-			v.failType("a list of messages", "as [{role: user, content: 'Tell me about {{.city}}.'}]")
+			v.failType("a list of messages", "for example [{role: user, content: 'Tell me about {{.city}}.'}]")
 			return
 		case len(v.node.Content) > maxMessages:
 			v.fail(fmt.Sprintf("has more than %d entries", maxMessages), "")
@@ -72,16 +75,16 @@ func messages(to *[]PromptMessage) func(value) {
 		}
 		for _, entry := range v.items() {
 			m := PromptMessage{Role: RoleUser}
-			mapping(field{"role", oneOf(&m.Role, RoleUser, RoleAssistant)}, field{"content", prose(&m.Content)})(entry)
+			mappingField(field{"role", oneOfField(&m.Role, RoleUser, RoleAssistant)}, field{"content", optionalTextField(&m.Content)})(entry)
 			*to = append(*to, m)
 		}
 	}
 }
 
-// arguments reads the parameters of a prompt: one without a type is a string,
-// and all values are what the caller gives, who shows no token for them.
-func arguments(to *[]parameter.Spec) func(value) {
-	read := specs(to, "arguments")
+// argumentList reads the arguments of a prompt. An argument without a type is a
+// string, and no argument can come from a token.
+func argumentList(to *[]parameter.Spec) func(value) {
+	read := specList(to, "arguments")
 	return func(v value) {
 		read(v)
 		for i, entry := range v.items() {
@@ -93,14 +96,15 @@ func arguments(to *[]parameter.Spec) func(value) {
 			}
 			for _, name := range []string{"authServices", "authSources", "secure"} {
 				if at, ok := entry.child(name); ok {
-					at.fail("belongs to a parameter of a tool; an argument of a prompt is what the caller gives", "leave it out")
+					at.fail("is only for parameters of tools; the caller gives the arguments of a prompt", "leave it out")
 				}
 			}
 		}
 	}
 }
 
-func (it docItem) arguments(specs []parameter.Spec) *parameter.Set {
+// compileArguments compiles the arguments of a prompt and reports their errors.
+func (it docItem) compileArguments(specs []parameter.Spec) *parameter.Set {
 	set, problems := parameter.Compile(parameter.Options{}, specs, nil)
 	for _, problem := range problems {
 		it.locate(problem.Field).fail(problem.Message, problem.Hint)
@@ -108,8 +112,8 @@ func (it docItem) arguments(specs []parameter.Spec) *parameter.Set {
 	return set
 }
 
-// compile checks the messages: templates that name the arguments there are.
-func (it docItem) compile(p Prompt) {
+// checkMessages checks that the messages are templates of the prompt's arguments.
+func (it docItem) checkMessages(p Prompt) {
 	for i, m := range p.Messages {
 		if _, err := p.Arguments.TextTemplate(m.Content); err != nil {
 			it.locate(fmt.Sprintf("messages[%d].content", i)).fail(err.Error(), "")

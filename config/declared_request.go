@@ -8,53 +8,54 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// requestFields are those of a tool that sends a request.
+// requestFields returns the fields of a tool that sends an HTTP request.
 func requestFields(it docItem, p *pendingTool) []field {
 	r := new(HTTPRequest)
 	p.tool.HTTP = r
 	return []field{
-		{"method", method(&r.Method)},
+		{"method", httpMethod(&r.Method)},
 		{"path", requestPath(&r.Path)},
 		{"headers", secretMap(&r.Headers, headerName)},
-		{"requestBody", text(&r.Body)},
-		{"pathParams", p.parts("pathParams", &r.PathParams)},
-		{"queryParams", p.parts("queryParams", &r.QueryParams)},
-		{"bodyParams", p.parts("bodyParams", &r.BodyParams)},
+		{"requestBody", textField(&r.Body)},
+		{"pathParams", p.partParams("pathParams", &r.PathParams)},
+		{"queryParams", p.partParams("queryParams", &r.QueryParams)},
+		{"bodyParams", p.partParams("bodyParams", &r.BodyParams)},
 		{"headerParams", p.headerParams(&r.HeaderParams)},
 	}
 }
 
-// parts reads the parameters of one part of a request.
-func (p *pendingTool) parts(name string, to *[]string) func(value) {
+// partParams reads the parameters of one part of a request and stores their names.
+func (p *pendingTool) partParams(name string, to *[]string) func(value) {
 	return func(v value) {
 		var list []parameter.Spec
-		specs(&list, name)(v)
+		specList(&list, name)(v)
 		for _, spec := range list {
 			*to = append(*to, spec.Name)
 		}
-		p.ordinary = append(p.ordinary, list...)
+		p.specs = append(p.specs, list...)
 	}
 }
 
-// headerParams reads the parameters that are headers, which are texts.
+// headerParams reads the parameters that are headers. They must be strings.
 func (p *pendingTool) headerParams(to *[]string) func(value) {
 	return func(v value) {
-		before := len(p.ordinary)
-		p.parts("headerParams", to)(v)
-		for _, spec := range p.ordinary[before:] {
+		before := len(p.specs)
+		p.partParams("headerParams", to)(v)
+		for _, spec := range p.specs[before:] {
 			at := p.locate(spec.At)
 			if _, problem := headerName(spec.Name); problem != "" && spec.Name != "" {
 				at.fail(quote(spec.Name)+" "+problem, "")
 			}
 			if spec.Type != parameter.TypeString && spec.Type != "" {
-				at.at("type").fail("a header is of type string, not "+quote(spec.Type), "")
+				at.missing("type").fail("a header parameter must be of type string, not "+quote(spec.Type), "")
 			}
 		}
 	}
 }
 
-// method reads the method of a request, in any case.
-func method(to *string) func(value) {
+// httpMethod reads the method of a request, in any case, and stores it in upper
+// case.
+func httpMethod(to *string) func(value) {
 	known := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	return func(v value) {
 		text, ok := v.nonEmpty()
@@ -62,14 +63,15 @@ func method(to *string) func(value) {
 			return
 		}
 		if text = strings.ToUpper(text); !slices.Contains(known, text) {
-			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(text, known), listing("there are ", known)))
+			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(text, known), listHint("there are ", known)))
 			return
 		}
 		*to = text
 	}
 }
 
-// requestPath reads a path below the source's address.
+// requestPath reads a path that is relative to the source's URL. It rejects a host,
+// which would send the source's headers elsewhere.
 func requestPath(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
@@ -78,7 +80,7 @@ func requestPath(to *string) func(value) {
 		}
 		fixed, _, _ := strings.Cut(text, "{{")
 		if strings.HasPrefix(text, "//") || strings.Contains(fixed, "://") {
-			v.failRedacted("names a host; a path is below the baseUrl of the source", "as /flights/{{.number}}")
+			v.failRedacted("contains a host; the path is relative to the baseUrl of the source", "for example /flights/{{.number}}")
 			return
 		}
 		*to = text

@@ -8,14 +8,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// sourceType is a type of source.
+// sourceType is a type of source and its fields.
 type sourceType struct {
 	name   string
-	needs  []string // fields that have to be there
+	needs  []string // required fields
 	fields func(docItem, *Source) []field
 }
 
-// sourceTypes is the one place that lists what a source can be.
+// sourceTypes returns all types of sources. It is the only list of them.
 func sourceTypes() []sourceType {
 	return []sourceType{
 		{SourceSQLite, []string{"database"}, sqliteFields},
@@ -26,122 +26,130 @@ func sourceTypes() []sourceType {
 	}
 }
 
-// maxDatabaseConns is the most connections that a document may ask for.
+// maxDatabaseConns is the largest value of maxConnections.
 const maxDatabaseConns = 10_000
 
+// readSource reads a document of kind source.
 func readSource(it docItem) {
-	faults := len(it.doc.errs)
+	before := len(it.doc.errs)
 	it.declare()
 	known := sourceTypes()
-	i, ok := it.typed("source", len(known), func(i int) string { return known[i].name })
+	i, ok := it.typeIndex("source", len(known), func(i int) string { return known[i].name })
 	if !ok {
 		return
 	}
 	s := Source{Name: it.name, Type: known[i].name, Pos: it.pos}
-	it.fields(slices.Concat([]field{kindOf()}, known[i].fields(it, &s), []field{
+	it.fields(slices.Concat([]field{typeField()}, known[i].fields(it, &s), []field{
 		{"maxResponseBytes", intField(&s.MaxResponseBytes, maxResponseBytes)},
-		{"timeout", duration(&s.Timeout, maxCallTime)},
+		{"timeout", durationField(&s.Timeout, maxCallTime)},
 	})...)
-	it.need(known[i].needs...)
-	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), len(it.doc.errs) > faults
+	it.requireFields(known[i].needs...)
+	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), len(it.doc.errs) > before
 	it.doc.config.Sources = append(it.doc.config.Sources, s)
 }
 
+// sqliteFields returns the fields of a SQLite database.
 func sqliteFields(_ docItem, s *Source) []field {
-	return append(databaseFields(s), field{"database", databaseFile(&s.Database)})
+	return append(databaseFields(s), field{"database", databaseField(&s.Database)})
 }
 
+// postgresFields returns the fields of PostgreSQL.
 func postgresFields(_ docItem, s *Source) []field {
 	return append(serverFields(s),
-		field{"queryExecMode", oneOf(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol")},
+		field{"queryExecMode", oneOfField(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol")},
 	)
 }
 
+// mysqlFields returns the fields of MySQL. queryTimeout is Toolbox's name of timeout.
 func mysqlFields(it docItem, s *Source) []field {
-	return append(serverFields(s), field{"queryTimeout", func(v value) { // Toolbox's name
-		if _, twice := it.child("timeout"); twice {
-			v.fail("stands beside timeout", "leave one out")
+	return append(serverFields(s), field{"queryTimeout", func(v value) {
+		if _, ok := it.child("timeout"); ok {
+			v.fail("cannot be combined with timeout", "leave one out")
 			return
 		}
-		duration(&s.Timeout, maxCallTime)(v)
+		durationField(&s.Timeout, maxCallTime)(v)
 	}})
 }
 
+// cloudFields returns the fields of a Cloud SQL instance.
 func cloudFields(_ docItem, s *Source) []field {
 	s.IPType = "public"
 	return append(databaseFields(s),
-		field{"project", word(&s.Project)},
-		field{"region", word(&s.Region)},
-		field{"instance", word(&s.Instance)},
-		field{"ipType", ipType(&s.IPType)},
-		field{"database", word(&s.Database)},
-		field{"user", word(&s.User)},
-		field{"password", password(&s.Password)},
+		field{"project", scalarTextField(&s.Project)},
+		field{"region", scalarTextField(&s.Region)},
+		field{"instance", scalarTextField(&s.Instance)},
+		field{"ipType", ipTypeField(&s.IPType)},
+		field{"database", scalarTextField(&s.Database)},
+		field{"user", scalarTextField(&s.User)},
+		field{"password", passwordField(&s.Password)},
 	)
 }
 
-// serverFields are those of a database on a server.
+// serverFields returns the fields of a database on a server.
 func serverFields(s *Source) []field {
 	return append(databaseFields(s),
-		field{"host", word(&s.Host)},
-		field{"port", port(&s.Port)},
-		field{"user", word(&s.User)},
-		field{"password", password(&s.Password)},
-		field{"database", word(&s.Database)},
-		field{"queryParams", words(&s.Params)},
+		field{"host", scalarTextField(&s.Host)},
+		field{"port", portField(&s.Port)},
+		field{"user", scalarTextField(&s.User)},
+		field{"password", passwordField(&s.Password)},
+		field{"database", scalarTextField(&s.Database)},
+		field{"queryParams", textMap(&s.Params)},
 	)
 }
 
-// databaseFields are those of all databases.
+// databaseFields returns the fields of all databases.
 func databaseFields(s *Source) []field {
 	return []field{
 		{"readOnly", boolField(&s.ReadOnly)},
 		{"maxConnections", intField(&s.MaxConns, maxDatabaseConns)},
-		{"maxRows", count(&s.MaxRows)},
+		{"maxRows", countField(&s.MaxRows)},
 	}
 }
 
+// httpFields returns the fields of an HTTP service.
 func httpFields(_ docItem, s *Source) []field {
 	return []field{
-		{"baseUrl", endpoint(&s.BaseURL)},
+		{"baseUrl", serverURL(&s.BaseURL)},
 		{"headers", secretMap(&s.Headers, headerName)},
 		{"queryParams", secretMap(&s.QueryParams, queryName)},
 		{"readOnly", boolField(&s.ReadOnly)},
-		{"disableSslVerification", verified},
+		{"disableSslVerification", sslVerification},
 	}
 }
 
-// verified refuses to trust whoever answers.
-func verified(v value) {
+// sslVerification rejects disableSslVerification: true.
+func sslVerification(v value) {
 	var off bool
 	if boolField(&off)(v); off {
-		v.fail("is not supported: whoever stands between could read and change what is sent", "put the certificate of the server's authority into the system's, or name its file in SSL_CERT_FILE")
+		v.fail("is not supported: requests could be read and changed in transit", "install the CA certificate of the server, or name its file in SSL_CERT_FILE")
 	}
 }
 
+// queryName checks the name of a query parameter.
 func queryName(name string) (string, string) {
 	if name == "" {
-		return "", "is no name of a query parameter"
+		return "", "is not a valid name of a query parameter"
 	}
 	return name, ""
 }
 
-// typed reads the type of a document, one of n.
-func (it docItem) typed(kind string, n int, name func(int) string) (int, bool) {
+// typeIndex reads the type of a document and returns its index among n types with
+// the given names. In the v1 form the type may be in the field kind.
+func (it docItem) typeIndex(kind string, n int, name func(int) string) (int, bool) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = name(i)
 	}
 	at, ok := it.child("type")
-	if older, stands := it.child("kind"); it.entry && stands {
+	if older, found := it.child("kind"); it.v1Entry && found {
 		if ok {
-			at.fail("stands beside kind", "in Toolbox's v1 form both are the type; leave one out")
+			at.fail("cannot be combined with kind", "in Toolbox's v1 form both are the type; leave one out")
 			return 0, false
 		}
 		at, ok = older, true
 	}
 	if !ok {
-		it.at("type").fail("is missing", listing("there are ", all))
+		it.missing("type").fail("is missing", listHint("there are ", all))
 		return 0, false
 	}
 	word, ok := at.nonEmpty()
@@ -150,34 +158,34 @@ func (it docItem) typed(kind string, n int, name func(int) string) (int, bool) {
 	}
 	i := slices.Index(all, word)
 	if i < 0 {
-		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(unsupportedType(word), Suggest(word, all), listing("there are ", all)))
+		at.fail(kind+" type "+quote(word)+" is unknown", cmp.Or(toolboxTypeHint(word), Suggest(word, all), listHint("there are ", all)))
 	}
 	return i, i >= 0
 }
 
-// foreign says of a field that Toolbox has, and no document here, what to do; ""
-// of others.
-func foreign(name string) string {
+// toolboxFieldHint returns the hint for a field that Toolbox has and this package
+// does not support, or "".
+func toolboxFieldHint(name string) string {
 	if name == "useClientOAuth" {
-		return "no caller's token is passed on to a source; leave it out, give the source an account of its own, and name in authRequired whose tokens a tool asks for"
+		return "tokens of callers are never passed to a source: leave it out, give the source its own account, and list the auth services that a tool requires in authRequired"
 	}
 	return ""
 }
 
-// need refuses a document without fields that it has to have.
-func (it docItem) need(names ...string) {
+// requireFields reports required fields that are missing.
+func (it docItem) requireFields(names ...string) {
 	for _, name := range names {
 		if _, ok := it.child(name); !ok {
-			it.at(name).fail("is missing", "")
+			it.missing(name).fail("is missing", "")
 		}
 	}
 }
 
-// word reads a text that is not empty; a plain number or truth value is its
-// own text, as with Toolbox.
-func word(to *string) func(value) {
+// scalarTextField reads a text that is not empty. Like Toolbox it reads a number or
+// bool as the text it is written as.
+func scalarTextField(to *string) func(value) {
 	return func(v value) {
-		switch text, ok := v.word(); {
+		switch text, ok := v.scalarText(); {
 		case ok && text == "":
 			v.fail("must not be empty", "")
 		case ok:
@@ -186,8 +194,8 @@ func word(to *string) func(value) {
 	}
 }
 
-// word gives the text of any scalar but null.
-func (v value) word() (string, bool) {
+// scalarText returns the text of any scalar except null.
+func (v value) scalarText() (string, bool) {
 	switch v.node.Tag {
 	case "!!int", "!!float", "!!bool":
 		if v.node.Kind == yaml.ScalarNode {
@@ -197,37 +205,37 @@ func (v value) word() (string, bool) {
 	return v.text()
 }
 
-// password reads a text that is not shown.
-func password(to *Secret) func(value) {
+// passwordField reads a secret that may be in clear text.
+func passwordField(to *Secret) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode || v.isNull() {
-			v.failRedacted("must be text", "as ${PASSWORD}")
+			v.failRedacted("must be text", "for example ${PASSWORD}")
 			return
 		}
-		if text, ok := v.word(); ok {
+		if text, ok := v.scalarText(); ok {
 			*to = Secret(text)
 		}
 	}
 }
 
-// words reads a mapping of names to texts.
-func words(to *map[string]string) func(value) {
+// textMap reads a mapping of names to scalars.
+func textMap(to *map[string]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.failType("a mapping of names to texts", "as {sslmode: require}")
+			v.failType("a mapping of names to texts", "for example {sslmode: require}")
 			return
 		}
 		*to = map[string]string{}
 		for key, val := range v.pairs() {
-			if text, ok := val.word(); ok {
+			if text, ok := val.scalarText(); ok {
 				(*to)[key.node.Value] = text
 			}
 		}
 	}
 }
 
-// port reads a port's number, which may be written as a text.
-func port(to *int) func(value) {
+// portField reads a port number, which may be quoted.
+func portField(to *int) func(value) {
 	return func(v value) {
 		if v.node.Tag == "!!str" && strings.Trim(v.node.Value, "0123456789") == "" {
 			plain := *v.node
@@ -239,8 +247,8 @@ func port(to *int) func(value) {
 	}
 }
 
-// ipType reads which address of an instance is dialled, in any case.
-func ipType(to *string) func(value) {
+// ipTypeField reads which address of a Cloud SQL instance to dial, in any case.
+func ipTypeField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -255,20 +263,21 @@ func ipType(to *string) func(value) {
 	}
 }
 
-// databaseFile reads the path of a file, relative to the document, or :memory:.
-func databaseFile(to *string) func(value) {
+// databaseField reads the path of a SQLite file, relative to the document, or
+// :memory:. It rejects a URI: read as a path it would create another, empty file.
+func databaseField(to *string) func(value) {
 	return func(v value) {
 		var name string
-		word(&name)(v)
+		scalarTextField(&name)(v)
 		switch {
 		case strings.HasPrefix(name, "file:"):
-			v.fail("is an address of SQLite, which is not read", "write the path of the file, or :memory:; readOnly: true opens it for reading alone")
+			v.fail("is a SQLite URI, which is not supported", "write the path of the file, or :memory:; readOnly: true opens it for reading only")
 		case name != "" && name != ":memory:":
-			name = v.beside(name)
+			name = v.relativePath(name)
 		}
 		*to = name
 	}
 }
 
-// maxResponseBytes is the largest result that a document may allow.
+// maxResponseBytes is the largest value of the field maxResponseBytes.
 const maxResponseBytes = 256 << 20

@@ -16,12 +16,12 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// sameConfig compares configurations; two sets of parameters are the same if
-// what callers see of them is.
+// sameConfig compares configurations. Sets of parameters are equal if their schemas
+// and manifests are.
 func sameConfig() cmp.Options {
 	return cmp.Options{
 		cmp.AllowUnexported(config.Groups{}),
-		cmpopts.IgnoreUnexported(config.DeclaredTool{}), // whether it is reused, which TestReload finds
+		cmpopts.IgnoreUnexported(config.DeclaredTool{}), // whether it is reused, which TestReload_EqualsLoad checks
 		cmpopts.EquateComparable(netip.Prefix{}),
 		cmp.Comparer(func(a, b *parameter.Set) bool {
 			return a == b || a != nil && b != nil && bytes.Equal(a.Schema(), b.Schema()) && bytes.Equal(a.Manifest(), b.Manifest())
@@ -29,7 +29,7 @@ func sameConfig() cmp.Options {
 	}
 }
 
-// The same tools in the three spellings of Toolbox.
+// The same documents in the three spellings of Toolbox.
 const (
 	singular = `
 kind: tool
@@ -87,8 +87,8 @@ toolsets:
 `
 )
 
-// The three spellings say the same, down to their prints.
-func TestSpellings(t *testing.T) {
+// The three spellings have the same meaning and the same fingerprints.
+func TestRead_AcceptsToolboxSpellings(t *testing.T) {
 	want, err := read(t, singular)
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +105,8 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// In one file, each thing in another spelling.
-func TestSpellingsMix(t *testing.T) {
+// One file may use a different spelling for each document.
+func TestRead_MixesToolboxSpellings(t *testing.T) {
 	mixed := "kind: tools\n" + strings.Split(singular, "---\n")[0][len("\nkind: tool\n"):] +
 		"---\nauthSources: {my-auth: {kind: google, clientId: x}}\n---\nsources: {db: {kind: sqlite, database: flights.db}}\ntoolsets: {reading: [search]}\n"
 	cfg, err := read(t, mixed)
@@ -119,9 +119,9 @@ func TestSpellingsMix(t *testing.T) {
 	}
 }
 
-// A print changes with everything that makes the tool, and with nothing else.
-func TestPrints(t *testing.T) {
-	print := func(text string, env map[string]string) string {
+// A fingerprint changes with every field of the tool, and with nothing else.
+func TestFingerprint_ChangesWithTool(t *testing.T) {
+	fingerprint := func(text string, env map[string]string) string {
 		t.Helper()
 		cfg, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 		if err != nil {
@@ -130,10 +130,10 @@ func TestPrints(t *testing.T) {
 		return cfg.Tools[0].Fingerprint
 	}
 	const tool = "{kind: source, name: db, type: sqlite, database: x.db}\n---\nkind: tool\nname: a\ntype: sqlite-sql\nsource: db\ndescription: d ${X:1}\nstatement: SELECT 1\n"
-	first := print(tool, nil)
+	first := fingerprint(tool, nil)
 	for _, same := range []string{"# comment\n" + tool, strings.ReplaceAll(tool, "${X:1}", "1"), strings.ReplaceAll(tool, "x.db", "y.db"), strings.ReplaceAll(tool, "SELECT 1", `"SELECT 1"`)} {
-		if print(same, nil) != first {
-			t.Errorf("another print for\n%s", same)
+		if fingerprint(same, nil) != first {
+			t.Errorf("another fingerprint for\n%s", same)
 		}
 	}
 	seen := []string{first}
@@ -142,17 +142,17 @@ func TestPrints(t *testing.T) {
 		tool + "parameters: [{name: x, type: string, description: d}]", tool + "parameters: [{name: x, type: string, description: d, default: 5}]",
 		tool + `parameters: [{name: x, type: string, description: d, default: "5"}]`, tool + "effect: readOnly", tool + "group: [a]", tool + "annotations: {readOnlyHint: true}",
 	} {
-		seen = append(seen, print(other, nil))
+		seen = append(seen, fingerprint(other, nil))
 	}
-	seen = append(seen, print(tool, map[string]string{"X": "2"}))
+	seen = append(seen, fingerprint(tool, map[string]string{"X": "2"}))
 	slices.Sort(seen)
 	if len(slices.Compact(seen)) != 12 {
-		t.Error("two different tools have one print")
+		t.Error("two different tools have the same fingerprint")
 	}
 }
 
-// A source that is SQLite's stands beside its document; its print holds where.
-func TestDatabaseFiles(t *testing.T) {
+// The path of a SQLite file is relative to its document.
+func TestSource_DatabaseIsRelativeToFile(t *testing.T) {
 	files := []config.File{
 		{Path: "a/one.yaml", Data: []byte("{kind: source, name: a, type: sqlite, database: x.db}\n---\n{kind: source, name: m, type: sqlite, database: ':memory:'}")},
 		{Path: "b/two.yaml", Data: []byte("{kind: source, name: b, type: sqlite, database: x.db}\n---\n{kind: source, name: c, type: sqlite, database: /x.db}")},
@@ -170,8 +170,8 @@ func TestDatabaseFiles(t *testing.T) {
 	}
 }
 
-// A password is taken as it is written, and shown nowhere.
-func TestPasswords(t *testing.T) {
+// A password may be written in clear text or as a variable, and is never printed.
+func TestSource_HidesPassword(t *testing.T) {
 	const source = "kind: source\nname: pg\ntype: postgres\nhost: h\nport: 5432\nuser: u\ndatabase: d\npassword: %s\n"
 	for written, want := range map[string]string{"hunter2": "hunter2", "0123": "0123", "${SECRET}": "s3cret", `"a b"`: "a b"} {
 		cfg, err := read(t, fmt.Sprintf(source, written))
@@ -183,14 +183,14 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"password: [canary]", "password: {a: canary}", "password:", "pasword: canary"} {
-		if list := refused(t, fmt.Sprintf(source, "x")[:strings.Index(source, "password")]+bad+"\n"); strings.Contains(list.Error(), "canary") {
+		if list := wantRejected(t, fmt.Sprintf(source, "x")[:strings.Index(source, "password")]+bad+"\n"); strings.Contains(list.Error(), "canary") {
 			t.Errorf("a secret is shown: %v", list)
 		}
 	}
 }
 
-// Values are read as they are written: no digit is lost, no text becomes a number.
-func TestDefaultsAreExact(t *testing.T) {
+// Values are read as they are written: no digit is lost and no text becomes a number.
+func TestParameter_KeepsDefaultExactly(t *testing.T) {
 	for _, c := range []struct{ parameter, want string }{
 		{"type: integer, default: 9007199254740993", "9007199254740993"},
 		{"type: integer, default: '${NUMBER}'", "42"},
@@ -247,27 +247,27 @@ func FuzzDeclared(f *testing.F) {
 		files := []config.File{{Path: "org.yaml", Data: data}}
 		cfg, err := config.Read(files, testEnv)
 		if err != nil {
-			wantPlaced(t, err)
+			wantPositions(t, err)
 		} else {
-			wantSound(t, cfg)
+			wantResolved(t, cfg)
 		}
 		out, failed := config.Migrate(data)
 		if failed != nil || err != nil {
 			return
 		}
 		again, err := config.Read([]config.File{{Path: "org.yaml", Data: out}}, testEnv)
-		if diff := cmp.Diff(prints(cfg), prints(again)); err != nil || diff != "" {
+		if diff := cmp.Diff(fingerprints(cfg), fingerprints(again)); err != nil || diff != "" {
 			t.Errorf("%q became %q, error %v:\n%s", data, out, err, diff)
 		}
 		if twice, err := config.Migrate(out); err != nil || !bytes.Equal(twice, out) {
-			t.Errorf("%q is migrated again to %q, error %v", out, twice, err)
+			t.Errorf("%q migrated again is %q, error %v", out, twice, err)
 		}
 	})
 }
 
-// What is no configuration of Toolbox's is refused or stays as it is.
-func TestMigrateLeavesTheRest(t *testing.T) {
-	for name, c := range suite(t) {
+// What is not a configuration of Toolbox is rejected or returned unchanged.
+func TestMigrate_KeepsCurrentForm(t *testing.T) {
+	for name, c := range yamlSuite(t) {
 		out, err := config.Migrate([]byte(c.text))
 		if err == nil && !bytes.Equal(out, []byte(c.text)) {
 			t.Errorf("%s: %q became %q", name, c.text, out)
@@ -280,8 +280,9 @@ func TestMigrateLeavesTheRest(t *testing.T) {
 	}
 }
 
-// wantSound wants every name to lead somewhere.
-func wantSound(t *testing.T, cfg *config.Config) {
+// wantResolved checks that every reference has its target and that no required
+// field is empty.
+func wantResolved(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	sources, tools := map[string]bool{}, map[string]bool{}
 	for _, s := range cfg.Sources {
@@ -307,8 +308,8 @@ func wantSound(t *testing.T, cfg *config.Config) {
 	}
 }
 
-// prints gives what the declared parts of a configuration are.
-func prints(cfg *config.Config) (list []string) {
+// fingerprints returns the content of the declared parts of a configuration, sorted.
+func fingerprints(cfg *config.Config) (list []string) {
 	for _, s := range cfg.Sources {
 		list = append(list, s.Fingerprint)
 	}

@@ -10,81 +10,83 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// readToolset reads a toolset; in Toolbox's v1 form it may be a bare list.
+// readToolset reads a toolset. In the v1 form it may be a bare list of tools.
 func readToolset(it docItem) {
 	it.declare()
-	it.shortName("toolset")
+	it.checkShortName("toolset")
 	t := Toolset{Name: it.name, Pos: it.pos}
-	tools := members("tool", &t.Tools)
+	tools := memberList("tool", &t.Tools)
 	switch {
-	case it.entry && it.isNull():
-	case it.entry && it.node.Kind == yaml.SequenceNode:
+	case it.v1Entry && it.isNull():
+	case it.v1Entry && it.node.Kind == yaml.SequenceNode:
 		tools(it.value)
-	case it.entry && it.node.Kind != yaml.MappingNode:
-		it.failType("a list of tools", "as [search, book]")
+	case it.v1Entry && it.node.Kind != yaml.MappingNode:
+		it.failType("a list of tools", "for example [search, book]")
 	default:
-		it.fields(field{"description", text(&t.Description)}, field{"tools", tools})
+		it.fields(field{"description", textField(&t.Description)}, field{"tools", tools})
 	}
 	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
 }
 
-// readGroup reads a group of Toolbox as a toolset. Without a name it describes
-// the group of all.
+// readGroup reads a group of Toolbox as a toolset. A group without a name describes
+// the group of all tools.
 func readGroup(it docItem) {
 	t := Toolset{Name: it.name, Pos: it.pos}
 	it.fields(
-		field{"description", text(&t.Description)},
+		field{"description", textField(&t.Description)},
 		field{"ttlMs", func(v value) { v.integer(0, math.MaxInt64, "a whole number from 0") }},
-		field{"cacheScope", oneOf(new(string), "public", "private")},
-		field{"tools", members("tool", &t.Tools)},
-		field{"prompts", members("prompt", &t.Prompts)},
-		field{"resources", notServed(resourceHint)},
-		field{"resourceTemplates", notServed(resourceHint)},
+		field{"cacheScope", oneOfField(new(string), "public", "private")},
+		field{"tools", memberList("tool", &t.Tools)},
+		field{"prompts", memberList("prompt", &t.Prompts)},
+		field{"resources", unsupportedList(resourceHint)},
+		field{"resourceTemplates", unsupportedList(resourceHint)},
 	)
 	if _, named := it.child("name"); named {
 		it.declare()
-		it.shortName("group")
+		it.checkShortName("group")
 	} else {
-		it.describesAll()
+		it.declareDefaultGroup()
 	}
 	it.doc.config.Toolsets = append(it.doc.config.Toolsets, t)
 }
 
-// members reads the tools of a toolset, or its prompts. As with Toolbox, there
-// may be none behind the name.
-func members(kind string, to *[]string) func(value) {
+// memberList reads the tools or prompts of a toolset. Like Toolbox it accepts a
+// field without a value.
+func memberList(kind string, to *[]string) func(value) {
 	return func(v value) {
 		if !v.isNull() {
-			references(kind, to)(v)
+			referenceList(kind, to)(v)
 		}
 	}
 }
 
-// describesAll takes a group without a name, once, and refuses members.
-func (it docItem) describesAll() {
+// declareDefaultGroup registers the group without a name. It rejects a second one,
+// and members: all tools are in it.
+func (it docItem) declareDefaultGroup() {
 	key := docKey{kind: "group of all"}
-	if first, twice := it.doc.names[key]; twice {
-		it.at("name").fail(fmt.Sprintf("is missing, in a second group; the first without a name is at %s", first), "it describes the group of all tools; give this one a name")
+	if first, ok := it.doc.names[key]; ok {
+		it.missing("name").fail(fmt.Sprintf("is missing, as in the group at %s", first), "only one group without a name can describe the group of all tools; give this one a name")
 		return
 	}
 	it.doc.names[key] = it.pos
 	for _, name := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
 		if at, ok := it.child(name); ok {
-			at.fail("stands in a group without a name, which is the group of all", "give the group a name, or leave its members out")
+			at.fail("is not allowed in a group without a name, which describes the group of all tools", "give the group a name, or leave its members out")
 		}
 	}
 }
 
-// shortName refuses a name that cannot be a tool's or stand in an address.
-func (it docItem) shortName(kind string) {
+// checkShortName rejects a name that is not valid as a tool's name and in a URL.
+func (it docItem) checkShortName(kind string) {
 	if it.name == "" || tool.CheckName(it.name) == nil {
 		return
 	}
-	it.nameAt.fail(quote(it.name)+" cannot name a "+kind, "1 to 128 ASCII letters, digits, '_', '.' or '-'")
+	it.nameAt.fail(quote(it.name)+" is not a valid name of a "+kind, "1 to 128 ASCII letters, digits, '_', '.' or '-'")
 }
 
-// references reads a list of names of documents of a kind, each once.
-func references(kind string, to *[]string) func(value) {
+// referenceList reads a list of names of documents of a kind. It ignores
+// duplicates.
+func referenceList(kind string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of names", "write ["+clip(v.node.Value)+"]")
@@ -93,7 +95,7 @@ func references(kind string, to *[]string) func(value) {
 		seen := make(map[string]bool)
 		for _, item := range v.items() {
 			var name string
-			if refer(kind, &name)(item); name != "" && !seen[name] {
+			if referenceField(kind, &name)(item); name != "" && !seen[name] {
 				seen[name] = true
 				*to = append(*to, name)
 			}
@@ -101,8 +103,9 @@ func references(kind string, to *[]string) func(value) {
 	}
 }
 
-// names reads a list of texts, none of them empty, each once.
-func names(to *[]string, what string) func(value) {
+// nameList reads a list of texts that are not empty and rejects duplicates. Errors
+// call the entries what.
+func nameList(to *[]string, what string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of "+what, "write ["+clip(v.node.Value)+"]")
@@ -113,7 +116,7 @@ func names(to *[]string, what string) func(value) {
 			switch {
 			case !ok:
 			case slices.Contains(*to, name):
-				item.fail(quote(name)+" stands twice in the list", "")
+				item.fail(quote(name)+" is listed twice", "")
 			case len(*to) == maxArguments:
 				v.fail(fmt.Sprintf("has more than %d entries", maxArguments), "")
 				return
@@ -124,8 +127,8 @@ func names(to *[]string, what string) func(value) {
 	}
 }
 
-// notServed refuses a list with entries.
-func notServed(hint string) func(value) {
+// unsupportedList accepts an empty list and rejects anything else.
+func unsupportedList(hint string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || len(v.node.Content) > 0 {
 			v.fail("not available in this version", hint)

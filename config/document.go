@@ -8,19 +8,19 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// document is one YAML document while it is read.
+// document is the state of reading one YAML document.
 type document struct {
 	*reader
-	src   *source
-	texts map[*yaml.Node]expansion // scalars with variables, expanded once: an alias costs nothing
-	sums  map[*yaml.Node]string    // digests of long scalars
+	src        *source
+	expansions map[*yaml.Node]expansion // of scalars with variables, cached because aliases share them
+	digests    map[*yaml.Node]string    // of long scalars, cached for the same reason
 
-	raw bool // prints are of the document as it is written
+	unexpanded bool // fingerprints are of the text as written, without substituting variables
 }
 
-// check checks what concerns the document as YAML, whatever its kind: aliases
-// that can be followed, no key twice in a mapping.
-func (d *document) check(root *yaml.Node) bool {
+// checkStructure checks what applies to documents of every kind: the aliases are
+// bounded and not recursive, and no mapping has duplicate keys.
+func (d *document) checkStructure(root *yaml.Node) bool {
 	ok := true
 	a := aliases{sizes: make(map[*yaml.Node]int), fail: func(alias *yaml.Node, message string) {
 		ok = false
@@ -28,16 +28,17 @@ func (d *document) check(root *yaml.Node) bool {
 	}}
 	a.size(root)
 	if ok {
-		d.unique(root, "")
+		d.checkUniqueKeys(root, "")
 	}
 	return ok
 }
 
-// unique reports keys that a mapping has twice, at any depth.
-func (d *document) unique(n *yaml.Node, path string) {
+// checkUniqueKeys reports the duplicate keys of all mappings at and below n; path
+// is the path of n.
+func (d *document) checkUniqueKeys(n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
 		for i, child := range n.Content {
-			d.unique(child, fmt.Sprintf("%s[%d]", path, i))
+			d.checkUniqueKeys(child, fmt.Sprintf("%s[%d]", path, i))
 		}
 		return
 	}
@@ -45,22 +46,22 @@ func (d *document) unique(n *yaml.Node, path string) {
 	for pair := range slices.Chunk(n.Content, 2) {
 		key := d.value(pair[0], "").node
 		name := join(path, key.Value)
-		d.unique(pair[1], name)
+		d.checkUniqueKeys(pair[1], name)
 		if key.Kind != yaml.ScalarNode {
 			continue
 		}
-		if earlier, twice := first[key.Value]; twice {
-			d.value(pair[0], name).fail(fmt.Sprintf("stands twice; the first is at line %d", earlier.Line), "")
+		if earlier, ok := first[key.Value]; ok {
+			d.value(pair[0], name).fail(fmt.Sprintf("is a duplicate; the first is at line %d", earlier.Line), "")
 			continue
 		}
 		first[key.Value] = pair[0]
 	}
 }
 
-// read finds the document's kind and lets it read the rest.
+// read finds the kind of the document and calls its read function.
 func (d *document) read(root value) {
 	if root.node.Kind != yaml.MappingNode || !hasTag(root, "!!map") {
-		root.at("kind").fail("is missing: a document must be a mapping with kind and name, not "+root.describe(), "")
+		root.missing("kind").fail("is missing: a document must be a mapping with kind and name, not "+root.describe(), "")
 		return
 	}
 	at, ok := root.child("kind")
@@ -77,7 +78,8 @@ func (d *document) read(root value) {
 	}
 }
 
-// kind gives the kind of a name, if it can be read.
+// kind returns the kind with a name. It reports a kind that is unknown or not
+// available; at is the position of the name.
 func (d *document) kind(at value, name string) (kind, bool) {
 	k, known := d.kinds[name]
 	switch {
@@ -85,41 +87,43 @@ func (d *document) kind(at value, name string) (kind, bool) {
 		return k, true
 	case known:
 		_, now := kindNames()
-		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listing("it reads ", now)))
+		at.fail("kind "+name+" is not available in this version", cmp.Or(k.hint, listHint("this version reads ", now)))
 	default:
 		all, now := kindNames()
-		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("this version reads ", now)))
+		at.fail("kind "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listHint("this version reads ", now)))
 	}
 	return kind{}, false
 }
 
-// docItem is a document of a known kind, or an entry of Toolbox's v1 form.
+// docItem is a document of a known kind, or an entry of Toolbox's v1 form. The read
+// functions of the kinds get one and do not depend on the form.
 type docItem struct {
 	value
-	kind   string
-	name   string // "" when it is missing or cannot be read, which is reported
-	nameAt value
-	entry  bool // of the v1 form: its name is the key above it, its kind the section, its type may be called kind
+	kind    string
+	name    string // "" if it is missing or invalid, which has been reported
+	nameAt  value
+	v1Entry bool // an entry of the v1 form: the key above is its name, the section its kind, and its type may be called kind
 }
 
-// item reads the document's name. When that fails the rest is read all the
-// same, for its own errors. Only a group may have none.
+// item returns the docItem of a document and reads its name. An invalid name is
+// reported, and the rest of the document is read to report its errors too. Only
+// a group may have no name.
 func (d *document) item(k kind, root value) docItem {
-	it := docItem{value: root, kind: cmp.Or(k.as, k.name)}
+	it := docItem{value: root, kind: cmp.Or(k.current, k.name)}
 	var ok bool
 	if it.nameAt, ok = root.child("name"); !ok {
-		it.nameAt = root.at("name")
+		it.nameAt = root.missing("name")
 		if k.name != "group" {
 			it.nameAt.fail("is missing", "every document has a name")
 		}
 		return it
 	}
-	it.named()
+	it.readName()
 	return it
 }
 
-// named reads the name at nameAt.
-func (it *docItem) named() {
+// readName reads the name at nameAt and checks it.
+func (it *docItem) readName() {
 	var ok bool
 	if it.name, ok = it.nameAt.nonEmpty(); !ok {
 		return
@@ -129,7 +133,8 @@ func (it *docItem) named() {
 	}
 }
 
-// declare takes the name and refuses it when it is taken.
+// declare registers the name and rejects one that another document of the kind
+// has.
 func (it docItem) declare() {
 	key := docKey{it.kind, it.name}
 	if it.name == "" {
@@ -142,10 +147,10 @@ func (it docItem) declare() {
 	it.doc.names[key] = it.nameAt.pos
 }
 
-// fields reads the document's fields but kind and name.
+// fields reads the fields of the document other than kind and name.
 func (it docItem) fields(known ...field) {
 	done := func(value) {}
-	if it.entry {
+	if it.v1Entry {
 		it.value.fields(append([]field{{"kind", done}}, known...))
 		return
 	}

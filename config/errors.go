@@ -9,20 +9,20 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Error is one thing wrong with the configuration. Line and Column are 0 when
-// the whole file is meant.
+// Error is one error in the configuration. Line and Column are 0 if it is about
+// the whole file.
 type Error struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
-	Field   string `json:"field,omitempty"` // path in the document, as limits.rounds or toolGroups[1]
+	Field   string `json:"field,omitempty"` // path in the document, such as limits.rounds or toolGroups[1]
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
-	Excerpt string `json:"excerpt,omitempty"` // the line and, under it, a caret
+	Excerpt string `json:"excerpt,omitempty"` // the line with a caret below
 }
 
-// Error implements error: "file:line:column: field: message (hint)" and the
-// excerpt on the lines below.
+// Error returns "file:line:column: field: message (hint)" and the excerpt on the
+// lines below.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.pos().String() + ": ")
@@ -39,17 +39,19 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the code, invalid_config, so that errcode.Of and
-// errcode.Message know the error.
+// Unwrap returns an error with the code invalid_config and the same message, for
+// errcode.Of and errcode.Message.
 func (e *Error) Unwrap() error { return errcode.New(errcode.InvalidConfig, "%s", e.Error()) }
 
+// pos returns the position of the error.
 func (e *Error) pos() Pos { return Pos{e.File, e.Line, e.Column} }
 
-// Errors is everything wrong with the configuration, by file, line and column.
-// It is never empty where it is returned as an error.
+// Errors is the list of all errors in the configuration, sorted by file, line and
+// column. It is never empty when it is returned as an error. After about 1000
+// errors the rest is left out, and one entry says so.
 type Errors []*Error
 
-// Error implements error: each error in turn.
+// Error returns the texts of all errors, one after another.
 func (e Errors) Error() string {
 	texts := make([]string, len(e))
 	for i, one := range e {
@@ -58,11 +60,11 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Unwrap gives the code, as Error.Unwrap does.
+// Unwrap returns an error with the code invalid_config, as Error.Unwrap does.
 func (e Errors) Unwrap() error { return errcode.New(errcode.InvalidConfig, "%s", e.Error()) }
 
-// Join adds errors to what Load or Read returned and puts all in order. It
-// gives nil when there is none. An err that carries no Errors is given back.
+// Join adds errors to an error of Load or Read and sorts them. It returns nil if
+// there are none. It returns err itself if err is not an Errors.
 func Join(err error, more ...*Error) error {
 	list, ok := errors.AsType[Errors](err)
 	if err != nil && !ok {

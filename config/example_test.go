@@ -8,9 +8,9 @@ import (
 
 func Example() {
 	files := []config.File{
-		{Path: "org.yaml", Data: []byte("kind: organization\nname: lab\nmodel: ${MODEL:brain}\n")},
-		{Path: "team.yaml", Data: []byte("kind: role\nname: analyst\ntoolGroups: [workspace]\n---\nkind: model\nname: brain\ntype: script\nfile: brain.js\n")},
-		{Path: "brain.js", Data: []byte("role('*', function* () { return 1 })"), Included: true},
+		{Path: "org.yaml", Data: []byte("kind: organization\nname: lab\nmodel: ${MODEL:scripted}\n")},
+		{Path: "team.yaml", Data: []byte("kind: role\nname: analyst\ntoolGroups: [workspace]\n---\nkind: model\nname: scripted\ntype: script\nfile: agent.js\n")},
+		{Path: "agent.js", Data: []byte("role('*', function* () { return 1 })"), Included: true},
 	}
 	cfg, err := config.Read(files, nil)
 	if err != nil {
@@ -18,14 +18,14 @@ func Example() {
 		return
 	}
 	fmt.Println(cfg.Organization.Model, cfg.Roles[0].Name, cfg.Roles[0].ToolGroups.IDs, len(cfg.Models[0].Source))
-	// Output: brain analyst [workspace] 36
+	// Output: scripted analyst [workspace] 36
 }
 
 func ExampleErrors() {
 	_, err := config.Read([]config.File{{Path: "team.yaml", Data: []byte("kind: role\nname: root\ntoolGruops: []\n")}}, nil)
 	fmt.Println(err)
 	// Output:
-	// team.yaml:2:7: name: root's role is made by the runtime (its prompt is the organization's rootPrompt)
+	// team.yaml:2:7: name: root's role is created by the runtime (its prompt is the organization's rootPrompt)
 	//   name: root
 	//         ^
 	// team.yaml:3:1: toolGruops: unknown field (did you mean "toolGroups"?)

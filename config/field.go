@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// field is a field of a mapping. One without read is in the contract and comes
-// with a later version.
+// field is a field of a mapping: its name and the function that reads its value.
+// A field without read is documented but not available in this version.
 type field struct {
 	name string
 	read func(value)
 }
 
-// later is a field that a later version reads. It is refused, never ignored.
-func later(name string) field { return field{name: name} }
+// unavailable returns a field that a later version will read. It is rejected, not
+// ignored.
+func unavailable(name string) field { return field{name: name} }
 
-// fields reads a mapping whose fields are all known.
+// fields reads a mapping and rejects fields that are not among known.
 func (v value) fields(known []field) {
 	for key, val := range v.pairs() {
 		i := slices.IndexFunc(known, func(f field) bool { return f.name == key.node.Value })
@@ -30,6 +31,7 @@ func (v value) fields(known []field) {
 	}
 }
 
+// unknownHint returns the hint for a field name that is not among known.
 func unknownHint(name string, known []field) string {
 	var all, now []string
 	for _, f := range known {
@@ -38,11 +40,11 @@ func unknownHint(name string, known []field) string {
 			now = append(now, f.name)
 		}
 	}
-	return cmp.Or(foreign(name), Suggest(name, all), listing("known are ", now))
+	return cmp.Or(toolboxFieldHint(name), Suggest(name, all), listHint("known are ", now))
 }
 
-// text reads a field that holds any text.
-func text(to *string) func(value) {
+// textField reads any text.
+func textField(to *string) func(value) {
 	return func(v value) {
 		if s, ok := v.text(); ok {
 			*to = s
@@ -50,8 +52,9 @@ func text(to *string) func(value) {
 	}
 }
 
-// refer reads a field that names a document of a kind.
-func refer(kind string, to *string) func(value) {
+// referenceField reads the name of a document of a kind. The reader checks later
+// that there is such a document.
+func referenceField(kind string, to *string) func(value) {
 	return func(v value) {
 		name, ok := v.nonEmpty()
 		if !ok {

@@ -10,35 +10,37 @@ import (
 	"strings"
 )
 
-// maxFile is the most bytes a document file or a file it names may have.
+// maxFile is the largest size of a document file, or of a file that a document
+// names, in bytes.
 const maxFile = 10 << 20
 
 var errTooLarge = fmt.Errorf("has more than %d MiB", maxFile>>20)
 
-// gather reads the document files of paths; what cannot be read is an Error.
-func gather(paths []string) ([]File, Errors) {
-	names, faults := collect(paths)
+// readPaths reads the document files at paths. It returns an Error for each file
+// that cannot be read.
+func readPaths(paths []string) ([]File, Errors) {
+	names, errs := documentPaths(paths)
 	var files []File
 	for _, name := range names {
 		data, err := readLimited(name)
 		if err != nil {
-			faults = append(faults, &Error{File: name, Message: reason(err)})
+			errs = append(errs, &Error{File: name, Message: reason(err)})
 			continue
 		}
 		files = append(files, File{Path: name, Data: data})
 	}
-	return files, faults
+	return files, errs
 }
 
-// collect names the document files of paths, each once.
-func collect(paths []string) ([]string, Errors) {
+// documentPaths returns the document files at paths, each once.
+func documentPaths(paths []string) ([]string, Errors) {
 	var names []string
-	var faults Errors
+	var errs Errors
 	seen := make(map[string]bool)
 	for _, path := range paths {
-		found, err := expand(path)
+		found, err := expandPath(path)
 		if err != nil {
-			faults = append(faults, &Error{File: path, Message: reason(err)})
+			errs = append(errs, &Error{File: path, Message: reason(err)})
 		}
 		for _, name := range found {
 			if key := absolute(name); !seen[key] {
@@ -47,11 +49,11 @@ func collect(paths []string) ([]string, Errors) {
 			}
 		}
 	}
-	return names, faults
+	return names, errs
 }
 
-// expand gives path itself or, of a directory, its YAML files.
-func expand(path string) ([]string, error) {
+// expandPath returns path itself or, for a directory, the YAML files in it.
+func expandPath(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -70,23 +72,25 @@ func expand(path string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("the directory holds no *.yaml or *.yml file")
+		return nil, errors.New("the directory has no *.yaml or *.yml file")
 	}
 	return names, nil
 }
 
-// IsDocument tells, by their names, a directory's documents from other files and
-// from editors' lock and swap files.
+// IsDocument reports whether a file in a directory is read as a document, by its
+// name. It excludes hidden files, such as the lock and swap files of editors.
 func IsDocument(name string) bool {
 	ext := filepath.Ext(name)
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(name, ".")
 }
 
+// isDir reports whether path is a directory, or a link to one.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
+// absolute returns path as an absolute path, by which duplicates are found.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -94,9 +98,9 @@ func absolute(path string) string {
 	return path
 }
 
-// readNamed reads a file that a document names. Only a regular file: a pipe
-// could wait for ever.
-func readNamed(path string) ([]byte, error) {
+// readIncluded reads a file that a document names. It accepts regular files only,
+// because reading a pipe could block forever.
+func readIncluded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -107,7 +111,8 @@ func readNamed(path string) ([]byte, error) {
 	return readLimited(path)
 }
 
-// readLimited never reads more than maxFile, also of an endless device.
+// readLimited reads a file and rejects one larger than maxFile. It reads no more
+// than that, because the path may be an endless device.
 func readLimited(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -124,8 +129,8 @@ func readLimited(path string) ([]byte, error) {
 	return data, nil
 }
 
-// reason gives the cause of a file error without the path, which stands in
-// front of the message already.
+// reason returns the text of a file error without the path, which the message
+// already begins with.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()

@@ -8,14 +8,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fingerprint gives a digest of what the document says, whichever spelling it is in,
-// and of what else makes it.
+// fingerprint returns a digest of the document's content, in hexadecimal digits.
+// It is the same for all spellings. The texts of more are part of it.
 func (it docItem) fingerprint(more ...string) string {
 	b := appendText(it.doc.scratch[:0], it.kind, it.name)
 	for key, val := range it.pairs() {
 		name := key.node.Value
 		switch {
-		case name == "kind" && it.entry:
+		case name == "kind" && it.v1Entry:
 			name = "type"
 		case name == "kind", name == "name":
 			continue
@@ -28,8 +28,8 @@ func (it docItem) fingerprint(more ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// printOf gives a digest of some fields.
-func (it docItem) printOf(fields ...string) string {
+// fieldsDigest returns a digest of the named fields.
+func (it docItem) fieldsDigest(fields ...string) string {
 	b := it.doc.scratch[:0]
 	for _, name := range fields {
 		if at, ok := it.child(name); ok {
@@ -41,16 +41,16 @@ func (it docItem) printOf(fields ...string) string {
 	return string(sum[:])
 }
 
-// appendTo appends what tells v from other values, with its variables
-// substituted. What is wrong with them is reported.
+// appendTo appends an unambiguous encoding of v to b, with variables substituted.
+// It reports errors in the variables.
 func (v value) appendTo(b []byte) []byte {
 	b = append(b, byte(v.node.Kind))
 	if v.node.Kind == yaml.ScalarNode {
 		text := v.node.Value
-		if !v.doc.raw {
-			text, _ = v.expanded()
+		if !v.doc.unexpanded {
+			text, _ = v.substituted()
 		}
-		return appendText(b, v.node.Tag, v.brief(text))
+		return appendText(b, v.node.Tag, v.shortDigest(text))
 	}
 	b = binary.AppendUvarint(b, uint64(len(v.node.Content)))
 	for _, n := range v.node.Content {
@@ -59,21 +59,24 @@ func (v value) appendTo(b []byte) []byte {
 	return b
 }
 
-// brief gives a digest of a long text, which many aliases may stand for.
-func (v value) brief(text string) string {
+// shortDigest returns text, or its digest if it is long: many aliases may refer to
+// it. The digest is cached.
+func (v value) shortDigest(text string) string {
 	const long = 512
 	if len(text) < long {
 		return text
 	}
-	sum, ok := v.doc.sums[v.node]
+	sum, ok := v.doc.digests[v.node]
 	if !ok {
 		digest := sha256.Sum256([]byte(text))
 		sum = string(digest[:])
-		v.doc.sums[v.node] = sum
+		v.doc.digests[v.node] = sum
 	}
 	return sum
 }
 
+// appendText appends texts, each after its length, so that no two lists have the
+// same encoding.
 func appendText(b []byte, texts ...string) []byte {
 	for _, text := range texts {
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)

@@ -10,34 +10,43 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// Gateway is the one document about who may come in from outside, and where.
+// Gateway is the document of kind gateway: the address of the server, the hosts
+// and origins it accepts, and its tokens. A configuration has at most one.
+//
+//	kind: gateway
+//	name: api
+//	address: 127.0.0.1:7464
+//	origins: [https://app.example.com]
+//	tokens:
+//	  - {name: ann, role: reader, sha256: bb76d489e0ee334ed05d12cc413fa6935e3866c1b9c2468ae6841226ef9a47be}
 type Gateway struct {
 	Name    string
-	Address string            // host:port; "" is the program's own
-	Origins []hosts.Origin    // whose pages may ask, beside the gateway's own, as https://app.example.com
-	Hosts   []hosts.Authority // what it is called beside its address, as gw.example.com or gw.example.com:8080
+	Address string            // host:port; "" is the default
+	Origins []hosts.Origin    // accepted origins of pages, in addition to the gateway's own, such as https://app.example.com
+	Hosts   []hosts.Authority // accepted Host headers, in addition to the address, such as gw.example.com or gw.example.com:8080
 	Tokens  []Token
 	Pos     Pos
 }
 
+// readGateway reads the document of kind gateway.
 func readGateway(it docItem) {
 	gateway := Gateway{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"address", listenAddress(&gateway.Address)},
-		field{"origins", each(&gateway.Origins, "origin", "as [https://app.example.com]", hosts.ParseOrigin)},
-		field{"hosts", each(&gateway.Hosts, "host name", "as [gw.example.com]", hosts.ParseAuthority)},
-		field{"tokens", tokens(&gateway.Tokens)},
-		later("auth"), later("tls"), later("cors"),
+		field{"origins", parsedList(&gateway.Origins, "origin", "for example [https://app.example.com]", hosts.ParseOrigin)},
+		field{"hosts", parsedList(&gateway.Hosts, "host name", "for example [gw.example.com]", hosts.ParseAuthority)},
+		field{"tokens", tokenList(&gateway.Tokens)},
+		unavailable("auth"), unavailable("tls"), unavailable("cors"),
 	)
 	to := &it.doc.config.Gateway
 	if to.Pos != (Pos{}) {
-		it.fail(fmt.Sprintf("a second gateway; the first is at %s", to.Pos), "a configuration has one")
+		it.fail(fmt.Sprintf("duplicate gateway; the first is at %s", to.Pos), "a configuration has at most one")
 		return
 	}
 	*to = gateway
 }
 
-// listenAddress reads host:port.
+// listenAddress reads HOST:PORT with a numeric port. The host may be empty.
 func listenAddress(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
@@ -46,15 +55,16 @@ func listenAddress(to *string) func(value) {
 		}
 		host, port, err := net.SplitHostPort(text)
 		if err != nil || port == "" || strings.Trim(port, "0123456789") != "" || len(port) > 5 || strings.ContainsAny(host, " /@") {
-			v.failType("an address as HOST:PORT", "as 127.0.0.1:7464")
+			v.failType("an address as HOST:PORT", "for example 127.0.0.1:7464")
 			return
 		}
 		*to = text
 	}
 }
 
-// each reads a list of texts, each of which has to be a what.
-func each[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(value) {
+// parsedList reads a list of texts, each of which parse must accept. Errors call
+// an entry what.
+func parsedList[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failType("a list of "+what+"s", hint)
@@ -67,7 +77,7 @@ func each[T any](to *[]T, what, hint string, parse func(string) (T, bool)) func(
 			}
 			one, ok := parse(text)
 			if !ok {
-				item.fail(quote(item.node.Value)+" is no "+what, hint)
+				item.fail(quote(item.node.Value)+" is not a valid "+what, hint)
 				continue
 			}
 			*to = append(*to, one)

@@ -10,35 +10,36 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Token is what a configuration says of a bearer token: its hash, never the
-// token. Either Role or Operator is set.
+// Token is a bearer token of the gateway. It contains the hash of the token, never
+// the token. Either Role or Operator is set.
 type Token struct {
-	Name     string    // of the holder
+	Name     string    // name of the holder
 	SHA256   string    // of the token's bytes, in 64 lower-case hexadecimal digits
 	Role     string    // a role of this configuration
-	Operator bool      // its holder is the operator
-	Audience string    // the URL it is for, with what is below; "" is all of the gateway
-	Expires  time.Time // it is good before; zero is for ever
+	Operator bool      // the holder is the operator
+	Audience string    // the token is valid for this URL and URLs below it; "" is the whole gateway
+	Expires  time.Time // the token is valid before this time; zero means it does not expire
 	Pos      Pos
 }
 
-// maxTokens is the most tokens that a configuration may list.
+// maxTokens is the largest number of tokens in a configuration.
 const maxTokens = 1000
 
-// tokens reads the list of who comes in.
-func tokens(to *[]Token) func(value) {
+// tokenList reads the list of tokens and rejects duplicate names and hashes.
+// Errors have no excerpt, because a line may contain a token in clear text.
+func tokenList(to *[]Token) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
 			v.failRedacted("must be a list of tokens", `"rolecall token NAME --role ROLE" makes one`)
 			return
 		}
 		if n := len(v.node.Content); n > maxTokens {
-			v.fail(fmt.Sprintf("lists %d tokens; at most %d are read", n, maxTokens), "")
+			v.fail(fmt.Sprintf("has %d tokens; the limit is %d", n, maxTokens), "")
 			return
 		}
 		names, hashes := map[string]Pos{}, map[string]Pos{}
 		for _, item := range v.items() {
-			token, ok := item.token()
+			token, ok := item.readToken()
 			if !ok {
 				continue
 			}
@@ -46,7 +47,7 @@ func tokens(to *[]Token) func(value) {
 				item.failRedacted(fmt.Sprintf("token %s is listed twice; the first is at %s", quote(token.Name), first), "")
 			}
 			if first, taken := hashes[token.SHA256]; taken {
-				item.failRedacted(fmt.Sprintf("has the sha256 of the token at %s", first), "each holder has a token of its own")
+				item.failRedacted(fmt.Sprintf("has the same sha256 as the token at %s", first), "give each holder its own token")
 			}
 			names[token.Name], hashes[token.SHA256] = token.Pos, token.Pos
 			*to = append(*to, token)
@@ -54,8 +55,8 @@ func tokens(to *[]Token) func(value) {
 	}
 }
 
-// token reads one token; false, after reporting why, for what is none.
-func (v value) token() (token Token, ok bool) {
+// readToken reads one token. It returns false if it has reported an error.
+func (v value) readToken() (token Token, ok bool) {
 	if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
 		v.failRedacted("must be a mapping of name, sha256, and role or operator", "")
 		return token, false
@@ -63,26 +64,25 @@ func (v value) token() (token Token, ok bool) {
 	before := len(v.doc.errs)
 	token.Pos = v.pos
 	v.fields([]field{
-		{"name", tokenName(&token.Name)},
-		{"sha256", digest(&token.SHA256)},
-		{"role", refer("role", &token.Role)},
+		{"name", tokenNameField(&token.Name)},
+		{"sha256", sha256Field(&token.SHA256)},
+		{"role", referenceField("role", &token.Role)},
 		{"operator", boolField(&token.Operator)},
-		{"audience", audience(&token.Audience)},
-		{"expires", moment(&token.Expires)},
+		{"audience", audienceField(&token.Audience)},
+		{"expires", timeField(&token.Expires)},
 	})
 	for _, name := range []string{"name", "sha256"} {
 		if _, there := v.child(name); !there {
-			v.at(name).failRedacted("is missing", `"rolecall token NAME --role ROLE" prints what to write`)
+			v.missing(name).failRedacted("is missing", `"rolecall token NAME --role ROLE" prints the entry to write`)
 		}
 	}
 	if len(v.doc.errs) == before && (token.Role != "") == token.Operator {
-		v.failRedacted("needs either a role or operator: true", "a token stands for one of both")
+		v.failRedacted("needs either a role or operator: true", "a token authenticates one or the other")
 	}
 	return token, len(v.doc.errs) == before
 }
 
-// CheckTokenName says what is wrong with the name of a token's holder; nil for
-// a good one.
+// CheckTokenName returns an error if name cannot be the name of a token's holder.
 func CheckTokenName(name string) error {
 	if name == "" {
 		return errors.New("the name of a token must not be empty")
@@ -93,15 +93,16 @@ func CheckTokenName(name string) error {
 	return nil
 }
 
-// holderProblem says what is wrong with the name of a token's holder, or "".
+// holderProblem returns why name cannot be the name of a token's holder, or "".
 func holderProblem(name string) string {
 	if name == "operator" {
-		return "must not be operator: records call the data directory's owner so"
+		return `must not be "operator": records use that name for the owner of the data directory`
 	}
 	return nameProblem(name)
 }
 
-func tokenName(to *string) func(value) {
+// tokenNameField reads the name of a token's holder.
+func tokenNameField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -115,15 +116,16 @@ func tokenName(to *string) func(value) {
 	}
 }
 
-// digest reads a SHA-256. What stands there instead may be the token itself.
-func digest(to *string) func(value) {
+// sha256Field reads a SHA-256. Its errors have no excerpt: an invalid value may be
+// the token itself.
+func sha256Field(to *string) func(value) {
 	return func(v value) {
 		const want, hint = "must be the SHA-256 of the token in 64 lower-case hexadecimal digits", `"rolecall token NAME --role ROLE" prints it`
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
 			v.failRedacted(want, hint)
 			return
 		}
-		text := v.node.Value // digits alone are a number to YAML
+		text := v.node.Value // the YAML parser reads digits alone as a number
 		if v.hasVariable() {
 			var ok bool
 			if text, ok = v.text(); !ok {
@@ -138,8 +140,8 @@ func digest(to *string) func(value) {
 	}
 }
 
-// CheckAudience says what is wrong with the URL that a token is for; nil for a
-// good one.
+// CheckAudience returns an error if text cannot be the audience of a token: it
+// must be an http or https URL without user, query, fragment and dot segments.
 func CheckAudience(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(u.Path, "/.") {
@@ -148,32 +150,34 @@ func CheckAudience(text string) error {
 	return nil
 }
 
-func audience(to *string) func(value) {
+// audienceField reads the URL that a token is valid for.
+func audienceField(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		if err := CheckAudience(text); err != nil {
-			v.failRedacted(err.Error(), "as http://127.0.0.1:7464/mcp")
+			v.failRedacted(err.Error(), "for example http://127.0.0.1:7464/mcp")
 			return
 		}
 		*to = text
 	}
 }
 
-// ParseMoment reads a day, which stands for its beginning in UTC, or a time as
-// RFC 3339 writes it.
+// ParseMoment parses a date, which means its beginning in UTC, or a time in the
+// format of RFC 3339. It returns the time in UTC.
 func ParseMoment(text string) (time.Time, error) {
 	for _, form := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(form, text); err == nil && !t.IsZero() {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s is neither a day as 2027-01-31 nor a time as 2027-01-31T18:00:00Z", quote(text))
+	return time.Time{}, fmt.Errorf("%s is neither a date, as 2027-01-31, nor a time, as 2027-01-31T18:00:00Z", quote(text))
 }
 
-func moment(to *time.Time) func(value) {
+// timeField reads a date or a time.
+func timeField(to *time.Time) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -181,7 +185,7 @@ func moment(to *time.Time) func(value) {
 		}
 		t, err := ParseMoment(text)
 		if err != nil {
-			v.failType("a day or a time", "as 2027-01-31 or 2027-01-31T18:00:00Z")
+			v.failType("a date or a time", "for example 2027-01-31 or 2027-01-31T18:00:00Z")
 			return
 		}
 		*to = t

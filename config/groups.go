@@ -2,18 +2,18 @@ package config
 
 import "go.yaml.in/yaml/v4"
 
-// Groups is an optional list of tool groups. The zero Groups says nothing; a
-// list that is there and empty is Set without All and IDs.
+// Groups is an optional list of tool groups. The zero Groups means that the field
+// is absent; an empty list is Given without All and IDs.
 type Groups struct {
-	Given bool     // the field is there
-	All   bool     // every group, now and later
-	IDs   []string // as written; whether such groups exist the caller knows
+	Given bool     // the field is present
+	All   bool     // every group, also those that are registered later
+	IDs   []string // as written; the caller checks that the groups exist
 
-	at []Pos
+	at []Pos // position of each id
 }
 
-// Pos gives where the i-th id is written; the zero Pos for Groups that come
-// from no file.
+// Pos returns the position of the i-th id, or the zero Pos for Groups that were
+// not read from a file.
 func (g Groups) Pos(i int) Pos {
 	if i < len(g.at) {
 		return g.at[i]
@@ -21,8 +21,8 @@ func (g Groups) Pos(i int) Pos {
 	return Pos{}
 }
 
-// groups reads `all`, `"*"`, `["*"]` or a list of ids.
-func groups(to *Groups) func(value) {
+// groupsField reads `all`, `"*"`, `["*"]` or a list of ids.
+func groupsField(to *Groups) func(value) {
 	return func(v value) {
 		to.Given = true
 		switch {
@@ -31,12 +31,12 @@ func groups(to *Groups) func(value) {
 		case v.node.Kind == yaml.ScalarNode && !v.isNull():
 			to.readWord(v)
 		default:
-			v.failType("all or a list of tool groups", "[] is none; without the field the default holds")
+			v.failType("all or a list of tool groups", "[] means none; without the field the default applies")
 		}
 	}
 }
 
-// readWord reads a value that is not a list: only all and * are.
+// readWord reads a value that is not a list: all or *.
 func (g *Groups) readWord(v value) {
 	word, ok := v.text()
 	if !ok {
@@ -47,6 +47,7 @@ func (g *Groups) readWord(v value) {
 	}
 }
 
+// readList reads a list of ids. A "*" must be the only entry.
 func (g *Groups) readList(v value) {
 	seen := make(map[string]bool)
 	for _, item := range v.items() {
@@ -54,9 +55,9 @@ func (g *Groups) readList(v value) {
 		switch {
 		case !ok:
 		case seen[id]:
-			item.fail(quote(id)+" stands twice in the list", "")
+			item.fail(quote(id)+" is listed twice", "")
 		case id == "*" && len(v.node.Content) > 1:
-			item.fail(`"*" is every group and stands alone`, "")
+			item.fail(`"*" means every group and must be the only entry`, "")
 		case id == "*":
 			g.All = true
 		default:
@@ -67,5 +68,6 @@ func (g *Groups) readList(v value) {
 	}
 }
 
-// hasTag refuses a collection with a tag of its own, as !!set.
+// hasTag reports whether a collection has the tag want or none. It excludes
+// collections with another tag, such as !!set.
 func hasTag(v value, want string) bool { return v.node.Tag == want || v.node.Tag == "" }

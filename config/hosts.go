@@ -6,12 +6,12 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// hostRule reads {allow: [...], deny: [...]}. Without allow every host is
-// allowed that deny does not name; an empty allow allows none.
-func hostRule(to **hosts.Rule) func(value) {
+// hostRuleField reads {allow: [...], deny: [...]}. Without allow, every host that
+// deny does not match is allowed; an empty allow allows no host.
+func hostRuleField(to **hosts.Rule) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
-			v.failType("a mapping of allow and deny", "as {allow: [api.example.com, \"*.example.org\"]}")
+			v.failType("a mapping of allow and deny", "for example {allow: [api.example.com, \"*.example.org\"]}")
 			return
 		}
 		rule := hosts.Any()
@@ -20,18 +20,19 @@ func hostRule(to **hosts.Rule) func(value) {
 	}
 }
 
+// hostList reads a list of host patterns.
 func hostList(to *[]hosts.Pattern) func(value) {
 	return func(v value) {
-		*to = []hosts.Pattern{} // what cannot be read allows nothing
+		*to = []hosts.Pattern{} // an invalid list allows no host
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.failType("a list of hosts", `as [api.example.com, "*.example.org", "localhost:8443"]`)
+			v.failType("a list of hosts", `for example [api.example.com, "*.example.org", "localhost:8443"]`)
 			return
 		}
 		seen := make(map[hosts.Pattern]bool)
 		for _, item := range v.items() {
-			p, ok := item.pattern()
+			p, ok := item.hostPattern()
 			if ok && seen[p] {
-				item.fail(quote(p.String())+" stands twice in the list", "")
+				item.fail(quote(p.String())+" is listed twice", "")
 				continue
 			}
 			if ok {
@@ -41,14 +42,15 @@ func hostList(to *[]hosts.Pattern) func(value) {
 	}
 }
 
-func (v value) pattern() (hosts.Pattern, bool) {
+// hostPattern reads a pattern as hosts.ParsePattern does.
+func (v value) hostPattern() (hosts.Pattern, bool) {
 	text, ok := v.nonEmpty()
 	if !ok {
 		return hosts.Pattern{}, false
 	}
 	p, err := hosts.ParsePattern(text)
 	if err != nil {
-		v.fail(quote(v.node.Value)+": "+err.Error(), `write a name, "*.example.org" for all below it, or "*"; with :port for one port`)
+		v.fail(quote(v.node.Value)+": "+err.Error(), `write a name, "*.example.org" for its subdomains, or "*"; add :port for one port`)
 	}
 	return p, err == nil
 }

@@ -1,15 +1,15 @@
 package config
 
-// kind is a kind of document. One without read is in the contract and comes
-// with a later version, or, with a hint, is Toolbox's and not served.
+// kind is a kind of document, in one spelling. A kind without read is not available in this version;
+// if it has a hint, it is a kind of Toolbox that is not supported.
 type kind struct {
-	name string
-	read func(docItem)
-	as   string // the kind it is another spelling of
-	hint string
+	name    string
+	read    func(docItem)
+	current string // for another spelling of a kind: the kind
+	hint    string
 }
 
-// kinds is the one place that lists what a document can be.
+// kinds returns all kinds of documents. It is the only list of them.
 func kinds() []kind {
 	return []kind{
 		{name: "organization", read: readOrganization},
@@ -25,21 +25,21 @@ func kinds() []kind {
 		{name: "authService", read: readAuthService},
 		{name: "tool", read: readTool},
 		{name: "toolset", read: readToolset},
-		{name: "group", read: readGroup, as: "toolset"},
+		{name: "group", read: readGroup, current: "toolset"},
 		{name: "prompt", read: readPrompt},
 
 		{name: "toolService"},
 		{name: "broker"},
 		{name: "telemetry"},
 
-		// Toolbox's plural spelling.
-		{name: "sources", read: readSource, as: "source"},
-		{name: "authServices", read: readAuthService, as: "authService"},
-		{name: "tools", read: readTool, as: "tool"},
-		{name: "toolsets", read: readToolset, as: "toolset"},
-		{name: "prompts", read: readPrompt, as: "prompt"},
+		// The plural spelling of Toolbox's v2 form.
+		{name: "sources", read: readSource, current: "source"},
+		{name: "authServices", read: readAuthService, current: "authService"},
+		{name: "tools", read: readTool, current: "tool"},
+		{name: "toolsets", read: readToolset, current: "toolset"},
+		{name: "prompts", read: readPrompt, current: "prompt"},
 
-		// What Toolbox has beside these.
+		// Kinds of Toolbox that are not supported.
 		{name: "resource", hint: resourceHint},
 		{name: "resourceTemplate", hint: resourceHint},
 		{name: "embeddingModel", hint: embeddingHint},
@@ -48,12 +48,12 @@ func kinds() []kind {
 }
 
 const (
-	resourceHint  = "resources of Toolbox are not served; leave the document out"
-	embeddingHint = "embedding models of Toolbox are not served; leave the document out, and embeddedBy of the parameters that name it"
+	resourceHint  = "resources of Toolbox are not supported; leave the document out"
+	embeddingHint = "embedding models of Toolbox are not supported; leave out the document and the embeddedBy of parameters that name it"
 )
 
-// sections are the top keys of Toolbox's v1 form, which has no kind, with the
-// kind of what is below them.
+// sections returns the top-level keys of Toolbox's v1 form, which has no kind, with
+// the kind of the entries below each.
 func sections() map[string]string {
 	return map[string]string{
 		"sources":         "source",
@@ -66,12 +66,12 @@ func sections() map[string]string {
 	}
 }
 
-// kindNames gives the names of all kinds, and of those that can be read, each
-// in one spelling.
+// kindNames returns the names of all kinds in all spellings, and the names of those
+// that this version reads, each in the current spelling.
 func kindNames() (all, now []string) {
 	for _, k := range kinds() {
 		all = append(all, k.name)
-		if k.read != nil && k.as == "" {
+		if k.read != nil && k.current == "" {
 			now = append(now, k.name)
 		}
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// TestLimits: small files that stand for much and large ones are refused with
-// a reason.
-func TestLimits(t *testing.T) {
+// TestRead_EnforcesLimits checks that huge files, and small files that expand to
+// much, are rejected.
+func TestRead_EnforcesLimits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"aliases of aliases": {bomb(9), "stand for more than 10000 values"},
-		"an alias in itself": {"kind: &a [*a]", "alias *a stands inside its own anchor"},
-		"depth of brackets":  {"kind: " + strings.Repeat("[", 1000), "exceeded max depth of 64"},
-		"depth of lists":     {strings.Repeat("- ", 1000) + "a", "exceeded max depth of 64"},
-		"many values":        {"[" + strings.Repeat("a,", 1<<20) + "]", "may hold 1048578 values; at most 262144 are read"},
-		"a huge file":        {strings.Repeat("# comment \n", 1<<20), "has more than 10 MiB"},
+		"nested aliases":    {aliasBomb(9), "expand to more than 10000 values"},
+		"recursive alias":   {"kind: &a [*a]", "alias *a refers to the anchor it is in"},
+		"depth of brackets": {"kind: " + strings.Repeat("[", 1000), "exceeded max depth of 64"},
+		"depth of lists":    {strings.Repeat("- ", 1000) + "a", "exceeded max depth of 64"},
+		"many values":       {"[" + strings.Repeat("a,", 1<<20) + "]", "may have 1048578 values; the limit is 262144"},
+		"huge file":         {strings.Repeat("# comment \n", 1<<20), "has more than 10 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := refused(t, c.text)
+			list := wantRejected(t, c.text)
 			if got := list[0].Message; len(list) != 1 || !strings.Contains(got, c.want) {
 				t.Errorf("got %.300v, want one error with %q", list, c.want)
 			}
@@ -28,24 +28,26 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestManyErrors: what is no configuration at all costs a list of bounded length.
-func TestManyErrors(t *testing.T) {
+// TestRead_BoundsErrorList checks that the number of errors is bounded, also for
+// what is not a configuration at all.
+func TestRead_BoundsErrorList(t *testing.T) {
 	for name, text := range map[string]string{
 		"one long line":   "{kind: role, name: a, toolGroups: [" + strings.Repeat("1,", 50_000) + "]}",
 		"many documents":  strings.Repeat("---\nrole: a\n", 5_000),
 		"many references": strings.Repeat("---\n{kind: role, name: a, model: b}\n", 3_000),
 		"many names":      "{kind: role, name: a, prompt: '" + strings.Repeat("${A}${B}${é}", 200_000) + "'}",
-		"many groups":     "{kind: role, name: a, bogus: 1, toolGroups: [" + groups(20_000) + "]}",
+		"many groups":     "{kind: role, name: a, bogus: 1, toolGroups: [" + manyGroups(20_000) + "]}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if n := len(refused(t, text)); n > 1001 {
+			if n := len(wantRejected(t, text)); n > 1001 {
 				t.Errorf("got %d errors", n)
 			}
 		})
 	}
 }
 
-func groups(n int) string {
+// manyGroups returns a list of n groups.
+func manyGroups(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "g%d,", i)
@@ -53,7 +55,8 @@ func groups(n int) string {
 	return b.String()
 }
 
-func bomb(levels int) string {
+// aliasBomb returns a document whose aliases expand to 8^levels values.
+func aliasBomb(levels int) string {
 	var b strings.Builder
 	b.WriteString("kind: role\nname: a\na0: &a0 x\n")
 	for i := range levels {
@@ -63,40 +66,42 @@ func bomb(levels int) string {
 	return b.String()
 }
 
-// TestVariablesCannotGrow: variables multiply no text without bound.
-func TestVariablesCannotGrow(t *testing.T) {
+// TestRead_BoundsVariableExpansion checks the limit on a text with its variables
+// substituted.
+func TestRead_BoundsVariableExpansion(t *testing.T) {
 	text := "{kind: role, name: a, prompt: '" + strings.Repeat("${BIG}", 100) + "'}"
 	big := func(string) (string, bool) { return strings.Repeat("x", 1<<20), true }
 	_, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(text)}}, big)
-	if err == nil || !strings.Contains(err.Error(), "grows past 10 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "exceeds 10 MiB") {
 		t.Errorf("got %.200v", err)
 	}
 }
 
-// TestAliasesShareText: many aliases of a large text with variables cost its
-// expansion once, and report its error once.
-func TestAliasesShareText(t *testing.T) {
+// TestRead_ExpandsAliasedTextOnce checks that many aliases of a large text with
+// variables expand it once and report its error once.
+func TestRead_ExpandsAliasedTextOnce(t *testing.T) {
 	text := "kind: role\nname: a\nprompt: &p '${MISSING}" + strings.Repeat("x", 1<<20) + "'\ntoolGroups: [" + strings.Repeat("*p, ", 1000) + "]\n"
-	if list := refused(t, text); len(list) != 1 || list[0].Message != "variable MISSING is not set" {
+	if list := wantRejected(t, text); len(list) != 1 || list[0].Message != "variable MISSING is not set" {
 		t.Errorf("got %.300v", list)
 	}
 }
 
-// TestExcerpts: lines that a terminal would suffer from are cut and cleaned.
-func TestExcerpts(t *testing.T) {
+// TestError_Excerpt checks that long lines are shortened and control characters
+// replaced.
+func TestError_Excerpt(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"tabs stay, the caret aligns":    {"{kind: role,\tname: a,\tbogus: 1}", "{kind: role,\tname: a,\tbogus: 1}\n            \t        \t^"},
-		"other line breaks are counted":  {"kind: role\r\nname: a\rprompt: x\u2028bogus: 1\n", "bogus: 1\n^"},
-		"a byte order mark is no column": {"\ufeffbogus: 1\nkind: role\nname: a", "bogus: 1\n^"},
-		"hidden characters are shown":    {"{kind: role, name: a, 'bo\u202egus': 1}", "{kind: role, name: a, 'bo\ufffdgus': 1}\n                      ^"},
+		"tabs keep the caret aligned": {"{kind: role,\tname: a,\tbogus: 1}", "{kind: role,\tname: a,\tbogus: 1}\n            \t        \t^"},
+		"other line breaks count":     {"kind: role\r\nname: a\rprompt: x\u2028bogus: 1\n", "bogus: 1\n^"},
+		"byte order mark":             {"\ufeffbogus: 1\nkind: role\nname: a", "bogus: 1\n^"},
+		"invisible characters":        {"{kind: role, name: a, 'bo\u202egus': 1}", "{kind: role, name: a, 'bo\ufffdgus': 1}\n                      ^"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(t, c.text)[0].Excerpt; got != c.want {
+			if got := wantRejected(t, c.text)[0].Excerpt; got != c.want {
 				t.Errorf("got:\n%q\nwant:\n%q", got, c.want)
 			}
 		})
 	}
-	long := refused(t, "{kind: role, name: a, prompt: "+strings.Repeat("é", 5<<20/2)+", bogus: "+strings.Repeat("x", 1<<20)+"}")
+	long := wantRejected(t, "{kind: role, name: a, prompt: "+strings.Repeat("é", 5<<20/2)+", bogus: "+strings.Repeat("x", 1<<20)+"}")
 	line, caret, _ := strings.Cut(long[0].Excerpt, "\n")
 	if n := len([]rune(line)); n > 110 || !strings.Contains(line, "é, bogus: xxx") || len(caret) > 70 {
 		t.Errorf("excerpt has %d characters: %s", n, long[0].Excerpt)

@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// write fills a fresh working directory.
+// write creates files in a new working directory.
 func write(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -26,6 +26,7 @@ func write(t *testing.T, files map[string]string) {
 	}
 }
 
+// paths returns the paths of files.
 func paths(files []config.File) []string {
 	var names []string
 	for _, f := range files {
@@ -34,28 +35,28 @@ func paths(files []config.File) []string {
 	return names
 }
 
-func TestLoadDirectory(t *testing.T) {
+func TestLoad_Directory(t *testing.T) {
 	write(t, map[string]string{
 		"conf/b.yml":          "{kind: role, name: b, model: m}",
-		"conf/a.yaml":         "{kind: model, name: m, type: script, file: ../brains/m.js}",
+		"conf/a.yaml":         "{kind: model, name: m, type: script, file: ../scripts/m.js}",
 		"conf/.hidden.yaml":   "not: read",
 		"conf/notes.txt":      "not: read",
 		"conf/sub.yaml/x.yml": "not: read",
-		"brains/m.js":         "role('*', function* () {})",
+		"scripts/m.js":        "role('*', function* () {})",
 		"more.conf":           "{kind: role, name: c}",
 	})
 	cfg, err := config.Load([]string{"conf", "./conf/b.yml", "more.conf"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"conf/a.yaml", "conf/b.yml", "more.conf", "brains/m.js"}
+	want := []string{"conf/a.yaml", "conf/b.yml", "more.conf", "scripts/m.js"}
 	if diff := cmp.Diff(want, paths(cfg.Files)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if got := string(cfg.Models[0].Source); got != "role('*', function* () {})" {
 		t.Errorf("source = %q", got)
 	}
-	if err := os.RemoveAll("brains"); err != nil {
+	if err := os.RemoveAll("scripteds"); err != nil {
 		t.Fatal(err)
 	}
 	again, err := config.Read(cfg.Files, nil)
@@ -64,8 +65,9 @@ func TestLoadDirectory(t *testing.T) {
 	}
 }
 
-// TestLoadReportsAll: unreadable files do not hide what is wrong in others.
-func TestLoadReportsAll(t *testing.T) {
+// TestLoad_ReportsAllErrors checks that unreadable files do not hide the errors of
+// others.
+func TestLoad_ReportsAllErrors(t *testing.T) {
 	write(t, map[string]string{
 		"a.yaml":    "{kind: role, name: a, bogus: 1, model: elsewhere}",
 		"dir/x.txt": "",
@@ -75,7 +77,7 @@ func TestLoadReportsAll(t *testing.T) {
 	want := []string{
 		": no such file or directory",
 		"a.yaml:1:23: bogus: unknown field (known are grant, hosts, kind, limits, model, name, pattern, prompt, server, toolGated, toolGroups)",
-		"dir: the directory holds no *.yaml or *.yml file",
+		"dir: the directory has no *.yaml or *.yml file",
 		`m.yaml:1:44: file: "dir": is not a regular file (a file is named relative to its document)`,
 		`m.yaml:3:44: file: "gone.js": no such file or directory (a file is named relative to its document)`,
 		"missing.yaml: no such file or directory",
@@ -85,6 +87,7 @@ func TestLoadReportsAll(t *testing.T) {
 	}
 }
 
+// firstLines returns the texts of the errors without their excerpts.
 func firstLines(err error) []string {
 	var lines []string
 	list, _ := errors.AsType[config.Errors](err)
@@ -95,15 +98,15 @@ func firstLines(err error) []string {
 	return lines
 }
 
-func TestLoadNothing(t *testing.T) {
+func TestLoad_NoPaths(t *testing.T) {
 	cfg, err := config.Load(nil, nil)
 	if diff := cmp.Diff(new(config.Config), cfg, cmp.AllowUnexported(config.Groups{})); err != nil || diff != "" {
 		t.Errorf("Load(nil) error %v:\n%s", err, diff)
 	}
 }
 
-// TestLoadEndless: an endless or huge file costs no more than the limit.
-func TestLoadEndless(t *testing.T) {
+// TestLoad_RejectsEndlessFile checks that Load stops reading at the size limit.
+func TestLoad_RejectsEndlessFile(t *testing.T) {
 	_, err := config.Load([]string{"/dev/zero"}, nil)
 	if diff := cmp.Diff([]string{"/dev/zero: has more than 10 MiB"}, firstLines(err)); diff != "" {
 		t.Error(diff)

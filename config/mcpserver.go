@@ -10,67 +10,75 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MCPServer is a server whose tools become a group: a program, or an address.
+// MCPServer is a document of kind mcpServer: an MCP server whose tools become a
+// tool group. It is either a program to run or a URL.
+//
+//	kind: mcpServer
+//	name: web
+//	url: https://mcp.example.com/mcp
+//	auth: {bearer: "${WEB_TOKEN}"}
+//	prefix: web_
 type MCPServer struct {
 	Name        string
-	Description string // of the group; "" is not set
+	Description string // of the tool group; "" is not set
 
-	Command string            // a program; with a slash it is a path
+	Command string            // a program name, or a path if it contains a slash
 	Args    []string          // of Command
 	Env     map[string]Secret // of Command
-	Dir     string            // of Command; the document's unless it says another
+	Dir     string            // working directory of Command; the default is the document's directory
 
 	URL     string            // http or https
 	Headers map[string]Secret // of requests to URL
 
 	Prefix  *string // of the names of its tools; nil is not set
-	Pin     bool    // what is not accepted is not offered; true unless the document says no
-	Trusted bool    // what it says that its tools do is believed
+	Pin     bool    // tool definitions need to be accepted before they are active; true by default
+	Trusted bool    // the server's annotations of its tools are believed
 	Timeout time.Duration
 	Pos     Pos
 }
 
-// The most that a document may say of a server.
+// Limits of a server's document.
 const (
 	maxCallTime   = time.Hour
 	maxArguments  = 1000
 	maxToolPrefix = 64
 )
 
+// readMCPServer reads a document of kind mcpServer.
 func readMCPServer(it docItem) {
 	it.declare()
 	s := MCPServer{Name: it.name, Pin: true, Pos: it.pos}
 	bearer := Secret("")
 	it.fields(
-		field{"description", text(&s.Description)},
-		field{"command", program(&s.Command)},
-		field{"args", wordList(&s.Args)},
+		field{"description", textField(&s.Description)},
+		field{"command", programField(&s.Command)},
+		field{"args", textList(&s.Args)},
 		field{"env", secretMap(&s.Env, variableName)},
-		field{"dir", directory(&s.Dir)},
-		field{"url", endpoint(&s.URL)},
+		field{"dir", pathField(&s.Dir)},
+		field{"url", serverURL(&s.URL)},
 		field{"headers", secretMap(&s.Headers, headerName)},
-		field{"auth", mapping(field{"bearer", token(&bearer)})},
+		field{"auth", mappingField(field{"bearer", requiredSecret(&bearer)})},
 		field{"prefix", toolPrefix(&s.Prefix)},
 		field{"pin", boolField(&s.Pin)},
 		field{"trusted", boolField(&s.Trusted)},
-		field{"timeout", duration(&s.Timeout, maxCallTime)},
+		field{"timeout", durationField(&s.Timeout, maxCallTime)},
 	)
-	it.oneOf("command", "url")
-	it.only("url", "headers", "auth")
-	it.only("command", "args", "env", "dir")
+	it.requireOneOf("command", "url")
+	it.onlyWith("url", "headers", "auth")
+	it.onlyWith("command", "args", "env", "dir")
 	if bearer != "" {
 		s.authorize(it, bearer)
 	}
 	if s.Dir == "" {
-		s.Dir = it.beside(".")
+		s.Dir = it.relativePath(".")
 	}
 	it.doc.config.MCPServers = append(it.doc.config.MCPServers, s)
 }
 
-// authorize adds the header that a bearer is.
+// authorize adds the Authorization header for a bearer token.
 func (s *MCPServer) authorize(it docItem, bearer Secret) {
-	if _, twice := s.Headers["Authorization"]; twice {
-		it.at("auth").fail("and the header Authorization say who calls", "leave one out")
+	if _, ok := s.Headers["Authorization"]; ok {
+		it.missing("auth").fail("cannot be combined with the header Authorization", "leave one out")
 		return
 	}
 	headers := map[string]Secret{"Authorization": "Bearer " + bearer}
@@ -80,55 +88,57 @@ func (s *MCPServer) authorize(it docItem, bearer Secret) {
 	s.Headers = headers
 }
 
-// oneOf wants exactly one of two fields.
-func (it docItem) oneOf(a, b string) {
+// requireOneOf requires exactly one of two fields.
+func (it docItem) requireOneOf(a, b string) {
 	_, hasA := it.child(a)
 	at, hasB := it.child(b)
 	switch {
 	case !hasA && !hasB:
-		it.at(a).fail("is missing", "a server has "+a+" or "+b)
+		it.missing(a).fail("is missing", "a server has either "+a+" or "+b)
 	case hasA && hasB:
-		at.fail("stands beside "+a, "a server has one of both")
+		at.fail("cannot be combined with "+a, "a server has either "+a+" or "+b)
 	}
 }
 
-// only wants fields where another one is, and nowhere else.
-func (it docItem) only(with string, fields ...string) {
+// onlyWith rejects fields if the field with is absent.
+func (it docItem) onlyWith(with string, fields ...string) {
 	if _, ok := it.child(with); ok {
 		return
 	}
 	for _, name := range fields {
 		if at, ok := it.child(name); ok {
-			at.failRedacted("goes with "+with+", which is not there", "")
+			at.failRedacted("requires "+with+", which is missing", "")
 		}
 	}
 }
 
-// program reads the name of a program, or the path of one.
-func program(to *string) func(value) {
+// programField reads the name of a program, or the path of one relative to the
+// document.
+func programField(to *string) func(value) {
 	return func(v value) {
 		name, ok := v.nonEmpty()
 		if !ok {
 			return
 		}
 		if strings.ContainsRune(name, '/') {
-			name = v.beside(name)
+			name = v.relativePath(name)
 		}
 		*to = name
 	}
 }
 
-// directory reads a path, relative to the document.
-func directory(to *string) func(value) {
+// pathField reads a path, relative to the document.
+func pathField(to *string) func(value) {
 	return func(v value) {
 		if path, ok := v.nonEmpty(); ok {
-			*to = v.beside(path)
+			*to = v.relativePath(path)
 		}
 	}
 }
 
-// beside gives a path that is relative to the document; it has a slash.
-func (v value) beside(path string) string {
+// relativePath returns a path that the document may have given relative to itself.
+// The result contains a slash, so that it is never looked up in PATH.
+func (v value) relativePath(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(v.doc.src.path), path)
 	}
@@ -138,11 +148,11 @@ func (v value) beside(path string) string {
 	return path
 }
 
-// wordList reads a list of texts.
-func wordList(to *[]string) func(value) {
+// textList reads a list of texts.
+func textList(to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.failType("a list of texts", "as [--root, /srv]")
+			v.failType("a list of texts", "for example [--root, /srv]")
 			return
 		}
 		for i, item := range v.items() {
@@ -157,7 +167,9 @@ func wordList(to *[]string) func(value) {
 	}
 }
 
-// secretMap reads a mapping of names to texts that are not shown.
+// secretMap reads a mapping of names to secret texts. check returns the canonical
+// name, or the problem with a name. Its errors have no excerpts: the values may be
+// in clear text.
 func secretMap(to *map[string]Secret, check func(string) (string, string)) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.MappingNode || !hasTag(v, "!!map") {
@@ -167,8 +179,8 @@ func secretMap(to *map[string]Secret, check func(string) (string, string)) func(
 		all := map[string]Secret{}
 		for key, val := range v.pairs() {
 			name, problem := check(key.node.Value)
-			if _, twice := all[name]; problem == "" && twice {
-				problem = "stands twice"
+			if _, ok := all[name]; problem == "" && ok {
+				problem = "is a duplicate"
 			}
 			if problem != "" {
 				key.failRedacted(problem, "")
@@ -186,33 +198,36 @@ func secretMap(to *map[string]Secret, check func(string) (string, string)) func(
 	}
 }
 
+// variableName checks the name of an environment variable.
 func variableName(name string) (string, string) {
 	if name == "" || strings.ContainsAny(name, "=\x00") {
-		return "", "is no name of a variable"
+		return "", "is not a valid variable name"
 	}
 	return name, ""
 }
 
+// headerName checks the name of an HTTP header and returns its canonical form.
 func headerName(name string) (string, string) {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) {
-		return "", "is no name of a header"
+		return "", "is not a valid header name"
 	}
 	return http.CanonicalHeaderKey(name), ""
 }
 
-// token reads a text that only a variable may hold, and which has to be set.
-func token(to *Secret) func(value) {
+// requiredSecret reads a secret as secretField does, but rejects a variable that
+// is not set.
+func requiredSecret(to *Secret) func(value) {
 	return func(v value) {
 		var from string
-		secret(to, &from)(v)
+		secretField(to, &from)(v)
 		if from != "" && *to == "" {
 			v.failRedacted("variable "+clip(from)+" is not set", "set it")
 		}
 	}
 }
 
-// endpoint reads the address of a server.
-func endpoint(to *string) func(value) {
+// serverURL reads an http or https URL without password and fragment.
+func serverURL(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -221,16 +236,16 @@ func endpoint(to *string) func(value) {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			v.failRedacted("must be an address", "as https://mcp.example.com/mcp")
+			v.failRedacted("must be an address", "for example https://mcp.example.com/mcp")
 		case u.User != nil || u.Fragment != "":
-			v.failRedacted("holds a password or a fragment", "a token is written as auth: {bearer: ${TOKEN}}")
+			v.failRedacted("contains a password or a fragment", "a token is written as auth: {bearer: ${TOKEN}}")
 		default:
 			*to = text
 		}
 	}
 }
 
-// toolPrefix reads how the names of tools begin; "" is how they are.
+// toolPrefix reads the prefix of tool names; "" adds none.
 func toolPrefix(to **string) func(value) {
 	return func(v value) {
 		text, ok := v.text()
@@ -240,7 +255,7 @@ func toolPrefix(to **string) func(value) {
 		if len(text) > maxToolPrefix || strings.ContainsFunc(text, func(r rune) bool {
 			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
 		}) {
-			v.fail(quote(text)+" cannot begin the name of a tool", "ASCII letters, digits, '_', '.' and '-', at most 64")
+			v.fail(quote(text)+" is not a valid prefix of a tool name", "ASCII letters, digits, '_', '.' and '-', at most 64")
 			return
 		}
 		*to = &text

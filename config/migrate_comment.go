@@ -6,17 +6,18 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// span is a part of a text.
+// span is a part of a text, as offsets of bytes.
 type span struct{ start, end int }
 
-// comments gives where comments are, by the lines they are on (from 1): from
-// the # to the end of the line. Nothing in a scalar is one.
-func (m *migration) comments() map[int]span {
+// comments returns the comments of the file, each from the # to the end of its
+// line. It searches the text, because the YAML parser drops some of them: a #
+// begins a comment unless it is in a scalar.
+func (m *migration) comments() (found []string) {
 	var scalars []span
-	for _, root := range m.roots {
-		scalars = m.opaque(root.node, -1, scalars)
+	for _, doc := range m.docs {
+		scalars = m.scalarSpans(doc.Content[0], -1, scalars)
 	}
-	found, text := map[int]span{}, m.src.text
+	text := m.src.text
 	for i, start := range m.src.starts() {
 		end := start + len(m.src.line(i+1))
 		for at := start; at < end; at++ {
@@ -28,7 +29,7 @@ func (m *migration) comments() map[int]span {
 				continue
 			}
 			if text[at] == '#' && (at == start || text[at-1] == ' ' || text[at-1] == '\t') {
-				found[i+1] = span{at, end}
+				found = append(found, strings.TrimSpace(text[at:end]))
 				break
 			}
 		}
@@ -36,9 +37,16 @@ func (m *migration) comments() map[int]span {
 	return found
 }
 
-// opaque adds the scalars below a node, but plain ones, in order; indent is
-// that of the collection it stands in.
-func (m *migration) opaque(n *yaml.Node, indent int, list []span) []span {
+// offset returns where a node begins in the text.
+func (m *migration) offset(n *yaml.Node) int {
+	start := m.src.starts()[n.Line-1]
+	return start + byteOffset(m.src.text[start:], n.Column-1)
+}
+
+// scalarSpans appends the spans of the scalars at and below n, in order. It leaves
+// out plain scalars, which cannot contain a comment's #. indent is the indentation
+// of the collection that n is in.
+func (m *migration) scalarSpans(n *yaml.Node, indent int, list []span) []span {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		return list
@@ -47,21 +55,21 @@ func (m *migration) opaque(n *yaml.Node, indent int, list []span) []span {
 			indent = n.Column - 1
 		}
 		for _, child := range n.Content {
-			list = m.opaque(child, indent, list)
+			list = m.scalarSpans(child, indent, list)
 		}
 		return list
 	case n.Style&yaml.DoubleQuotedStyle != 0:
-		return append(list, m.quoted(n, '"'))
+		return append(list, m.quotedSpan(n, '"'))
 	case n.Style&yaml.SingleQuotedStyle != 0:
-		return append(list, m.quoted(n, '\''))
+		return append(list, m.quotedSpan(n, '\''))
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return append(list, m.block(n, indent))
+		return append(list, m.blockSpan(n, indent))
 	}
 	return list
 }
 
-// quoted gives where a scalar in quotes is.
-func (m *migration) quoted(n *yaml.Node, quote byte) span {
+// quotedSpan returns the span of a quoted scalar.
+func (m *migration) quotedSpan(n *yaml.Node, quote byte) span {
 	text, start := m.src.text, m.offset(n)
 	open := start + max(strings.IndexByte(text[start:], quote), 0)
 	for at := open + 1; at < len(text); at++ {
@@ -77,8 +85,9 @@ func (m *migration) quoted(n *yaml.Node, quote byte) span {
 	return span{start, len(text)}
 }
 
-// block gives where the lines of a block scalar are.
-func (m *migration) block(n *yaml.Node, indent int) span {
+// blockSpan returns the span of the lines of a block scalar. Its indentation is in
+// its header or is that of its first line.
+func (m *migration) blockSpan(n *yaml.Node, indent int) span {
 	head := m.src.text[m.offset(n):]
 	head = head[:len(firstLine(head))]
 	need := -1
@@ -115,6 +124,7 @@ func (m *migration) block(n *yaml.Node, indent int) span {
 	return span{first, max(first, last)}
 }
 
+// firstLine returns text up to its first line break.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line

@@ -2,72 +2,88 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
-
-	"github.com/rolecall/rolecall/tool"
 )
 
-// rewrite makes the documents anew, with all comments above the first.
-func (s *v1Splitter) rewrite() (string, bool) {
-	var list []docItem
-	s.entries(s.root, func(it docItem) bool { list = append(list, it); return true })
-	marked := s.first == s.root.node.Line && strings.HasPrefix(s.src.line(s.first), "---")
-	ok := s.rewriteDoc(s.first, s.last, list...)
-	if marked {
-		return "---\n" + s.out.String(), ok
+// write returns the documents as text and checks that the text has the same
+// meaning and all comments. The YAML writer drops some comments: write puts these
+// at the top of the file. It puts all comments there if the text with comments in
+// place would have another meaning.
+func (m *migration) write(docs []*yaml.Node) ([]byte, error) {
+	want := m.fingerprints(docs)
+	if err := Join(nil, m.errs...); err != nil {
+		return nil, err
 	}
-	return s.out.String(), ok
-}
-
-// documentOf gives an entry as a document of its own.
-func documentOf(it docItem) *yaml.Node {
-	v := it.value
-	if v.node.Kind == yaml.SequenceNode {
-		v = listed(v)
-	}
-	entry := plainCopy(v.node)
-	text := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
-	head := []*yaml.Node{text("kind"), text(it.kind), text("name"), text(it.name)}
-	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: append(head, entry.Content...)}
-}
-
-// plainCopy gives a node without aliases, anchors and comments.
-func plainCopy(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	c := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value}
-	for _, child := range n.Content {
-		c.Content = append(c.Content, plainCopy(child))
-	}
-	return c
-}
-
-// rewriteDoc writes entries from their values, the comments of their lines above.
-func (s *v1Splitter) rewriteDoc(first, last int, list ...docItem) bool {
-	for line := first; line < last; line++ {
-		s.note(line)
-	}
-	for _, it := range list {
-		text, err := yaml.Dump(documentOf(it), yaml.WithIndent(2))
+	for range 2 {
+		out, err := dumpDocuments(docs)
 		if err != nil {
-			return false
+			return nil, err
 		}
-		s.begin()
-		s.out.Write(bytes.TrimPrefix(text, []byte("---\n")))
+		if written, err := newMigration(out); err == nil && slices.Equal(written.fingerprints(written.docs), want) {
+			return m.restoreComments(out, written), nil
+		}
+		for _, doc := range docs {
+			stripComments(doc)
+		}
 	}
-	return true
+	return nil, Errors{{Line: 1, Column: 1, Message: "the file cannot be rewritten without changing its meaning", Hint: "write documents with kind, name and type by hand"}}
 }
 
-// spelled writes a name so that it is read as text.
-func spelled(name string) string {
-	var n yaml.Node
-	if tool.CheckName(name) == nil && !strings.HasPrefix(name, "-") && yaml.Load([]byte(name), &n) == nil && len(n.Content) == 1 && n.Content[0].Tag == "!!str" {
-		return name
+// dumpDocuments returns the documents as text, separated by "---".
+func dumpDocuments(docs []*yaml.Node) ([]byte, error) {
+	var out []byte
+	for i, doc := range docs {
+		text, err := yaml.Dump(doc, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, "---\n"...)
+		}
+		out = append(out, bytes.TrimPrefix(text, []byte("---\n"))...)
 	}
-	quoted, _ := json.Marshal(name) // of a string never fails
-	return string(quoted)
+	return out, nil
+}
+
+// fingerprints returns a digest of each document's content.
+func (m *migration) fingerprints(docs []*yaml.Node) []string {
+	list := make([]string, len(docs))
+	for i, doc := range docs {
+		it := docItem{value: m.value(doc.Content[0], "")}
+		if kind, ok := it.child("kind"); ok {
+			it.kind = kind.node.Value
+		}
+		if name, ok := it.child("name"); ok {
+			it.name = name.node.Value
+		}
+		list[i] = it.fingerprint()
+	}
+	return list
+}
+
+// restoreComments returns out with the comments of m that it lacks at the top.
+// written is the migration of out.
+func (m *migration) restoreComments(out []byte, written *migration) []byte {
+	left := map[string]int{}
+	for _, comment := range written.comments() {
+		left[comment]++
+	}
+	var missing strings.Builder
+	for _, comment := range m.comments() {
+		if left[comment]--; left[comment] < 0 {
+			missing.WriteString(comment + "\n")
+		}
+	}
+	return append([]byte(missing.String()), out...)
+}
+
+// stripComments removes the comments of a node and of all nodes below it.
+func stripComments(n *yaml.Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	for _, child := range n.Content {
+		stripComments(child)
+	}
 }

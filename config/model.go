@@ -13,41 +13,48 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Model is a language model, or what stands in for one. A zero number is the
-// provider's own.
+// Model is a document of kind model: a language model, or a script, recording or
+// person in its place. A zero number means the provider's default.
+//
+//	kind: model
+//	name: claude
+//	type: anthropic
+//	model: claude-sonnet-4-5
+//	apiKey: ${ANTHROPIC_API_KEY}
+//	maxTokens: 4096
 type Model struct {
 	Name   string
 	Type   string
-	File   string // of a script or recording: the path among Config.Files
-	Source []byte // of a script or recording: what File holds
+	File   string // of a script or recording: the path in Config.Files
+	Source []byte // of a script or recording: the content of File
 
-	Model   string // the provider's name of it
-	BaseURL string // "" is the provider's own
-	Key     Secret // "" when there is none, or KeyFrom is not set
-	KeyFrom string // the variable Key is from; "" when none is needed
+	Model   string // the provider's name for the model
+	BaseURL string // "" is the provider's default
+	Key     Secret // "" if no key is needed or KeyFrom is not set
+	KeyFrom string // the environment variable of Key; "" if no key is needed
 
-	Stream        bool // answers come in pieces, unless the document says no
+	Stream        bool // answers are streamed; true by default
 	MaxTokens     int  // of an answer
 	Temperature   *float64
 	ContextWindow int // tokens of a request and its answer
-	Concurrency   int // requests at once
+	Concurrency   int // the largest number of concurrent requests
 	Timeout       time.Duration
 	Prices        Prices
-	Fallback      []string // models asked when this one fails, in order
+	Fallback      []string // models to use when this one fails, in order
 
 	Pos Pos
 }
 
-// Prices are what a million tokens cost, in billionths of a currency.
+// Prices are the prices of a million tokens, in billionths of a currency unit.
 type Prices struct {
 	Input, Output, Cached int64
-	Given                 bool // there are some, if only of 0
+	Given                 bool // the document has prices, even if they are 0
 }
 
-// Secret is a text that is not printed.
+// Secret is a text that is never printed. It is empty or prints as ***.
 type Secret string
 
-// String implements fmt.Stringer; what there is of a secret is hidden.
+// String returns *** for a secret that is not empty.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -55,36 +62,38 @@ func (s Secret) String() string {
 	return "***"
 }
 
-// GoString implements fmt.GoStringer.
+// GoString returns the same as String.
 func (s Secret) GoString() string { return s.String() }
 
-// MarshalText implements encoding.TextMarshaler.
+// MarshalText returns the same as String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// modelType is a type of model.
+// modelType is a type of model and the function that reads its fields.
 type modelType struct {
 	name string
 	read func(docItem, *Model)
 }
 
-// modelTypes is the one place that lists what a model can be.
+// modelTypes returns all types of models. It is the only list of them.
 func modelTypes() []modelType {
 	return []modelType{
-		{"script", readFile},
-		{"openai", provider("OPENAI_API_KEY")},
-		{"anthropic", provider("ANTHROPIC_API_KEY")},
-		{"gemini", provider("GEMINI_API_KEY")},
-		{"replay", readFile},
-		{"human", readPlain},
+		{"script", readFileModel},
+		{"openai", readProvider("OPENAI_API_KEY")},
+		{"anthropic", readProvider("ANTHROPIC_API_KEY")},
+		{"gemini", readProvider("GEMINI_API_KEY")},
+		{"replay", readFileModel},
+		{"human", readHuman},
 	}
 }
 
+// readModel reads a document of kind model. It leaves out a model of an unknown
+// type, which it reports.
 func readModel(it docItem) {
 	it.declare()
 	all := modelTypeNames()
 	at, ok := it.child("type")
 	if !ok {
-		it.at("type").fail("is missing", listing("there are ", all))
+		it.missing("type").fail("is missing", listHint("there are ", all))
 		return
 	}
 	name, ok := at.nonEmpty()
@@ -93,7 +102,7 @@ func readModel(it docItem) {
 	}
 	i := slices.Index(all, name)
 	if i < 0 {
-		at.fail("model type "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listing("there are ", all)))
+		at.fail("model type "+quote(name)+" is unknown", cmp.Or(Suggest(name, all), listHint("there are ", all)))
 		return
 	}
 	m := Model{Name: it.name, Type: name, Pos: it.pos}
@@ -101,6 +110,7 @@ func readModel(it docItem) {
 	it.doc.config.Models = append(it.doc.config.Models, m)
 }
 
+// modelTypeNames returns the names of modelTypes, in the same order.
 func modelTypeNames() (all []string) {
 	for _, t := range modelTypes() {
 		all = append(all, t.name)
@@ -108,57 +118,57 @@ func modelTypeNames() (all []string) {
 	return all
 }
 
-// kindOf is the field that readModel has read.
-func kindOf() field { return field{"type", func(value) {}} }
+// typeField is the field type, which has been read before the other fields.
+func typeField() field { return field{"type", func(value) {}} }
 
-// readPlain reads a model that has nothing to set.
-func readPlain(it docItem, _ *Model) { it.fields(kindOf()) }
+// readHuman reads a model without further fields.
+func readHuman(it docItem, _ *Model) { it.fields(typeField()) }
 
-// readFile reads a model that a file holds.
-func readFile(it docItem, m *Model) {
-	it.fields(kindOf(), field{"file", func(v value) { m.File, m.Source = v.file() }})
+// readFileModel reads a model of type script or replay, which names a file.
+func readFileModel(it docItem, m *Model) {
+	it.fields(typeField(), field{"file", func(v value) { m.File, m.Source = v.includeFile() }})
 	if _, ok := it.child("file"); !ok {
-		it.at("file").fail("is missing", "a model of type "+m.Type+" names its file")
+		it.missing("file").fail("is missing", "a model of type "+m.Type+" names its file")
 	}
 }
 
-// The most that a model's document may say.
+// Limits of a model's document.
 const (
 	maxModelTokens = 100_000_000
-	maxAtOnce      = 100_000
+	maxConcurrency = 100_000
 	maxModelTime   = time.Hour
 	maxTemperature = 2
 	maxPrice       = 1_000_000
 )
 
-// provider reads a model behind an address; variable holds its key unless the
-// document names another.
-func provider(variable string) func(docItem, *Model) {
+// readProvider returns a function that reads a model of a provider. The API key is
+// in variable unless the document names another.
+func readProvider(variable string) func(docItem, *Model) {
 	return func(it docItem, m *Model) {
 		m.Stream = true
 		it.fields(
-			kindOf(),
-			field{"model", filledText(&m.Model)},
-			field{"baseURL", address(&m.BaseURL)},
-			field{"apiKey", secret(&m.Key, &m.KeyFrom)},
+			typeField(),
+			field{"model", nonEmptyField(&m.Model)},
+			field{"baseURL", providerURL(&m.BaseURL)},
+			field{"apiKey", secretField(&m.Key, &m.KeyFrom)},
 			field{"stream", boolField(&m.Stream)},
 			field{"maxTokens", intField(&m.MaxTokens, maxModelTokens)},
-			field{"temperature", temperature(&m.Temperature)},
+			field{"temperature", temperatureField(&m.Temperature)},
 			field{"contextWindow", intField(&m.ContextWindow, maxModelTokens)},
-			field{"maxConcurrency", intField(&m.Concurrency, maxAtOnce)},
-			field{"timeout", duration(&m.Timeout, maxModelTime)},
-			field{"prices", mapping(
-				field{"input", price(&m.Prices.Input)},
-				field{"output", price(&m.Prices.Output)},
-				field{"cached", price(&m.Prices.Cached)},
+			field{"maxConcurrency", intField(&m.Concurrency, maxConcurrency)},
+			field{"timeout", durationField(&m.Timeout, maxModelTime)},
+			field{"prices", mappingField(
+				field{"input", priceField(&m.Prices.Input)},
+				field{"output", priceField(&m.Prices.Output)},
+				field{"cached", priceField(&m.Prices.Cached)},
 			)},
-			field{"fallback", fallbacks(it.name, &m.Fallback)},
+			field{"fallback", fallbackList(it.name, &m.Fallback)},
 		)
 		if _, ok := it.child("model"); !ok {
-			it.at("model").fail("is missing", "it is the name the provider knows the model by")
+			it.missing("model").fail("is missing", "it is the provider's name for the model")
 		}
 		if m.KeyFrom == "" && m.BaseURL == "" {
-			m.KeyFrom, m.Key = variable, it.at("apiKey").key(variable)
+			m.KeyFrom, m.Key = variable, it.missing("apiKey").keyFromEnv(variable)
 		}
 		if _, m.Prices.Given = it.child("prices"); !m.Prices.Given {
 			it.doc.deferCheck(it.requirePrices)
@@ -167,19 +177,20 @@ func provider(variable string) func(docItem, *Model) {
 	}
 }
 
-// checkModel refuses what each field may say and all together cannot.
+// checkModel rejects combinations of fields that are valid one by one.
 func (it docItem) checkModel(m *Model) {
 	if m.ContextWindow > 0 && m.MaxTokens >= m.ContextWindow {
 		at, _ := it.child("maxTokens")
-		at.fail("leaves no room for the request: the contextWindow holds both", "an answer of "+strconv.Itoa(m.ContextWindow/4)+", say")
+		at.fail("leaves no tokens for the request: the contextWindow covers both", "use "+strconv.Itoa(m.ContextWindow/4)+", for example")
 	}
 	if m.Type == "anthropic" && m.Temperature != nil && *m.Temperature > 1 {
 		at, _ := it.child("temperature")
-		at.failType("a number from 0 to 1", "the models of this provider take no more")
+		at.failType("a number from 0 to 1", "the models of this provider accept no more")
 	}
 }
 
-func filledText(to *string) func(value) {
+// nonEmptyField reads a text that is not empty.
+func nonEmptyField(to *string) func(value) {
 	return func(v value) {
 		if text, ok := v.nonEmpty(); ok {
 			*to = text
@@ -187,20 +198,21 @@ func filledText(to *string) func(value) {
 	}
 }
 
+// intField reads a whole number from 1 to most.
 func intField(to *int, most int64) func(value) {
 	var n int64
-	read := upTo(&n, most)
+	read := boundedInt(&n, most)
 	return func(v value) {
 		read(v)
 		*to = int(n)
 	}
 }
 
-// completions is what people copy with an address.
-const completions = "/chat/completions"
+// completionsPath is a path that users often copy along with the base URL.
+const completionsPath = "/chat/completions"
 
-// address reads where a provider is.
-func address(to *string) func(value) {
+// providerURL reads the base URL of a provider and drops trailing slashes.
+func providerURL(to *string) func(value) {
 	return func(v value) {
 		text, ok := v.nonEmpty()
 		if !ok {
@@ -208,49 +220,51 @@ func address(to *string) func(value) {
 		}
 		switch u, err := url.Parse(text); {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			v.failRedacted("must be an address", "as https://api.example.com/v1")
+			v.failRedacted("must be an address", "for example https://api.example.com/v1")
 		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			v.failRedacted("holds more than scheme, host and path", "a key is written as apiKey: ${NAME}")
-		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completions):
-			v.fail("ends in "+completions+", which every request adds", "without it, as https://api.example.com/v1")
+			v.failRedacted("has more than scheme, host and path", "a key is written as apiKey: ${NAME}")
+		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completionsPath):
+			v.fail("ends in "+completionsPath+", which every request adds", "leave it out, as https://api.example.com/v1")
 		default:
 			*to = strings.TrimRight(text, "/")
 		}
 	}
 }
 
-// secret reads a text that only a variable may hold: documents are kept with
-// every task. It is no error that the variable is not set; who uses it says so.
-func secret(to *Secret, from *string) func(value) {
+// secretField reads a secret, which must be written as a variable because
+// documents are stored with every task. The variable may be unset: the error
+// comes when the secret is used.
+func secretField(to *Secret, from *string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.ScalarNode {
-			v.failRedacted("must be a variable", "as ${OPENAI_API_KEY}")
+			v.failRedacted("must be a variable", "for example ${OPENAI_API_KEY}")
 			return
 		}
 		name, ok := strings.CutPrefix(v.node.Value, "${")
 		name, closed := strings.CutSuffix(name, "}")
 		name, _, fallback := strings.Cut(name, ":")
 		if !ok || !closed || fallback || !isVariable(name) {
-			v.failRedacted("must be a variable and nothing else: documents are kept with every task", "write ${OPENAI_API_KEY}, say, and set that")
+			v.failRedacted("must be only a variable, because documents are stored with every task", "write ${OPENAI_API_KEY}, for example, and set that variable")
 			return
 		}
-		*to, *from = v.key(name), name
+		*to, *from = v.keyFromEnv(name), name
 	}
 }
 
-// key gives what a variable holds, as a key: what a shell or an editor left
-// around it is none of it.
-func (v value) key(variable string) Secret {
+// keyFromEnv returns the value of a variable as a key, without surrounding white
+// space, which shells and editors add.
+func (v value) keyFromEnv(variable string) Secret {
 	text, _ := v.doc.env(variable)
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
-		v.failRedacted("what the variable "+clip(variable)+" holds is no key: it has characters that are not printable ASCII", "set it anew")
+		v.failRedacted("variable "+clip(variable)+" is not a valid key: it has characters that are not printable ASCII", "set it again")
 		return ""
 	}
 	return Secret(text)
 }
 
-func temperature(to **float64) func(value) {
+// temperatureField reads a number from 0 to maxTemperature.
+func temperatureField(to **float64) func(value) {
 	return func(v value) {
 		if f, ok := v.number(maxTemperature); ok {
 			*to = &f
@@ -258,8 +272,8 @@ func temperature(to **float64) func(value) {
 	}
 }
 
-// price reads an amount of money for a million tokens.
-func price(to *int64) func(value) {
+// priceField reads an amount of money and stores it in billionths.
+func priceField(to *int64) func(value) {
 	const billion = 1e9
 	return func(v value) {
 		f, ok := v.number(maxPrice)
@@ -267,12 +281,12 @@ func price(to *int64) func(value) {
 			return
 		}
 		if *to = int64(math.Round(f * billion)); *to == 0 && f > 0 {
-			v.fail("is less than a billionth and would count as nothing", "")
+			v.fail("is less than a billionth, the smallest amount, and would count as 0", "")
 		}
 	}
 }
 
-// number gives a number from 0 to most. A variable may hold it.
+// number returns a number from 0 to most. It may be in a variable.
 func (v value) number(most float64) (float64, bool) {
 	digits, ok := v.node.Value, v.node.Tag == "!!int" || v.node.Tag == "!!float"
 	if v.hasVariable() {
@@ -288,19 +302,19 @@ func (v value) number(most float64) (float64, bool) {
 	return f, true
 }
 
-// fallbacks reads a list of names of models other than self.
-func fallbacks(self string, to *[]string) func(value) {
+// fallbackList reads a list of names of models. It rejects self.
+func fallbackList(self string, to *[]string) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.failType("a list of models", "as [cheap, local]")
+			v.failType("a list of models", "for example [cheap, local]")
 			return
 		}
 		for _, entry := range v.items() {
 			var name string
-			switch refer("model", &name)(entry); name {
+			switch referenceField("model", &name)(entry); name {
 			case "":
 			case self:
-				entry.fail("names the model itself", "a fallback is asked when this model has failed")
+				entry.fail("names the model itself", "a fallback is used when this model has failed")
 			default:
 				*to = append(*to, name)
 			}
@@ -308,8 +322,9 @@ func fallbacks(self string, to *[]string) func(value) {
 	}
 }
 
-// file reads the file that v names, relative to the document.
-func (v value) file() (path string, data []byte) {
+// includeFile reads the file that v names, relative to the document, and records
+// it in Config.Files.
+func (v value) includeFile() (path string, data []byte) {
 	name, ok := v.nonEmpty()
 	if !ok {
 		return "", nil

@@ -6,35 +6,43 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Module is a bringer of tool groups that the build has under Type.
+// Module is a document of kind module: an instance of a module type that the
+// program was built with.
+//
+//	kind: module
+//	name: browser
+//	type: chrome
+//	settings: {maxTabs: 4}
 type Module struct {
 	Name     string
-	Type     string          // whether the build has it the caller knows
-	Settings json.RawMessage // a JSON object, as the module reads it; nil when there are none
+	Type     string          // the caller checks that the program has this type
+	Settings json.RawMessage // a JSON object for the module; nil if there are none
 	Pos      Pos
 	TypePos  Pos
 }
 
+// readModule reads a document of kind module. It does not check the settings: only
+// the module knows them.
 func readModule(it docItem) {
 	it.declare()
 	m := Module{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"type", func(v value) { m.Type, _ = v.nonEmpty(); m.TypePos = v.pos }},
-		field{"settings", func(v value) { m.Settings = v.settings() }},
+		field{"settings", func(v value) { m.Settings = v.jsonSettings() }},
 	)
 	if _, ok := it.child("type"); !ok {
-		it.at("type").fail("is missing", "a module names what it is")
+		it.missing("type").fail("is missing", "name the type of the module")
 	}
 	it.doc.config.Modules = append(it.doc.config.Modules, m)
 }
 
-// settings gives a mapping as JSON, its variables substituted.
-func (v value) settings() json.RawMessage {
+// jsonSettings returns a mapping as JSON, with variables substituted.
+func (v value) jsonSettings() json.RawMessage {
 	if v.node.Kind != yaml.MappingNode {
 		v.failType("a mapping of settings", "")
 		return nil
 	}
-	settings, err := json.Marshal(v.plain())
+	settings, err := json.Marshal(v.jsonValue())
 	if err != nil {
 		v.fail("cannot be written as JSON: "+err.Error(), "")
 		return nil
@@ -42,28 +50,28 @@ func (v value) settings() json.RawMessage {
 	return settings
 }
 
-// plain gives a node as what encoding/json takes.
-func (v value) plain() any {
+// jsonValue returns a node as a value for encoding/json.
+func (v value) jsonValue() any {
 	switch v.node.Kind {
 	case yaml.MappingNode:
 		fields := map[string]any{}
 		for key, val := range v.pairs() {
-			fields[key.node.Value] = val.plain()
+			fields[key.node.Value] = val.jsonValue()
 		}
 		return fields
 	case yaml.SequenceNode:
 		list := []any{}
 		for _, item := range v.items() {
-			list = append(list, item.plain())
+			list = append(list, item.jsonValue())
 		}
 		return list
 	}
-	return v.scalar()
+	return v.jsonScalar()
 }
 
-// scalar gives text with its variables substituted, numbers and truth values
-// as they are, null as nil.
-func (v value) scalar() any {
+// jsonScalar returns a scalar as a string with variables substituted, a number, a
+// bool or nil.
+func (v value) jsonScalar() any {
 	switch v.node.Tag {
 	case "!!int", "!!float", "!!bool", "!!null":
 		var plain any

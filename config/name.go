@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is the most characters a document's name may have.
+// maxName is the largest length of a document's name, in characters.
 const maxName = 128
 
-// nameProblem says what is wrong with a document's name, or "". A name has 1
-// to maxName characters and shows all of them: what a reader cannot see cannot
-// tell two names apart.
+// nameProblem returns why name is not a valid name of a document, or "". A name
+// has 1 to maxName characters, all of them visible: two names must not look the
+// same.
 func nameProblem(name string) string {
 	first, _ := utf8.DecodeRuneInString(name)
 	last, _ := utf8.DecodeLastRuneInString(name)
@@ -22,16 +22,17 @@ func nameProblem(name string) string {
 		return "must not begin or end with a space"
 	}
 	for _, r := range name {
-		if isHidden(r) {
-			return fmt.Sprintf("holds %U, which cannot be seen", r)
+		if isInvisible(r) {
+			return fmt.Sprintf("contains %U, which is invisible", r)
 		}
 	}
 	return ""
 }
 
-// isHidden covers controls, line separators, zero-width and bidirectional
-// characters, variation selectors, fillers, and what stands for broken text.
-func isHidden(r rune) bool {
+// isInvisible reports whether r is a control character, a line separator, a
+// zero-width or bidirectional character, a variation selector, a filler, or the
+// replacement character.
+func isInvisible(r rune) bool {
 	return r == utf8.RuneError ||
 		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

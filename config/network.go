@@ -10,45 +10,54 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// Network is the one document about requests that agents make: what they may
-// reach beside public addresses over HTTPS, and what they may use up.
+// Network is the document of kind network: what the HTTP requests of agents may
+// reach in addition to public addresses over HTTPS, and their limits. A
+// configuration has at most one.
+//
+//	kind: network
+//	name: intranet
+//	privateAddresses: [10.1.0.0/16]
+//	hosts: {allow: ["*.example.com"]}
+//	timeout: 30s
 type Network struct {
 	Name             string
-	AllowHTTP        bool           // http beside https
-	PrivateAddresses []netip.Prefix // allowed although they are not public
-	Hosts            *hosts.Rule    // of all roles; nil allows every host
+	AllowHTTP        bool           // http in addition to https
+	PrivateAddresses []netip.Prefix // allowed ranges that are not public
+	Hosts            *hosts.Rule    // applies to all roles; nil allows every host
 	MaxBody          int64          // bytes; 0 is not set
 	MaxRedirects     *int           // nil is not set
-	Timeout          time.Duration  // the most for one request; 0 is not set
+	Timeout          time.Duration  // of one request; 0 is not set
 	Pos              Pos
 }
 
-// The most that a configuration may allow. A request's own deadline comes
-// before that of every call.
+// The largest limits that a document may set. The timeout of a request is below
+// that of a tool call.
 const (
 	maxRedirects = 50
 	maxTimeout   = 4 * time.Minute
 )
 
+// readNetwork reads the document of kind network.
 func readNetwork(it docItem) {
 	network := Network{Name: it.name, Pos: it.pos}
 	it.fields(
 		field{"allowHTTP", boolField(&network.AllowHTTP)},
-		field{"privateAddresses", prefixes(&network.PrivateAddresses)},
-		field{"hosts", hostRule(&network.Hosts)},
-		field{"maxBody", upTo(&network.MaxBody, maxArtifactBytes)},
-		field{"maxRedirects", redirects(&network.MaxRedirects)},
-		field{"timeout", duration(&network.Timeout, maxTimeout)},
+		field{"privateAddresses", addressRangeList(&network.PrivateAddresses)},
+		field{"hosts", hostRuleField(&network.Hosts)},
+		field{"maxBody", boundedInt(&network.MaxBody, maxArtifactBytes)},
+		field{"maxRedirects", redirectsField(&network.MaxRedirects)},
+		field{"timeout", durationField(&network.Timeout, maxTimeout)},
 	)
 	to := &it.doc.config.Network
 	if to.Pos != (Pos{}) {
-		it.fail(fmt.Sprintf("a second network; the first is at %s", to.Pos), "a configuration has one")
+		it.fail(fmt.Sprintf("duplicate network; the first is at %s", to.Pos), "a configuration has at most one")
 		return
 	}
 	*to = network
 }
 
-func redirects(to **int) func(value) {
+// redirectsField reads a number of redirects, which may be 0.
+func redirectsField(to **int) func(value) {
 	return func(v value) {
 		if n, ok := v.integer(0, maxRedirects, fmt.Sprintf("a whole number from 0 to %d", maxRedirects)); ok {
 			most := int(n)
@@ -57,7 +66,8 @@ func redirects(to **int) func(value) {
 	}
 }
 
-// boolField reads true or false. A variable may hold it.
+// boolField reads true or false, which may be in a variable. Other words for bools
+// in YAML 1.1, such as yes, are rejected.
 func boolField(to *bool) func(value) {
 	return func(v value) {
 		word, ok := v.node.Value, v.node.Tag == "!!bool"
@@ -74,8 +84,9 @@ func boolField(to *bool) func(value) {
 	}
 }
 
-// duration reads a time as 30s, 500ms or 1m30s.
-func duration(to *time.Duration, most time.Duration) func(value) {
+// durationField reads a duration such as 30s, 500ms or 1m30s, from 1ms to most. A
+// number without a unit is rejected, because its unit would be a guess.
+func durationField(to *time.Duration, most time.Duration) func(value) {
 	return func(v value) {
 		var d time.Duration
 		var err error
@@ -87,49 +98,51 @@ func duration(to *time.Duration, most time.Duration) func(value) {
 			d, err = time.ParseDuration(text)
 		}
 		if err != nil || d < time.Millisecond || d > most {
-			v.failType("a time from 1ms to "+most.String(), "with its unit, as 30s")
+			v.failType("a duration from 1ms to "+most.String(), "with its unit, as 30s")
 			return
 		}
 		*to = d
 	}
 }
 
-// prefixes reads a list of address ranges.
-func prefixes(to *[]netip.Prefix) func(value) {
+// addressRangeList reads a list of IP address ranges.
+func addressRangeList(to *[]netip.Prefix) func(value) {
 	return func(v value) {
 		if v.node.Kind != yaml.SequenceNode || !hasTag(v, "!!seq") {
-			v.failType("a list of address ranges", "as [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
+			v.failType("a list of address ranges", "for example [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
 			return
 		}
 		for _, item := range v.items() {
-			if p, ok := item.prefix(); ok {
+			if p, ok := item.addressRange(); ok {
 				*to = append(*to, p)
 			}
 		}
 	}
 }
 
-func (v value) prefix() (netip.Prefix, bool) {
+// addressRange reads a range in CIDR notation.
+func (v value) addressRange() (netip.Prefix, bool) {
 	text, ok := v.nonEmpty()
 	if !ok {
 		return netip.Prefix{}, false
 	}
 	p, err := netip.ParsePrefix(text)
 	switch {
-	case err != nil && singleAddress(text) != "":
-		v.fail(quote(v.node.Value)+" is one address, not a range", "write "+singleAddress(text))
+	case err != nil && addressAsRange(text) != "":
+		v.fail(quote(v.node.Value)+" is one address, not a range", "write "+addressAsRange(text))
 	case err != nil || p.Addr().Is4In6():
-		v.failType("an address range", "as 10.1.0.0/16 or fd00::/8")
+		v.failType("an address range", "for example 10.1.0.0/16 or fd00::/8")
 	case p != p.Masked():
-		v.fail(quote(v.node.Value)+" has address bits behind its length", "write "+p.Masked().String())
+		v.fail(quote(v.node.Value)+" has address bits set after its prefix length", "write "+p.Masked().String())
 	default:
 		return p, true
 	}
 	return netip.Prefix{}, false
 }
 
-// singleAddress gives the range of one address; "" for what is none.
-func singleAddress(text string) string {
+// addressAsRange returns the range that contains only the address in text, or ""
+// if text is not an address.
+func addressAsRange(text string) string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Zone() != "" || addr.Is4In6() {
 		return ""

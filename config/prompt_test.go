@@ -10,15 +10,15 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-const trip = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
+const tripFields = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
 
-// A prompt is the same in all spellings, and migrate makes them one.
-func TestSpellingsOfPrompts(t *testing.T) {
+// A prompt is the same in all spellings, and Migrate rewrites them in one.
+func TestPrompt_AcceptsToolboxSpellings(t *testing.T) {
 	var first string
 	for name, text := range map[string]string{
-		"singular": "kind: prompt\nname: trip\ntype: custom\n" + trip,
-		"plural":   "kind: prompts\nname: trip # a comment\ntype: custom\n" + trip,
-		"nested":   "# a comment\nprompts:\n  trip:\n    kind: custom\n" + indented(trip),
+		"singular": "kind: prompt\nname: trip\ntype: custom\n" + tripFields,
+		"plural":   "kind: prompts\nname: trip # a comment\ntype: custom\n" + tripFields,
+		"nested":   "# a comment\nprompts:\n  trip:\n    kind: custom\n" + indented(tripFields),
 		"braces":   `{"prompts": {"trip": {"kind": "custom", "description": "Plans a trip.", "messages": [{"content": "To {{.city}}."}], "arguments": [{"name": "city", "description": "Where to."}]}}}`,
 	} {
 		text += "\n---\n{kind: group, name: travel, prompts: [trip]}\n"
@@ -30,7 +30,7 @@ func TestSpellingsOfPrompts(t *testing.T) {
 			first = cfg.Prompts[0].Fingerprint
 		}
 		if cfg.Prompts[0].Fingerprint != first {
-			t.Errorf("%s: the prompt is another", name)
+			t.Errorf("%s: the prompt differs", name)
 		}
 		out, err := config.Migrate([]byte(text))
 		if err != nil {
@@ -40,18 +40,19 @@ func TestSpellingsOfPrompts(t *testing.T) {
 			t.Errorf("%s: migrated to\n%s", name, out)
 		}
 		again, err := read(t, string(out))
-		if diff := cmp.Diff(prints(cfg), prints(again)); err != nil || diff != "" {
-			t.Errorf("%s: migrated to\n%s, which is another: %v\n%s", name, out, err, diff)
+		if diff := cmp.Diff(fingerprints(cfg), fingerprints(again)); err != nil || diff != "" {
+			t.Errorf("%s: migrated to\n%s, which differs: %v\n%s", name, out, err, diff)
 		}
 	}
 }
 
+// indented returns text as the value of an entry in the v1 form.
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ")
 }
 
-// Sections with nothing in them are taken, also those of what is not served.
-func TestEmptySections(t *testing.T) {
+// Sections without entries are accepted, even of kinds that are not supported.
+func TestRead_AcceptsEmptySections(t *testing.T) {
 	const text = "prompts: {}\nembeddingModels:\ntoolsets: {}\n"
 	for _, text := range []string{text, "embeddingModels: {}\n", "prompts:\n", declaredTool + "---\n" + text} {
 		if _, err := read(t, text); err != nil {
@@ -62,38 +63,37 @@ func TestEmptySections(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"embeddingModels: {m: {kind: gemini}}\n": "embedding models of Toolbox are not served",
-		"embeddingModels: []\n":                  "embedding models of Toolbox are not served",
+		"embeddingModels: {m: {kind: gemini}}\n": "embedding models of Toolbox are not supported",
+		"embeddingModels: []\n":                  "embedding models of Toolbox are not supported",
 		"prompts: []\n":                          "must be a mapping of names",
 		"prompts: !!str {}\n":                    "org.yaml:1:",
-		"kind: resource\nname: r\n":              "resources of Toolbox are not served",
+		"kind: resource\nname: r\n":              "resources of Toolbox are not supported",
 	} {
-		if list := refused(t, text); !strings.Contains(list.Error(), want) {
+		if list := wantRejected(t, text); !strings.Contains(list.Error(), want) {
 			t.Errorf("%q: %v", text, list)
 		}
 	}
 }
 
-func TestNotesOfPrompts(t *testing.T) {
+func TestNotes_UnlistedPrompt(t *testing.T) {
 	cfg, err := read(t, "{kind: prompt, name: a}\n---\n{kind: prompt, name: b}\n---\n{kind: group, name: g, prompts: [b]}\n")
-	want := []string{`org.yaml:1:1: prompt "a" is in no group, so nobody is offered it: list it under prompts of a document of kind group`}
+	want := []string{`org.yaml:1:1: prompt "a" is in no group, so no client can get it: list it under prompts of a document of kind group`}
 	if diff := cmp.Diff(want, cfg.Notes()); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
-// Tools that stand are not read again; prompts beside them are, and what is wrong
-// with them is found.
-func TestPromptsAreReloaded(t *testing.T) {
+// Reload reuses unchanged tools, and still reads prompts and reports their errors.
+func TestReload_ReadsChangedPrompts(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/org.yaml"
 	write := func(text string) { writeFile(t, file, declaredTool+"---\n"+text) }
-	write("kind: prompt\nname: trip\n" + trip + "---\n{kind: group, name: g, prompts: [trip]}\n")
+	write("kind: prompt\nname: trip\n" + tripFields + "---\n{kind: group, name: g, prompts: [trip]}\n")
 	cfg, err := config.Load([]string{file}, testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("kind: prompt\nname: trip\n" + strings.Replace(trip, "To ", "From ", 1) + "---\n{kind: group, name: g, prompts: [trip]}\n")
+	write("kind: prompt\nname: trip\n" + strings.Replace(tripFields, "To ", "From ", 1) + "---\n{kind: group, name: g, prompts: [trip]}\n")
 	next, err := cfg.Reload([]string{file}, testEnv)
 	if err != nil || len(next.Prompts) != 1 || next.Prompts[0].Fingerprint == cfg.Prompts[0].Fingerprint || next.Prompts[0].Messages[0].Content != "From {{.city}}." {
 		t.Errorf("got %+v, %v", next.Prompts, err)

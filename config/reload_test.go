@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// A Reload gives what Load gives, places and errors too, whatever has changed.
-func TestReloadIsLoad(t *testing.T) {
+// Reload returns what Load returns, including positions and errors, after any change.
+func TestReload_EqualsLoad(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
 	write := func(path, text string) {
@@ -26,9 +26,9 @@ func TestReloadIsLoad(t *testing.T) {
 	env := map[string]string{"X": "x"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	current := new(config.Config)
-	taken := 0
+	accepted := 0
 	for step := range 400 {
-		write(one, someDocuments(random))
+		write(one, randomDocuments(random))
 		if random.IntN(2) == 0 || step == 0 {
 			write(two, []string{"{kind: role, name: other}", "# nothing", "{kind: toolset, name: more, tools: [a]}", "{kind: role, name: r}"}[random.IntN(4)])
 		}
@@ -36,23 +36,24 @@ func TestReloadIsLoad(t *testing.T) {
 		want, wantErr := config.Load([]string{dir}, lookup)
 		got, err := current.Reload([]string{dir}, lookup)
 		if diff := cmp.Diff(fmt.Sprint(wantErr), fmt.Sprint(err)); diff != "" {
-			t.Fatalf("step %d: other errors (-load +reload):\n%s", step, diff)
+			t.Fatalf("step %d: different errors (-load +reload):\n%s", step, diff)
 		}
 		if diff := cmp.Diff(want, got, sameConfig()); diff != "" {
-			t.Fatalf("step %d: another configuration (-load +reload):\n%s", step, diff)
+			t.Fatalf("step %d: different configuration (-load +reload):\n%s", step, diff)
 		}
 		if err == nil {
-			taken++
+			accepted++
 		}
 		current = got
 	}
-	if taken < 50 {
-		t.Errorf("only %d configurations were taken", taken)
+	if accepted < 50 {
+		t.Errorf("only %d configurations were accepted", accepted)
 	}
 }
 
-// someDocuments writes a file of a few documents, at times wrong ones.
-func someDocuments(random *rand.Rand) string {
+// randomDocuments returns a file of some documents in random order, a few of them
+// invalid.
+func randomDocuments(random *rand.Rand) string {
 	known := []string{
 		"{kind: source, name: db, type: sqlite, database: x.db}",
 		"{kind: source, name: pg, type: postgres, host: h, port: 1, user: u, database: d}",
@@ -84,7 +85,7 @@ func someDocuments(random *rand.Rand) string {
 	if random.IntN(3) == 0 {
 		docs = append(docs, wrong[random.IntN(len(wrong))])
 	}
-	if kind := []string{"http", "http", "sqlite"}[random.IntN(3)]; random.IntN(2) == 0 { // whose tool may not fit it
+	if kind := []string{"http", "http", "sqlite"}[random.IntN(3)]; random.IntN(2) == 0 { // a tool and a source that may not fit it
 		docs = append(docs, "{kind: tool, name: k, type: http, source: api, description: d, method: POST, path: /x}",
 			fmt.Sprintf("{kind: source, name: api, type: %s, %s: 'https://a.example', readOnly: %t}", kind, map[string]string{"http": "baseUrl", "sqlite": "database"}[kind], random.IntN(3) == 0))
 	}
@@ -92,8 +93,9 @@ func someDocuments(random *rand.Rand) string {
 	return strings.Repeat("\n", random.IntN(3)) + strings.Join(docs, "\n---\n") + "\n"
 }
 
-// thousands writes a file of n tools; the last has the statement given.
-func thousands(tb testing.TB, n int, last string) string {
+// writeManyTools writes a file of n tools and returns its path. The last tool has
+// the statement last.
+func writeManyTools(tb testing.TB, n int, last string) string {
 	var b strings.Builder
 	b.WriteString("{kind: source, name: db, type: sqlite, database: x.db}\n")
 	for i := range n {
@@ -112,7 +114,7 @@ func thousands(tb testing.TB, n int, last string) string {
 }
 
 func BenchmarkLoad5000(b *testing.B) {
-	path := thousands(b, 5000, "SELECT 1")
+	path := writeManyTools(b, 5000, "SELECT 1")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := config.Load([]string{path}, nil); err != nil {
@@ -122,7 +124,7 @@ func BenchmarkLoad5000(b *testing.B) {
 }
 
 func BenchmarkReload5000(b *testing.B) {
-	first, second := thousands(b, 5000, "SELECT 1"), thousands(b, 5000, "SELECT 2")
+	first, second := writeManyTools(b, 5000, "SELECT 1"), writeManyTools(b, 5000, "SELECT 2")
 	cfg, err := config.Load([]string{first}, nil)
 	if err != nil {
 		b.Fatal(err)

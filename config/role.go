@@ -8,43 +8,51 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// Role is what agents of a kind are told and may use.
+// Role is a document of kind role: the prompt, model and permissions of its agents.
+//
+//	kind: role
+//	name: analyst
+//	prompt: You analyze logs.
+//	toolGroups: [workspace]
+//	limits: {rounds: 20}
 type Role struct {
 	Name       string
 	Prompt     string
-	Model      string // "" is the organization's
-	ToolGroups Groups // not Set means the organization's default
-	Grant      Groups // what its agents may put into roles they make
+	Model      string // "" is the organization's model
+	ToolGroups Groups // not Given means the organization's default
+	Grant      Groups // groups that its agents may put into roles they create
 	Limits     Limits
-	Hosts      *hosts.Rule // what its agents' requests may reach; nil adds no bound
+	Hosts      *hosts.Rule // hosts that its agents' requests may reach; nil adds no restriction
 	Pattern    string      // react, plan, or "" for react
-	ToolGated  bool        // its agents answer from their tools alone
-	Server     string      // a module; its agents are confined to the tools it brings; "" is no bound
-	ServerPos  Pos         // whether there is such a module the caller knows
+	ToolGated  bool        // its agents answer only from the results of their tools
+	Server     string      // restricts its agents to the tools of this module; "" is no restriction
+	ServerPos  Pos         // the caller checks that there is such a module
 	Pos        Pos
 }
 
+// readRole reads a document of kind role.
 func readRole(it docItem) {
 	role := Role{Name: it.name, Pos: it.pos}
 	it.declare()
-	// Root is known by a flag, never by name; the name would mislead people.
+	// The runtime recognizes root by a flag, not by its name. A role of that name
+	// would only mislead people.
 	if strings.EqualFold(it.name, "root") {
-		it.nameAt.fail("root's role is made by the runtime", "its prompt is the organization's rootPrompt")
+		it.nameAt.fail("root's role is created by the runtime", "its prompt is the organization's rootPrompt")
 	}
 	it.fields(
-		field{"prompt", text(&role.Prompt)},
-		field{"model", refer("model", &role.Model)},
-		field{"toolGroups", groups(&role.ToolGroups)},
-		field{"grant", groups(&role.Grant)},
-		field{"limits", limitFields(&role.Limits)},
-		field{"hosts", hostRule(&role.Hosts)},
+		field{"prompt", textField(&role.Prompt)},
+		field{"model", referenceField("model", &role.Model)},
+		field{"toolGroups", groupsField(&role.ToolGroups)},
+		field{"grant", groupsField(&role.Grant)},
+		field{"limits", limitsField(&role.Limits)},
+		field{"hosts", hostRuleField(&role.Hosts)},
 		field{"toolGated", boolField(&role.ToolGated)},
-		field{"server", server(&role)},
-		later("approval"),
-		field{"pattern", oneOf(&role.Pattern, "react", "plan")},
+		field{"server", serverField(&role)},
+		unavailable("approval"),
+		field{"pattern", oneOfField(&role.Pattern, "react", "plan")},
 	)
 	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
-		it.at("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools give its answers")
+		it.missing("toolGated").fail("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools it answers from")
 	}
 	if pattern, ok := it.child("pattern"); ok && role.Pattern == "plan" {
 		it.doc.deferCheck(func(used models) { pattern.checkPlanPattern(role, used) })
@@ -52,8 +60,8 @@ func readRole(it docItem) {
 	it.doc.config.Roles = append(it.doc.config.Roles, role)
 }
 
-// server reads which module a role is confined to.
-func server(role *Role) func(value) {
+// serverField reads the module that a role is restricted to.
+func serverField(role *Role) func(value) {
 	return func(v value) {
 		if name, ok := v.nonEmpty(); ok {
 			role.Server, role.ServerPos = name, v.pos
@@ -61,14 +69,14 @@ func server(role *Role) func(value) {
 	}
 }
 
-// oneOf reads one of some words.
-func oneOf(to *string, words ...string) func(value) {
+// oneOfField reads a text that must be one of words.
+func oneOfField(to *string, words ...string) func(value) {
 	return func(v value) {
 		word, ok := v.nonEmpty()
 		switch {
 		case !ok:
 		case !slices.Contains(words, word):
-			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(word, words), listing("there are ", words)))
+			v.fail(quote(v.node.Value)+" is unknown", cmp.Or(Suggest(word, words), listHint("there are ", words)))
 		default:
 			*to = word
 		}

@@ -9,71 +9,76 @@ import (
 	"unicode/utf8"
 )
 
-// source is a document file with the lines an excerpt is cut from.
+// source is the text of a document file. It returns lines, positions and excerpts.
 type source struct {
 	path  string
 	text  string // without byte order mark
-	lines []int  // where each line starts; filled when first asked for
+	lines []int  // offset of each line; computed on first use
 
-	secrets map[int]int // by number, where in a line secretAt finds one; of those asked for
+	secrets map[int]int // secretAt of a line, by line number; computed on first use
 }
 
+// newSource returns the source of a file, without its byte order mark.
 func newSource(f File) *source {
 	return &source{path: f.Path, text: string(bytes.TrimPrefix(f.Data, []byte("\ufeff")))}
 }
 
-// fault makes an Error about a place in the file.
-func (s *source) fault(at Pos, field, message, hint string) *Error {
+// errorAt returns an Error for a position in the file, with its excerpt.
+func (s *source) errorAt(at Pos, field, message, hint string) *Error {
 	return &Error{
 		File: at.File, Line: at.Line, Column: at.Column,
 		Field: field, Message: message, Hint: hint, Excerpt: s.excerpt(at),
 	}
 }
 
-// excerpt gives the line of a place with a caret below.
+// excerpt returns the line of a position with a caret below, or "" if the line may
+// contain the rest of a secret.
 func (s *source) excerpt(at Pos) string {
 	if at.Line < 1 || at.Column < 1 || s.inSecret(at.Line) {
 		return ""
 	}
-	line := masked(s.line(at.Line), s.secretIn(at.Line))
+	line := maskFrom(s.line(at.Line), s.secretIn(at.Line))
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
 	return pointAt(line, at.Column-1)
 }
 
-// What no error may show is a key that is written out, also where its field
-// has not the right name. A variable is none.
+// No error may show a key in clear text, even if its field is misspelled. These
+// patterns find the beginning of such a key; a variable is not one. They match too
+// much rather than too little: an excerpt with more asterisks than needed is still
+// useful.
 var (
-	secretField = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
-	secretURL   = regexp.MustCompile(`(://)[^\s"']*[@?]`)
-	variableOf  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
+	secretKeyPattern = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
+	secretURLPattern = regexp.MustCompile(`(://)[^\s"']*[@?]`)
+	variablePattern  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
 )
 
-// secretAt is where a key begins that is written out, or is to follow on the
-// next line; -1 when there is none.
+// secretAt returns the offset at which a key in clear text begins, the end of a line
+// that only names a key, or -1.
 func secretAt(line string) int {
 	first := -1
-	if at := secretURL.FindStringSubmatchIndex(line); at != nil {
+	if at := secretURLPattern.FindStringSubmatchIndex(line); at != nil {
 		first = at[3]
 	}
-	for _, at := range secretField.FindAllStringIndex(line, -1) {
-		if !variableOf.MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
+	for _, at := range secretKeyPattern.FindAllStringIndex(line, -1) {
+		if !variablePattern.MatchString(line[at[1]:]) && (first < 0 || at[1] < first) {
 			return at[1]
 		}
 	}
 	return first
 }
 
-// masked hides all of a line from where a key begins: nobody knows where it ends.
-func masked(line string, at int) string {
+// maskFrom replaces the rest of a line by asterisks: where a key ends is unknown.
+func maskFrom(line string, at int) string {
 	if at < 0 {
 		return line
 	}
 	return line[:at] + strings.Repeat("*", utf8.RuneCountInString(line[at:]))
 }
 
-// secretIn is secretAt of the n-th line, which may be long, looked for once.
+// secretIn returns secretAt of the n-th line. It is cached, because a line may be
+// long.
 func (s *source) secretIn(n int) int {
 	at, known := s.secrets[n]
 	if !known {
@@ -86,9 +91,9 @@ func (s *source) secretIn(n int) int {
 	return at
 }
 
-// inSecret says whether a line may go on with a key that began above it.
+// inSecret reports whether the n-th line may continue a key that began above it.
 func (s *source) inSecret(n int) bool {
-	const most = 100 // lines without text between them
+	const most = 100 // blank lines in between; the bound keeps many errors in a long file cheap
 	for above := n - 1; above > max(0, n-most); above-- {
 		if strings.TrimSpace(s.line(above)) != "" {
 			return s.secretIn(above) >= 0
@@ -97,7 +102,7 @@ func (s *source) inSecret(n int) bool {
 	return false
 }
 
-// line gives the n-th line, without its end.
+// line returns the n-th line, from 1, without its line break.
 func (s *source) line(n int) string {
 	starts := s.starts()
 	if n > len(starts) {
@@ -110,7 +115,7 @@ func (s *source) line(n int) string {
 	return strings.TrimRight(s.text[starts[n-1]:end], lineBreaks)
 }
 
-// starts gives where each line starts.
+// starts returns the offset of each line.
 func (s *source) starts() []int {
 	if s.lines == nil {
 		s.lines = lineStarts(s.text)
@@ -118,8 +123,8 @@ func (s *source) starts() []int {
 	return s.lines
 }
 
-// find gives the first place of a text from a place on.
-func (s *source) find(from Pos, text string) (Pos, bool) {
+// findFrom returns the first position of text at or after from.
+func (s *source) findFrom(from Pos, text string) (Pos, bool) {
 	if from.Line < 1 || from.Line > len(s.starts()) {
 		return Pos{}, false
 	}
@@ -132,7 +137,7 @@ func (s *source) find(from Pos, text string) (Pos, bool) {
 	return s.posAt(start + i), true
 }
 
-// posAt gives the place of a byte.
+// posAt returns the position of an offset.
 func (s *source) posAt(offset int) Pos {
 	line, found := slices.BinarySearch(s.starts(), offset)
 	if found {
@@ -141,10 +146,11 @@ func (s *source) posAt(offset int) Pos {
 	return Pos{s.path, line, utf8.RuneCountInString(s.text[s.starts()[line-1]:offset]) + 1}
 }
 
-// lineBreaks are the characters that end a line for the YAML scanner, which
-// counts as YAML 1.1 does.
+// lineBreaks are the characters that end a line. The YAML scanner counts lines by
+// the rules of YAML 1.1.
 const lineBreaks = "\r\n\u0085\u2028\u2029"
 
+// lineStarts returns the offset of each line of text.
 func lineStarts(text string) []int {
 	starts := append(make([]int, 0, 1+strings.Count(text, "\n")), 0)
 	for i := 0; i < len(text); {
@@ -161,11 +167,11 @@ func lineStarts(text string) []int {
 	return starts
 }
 
-// excerptWidth is the most characters of a line an excerpt shows.
+// excerptWidth is the largest number of characters that an excerpt shows.
 const excerptWidth = 100
 
-// pointAt shows the part of a line around the character at index, and a caret
-// under it. A line of megabytes costs no copy.
+// pointAt returns the part of a line around the character at index, with a caret
+// below it. It does not copy the line, which may have megabytes.
 func pointAt(line string, index int) string {
 	offset := byteOffset(line, index)
 	before, cut := lastRunes(line[:offset], excerptWidth*3/5)
@@ -176,10 +182,11 @@ func pointAt(line string, index int) string {
 	if cut {
 		after += "…"
 	}
-	return strings.Map(visible, before+after) + "\n" + strings.Map(blank, before) + "^"
+	return strings.Map(printable, before+after) + "\n" + strings.Map(blankRune, before) + "^"
 }
 
-// byteOffset is where the character at index begins; the end of a shorter text.
+// byteOffset returns the offset of the character at index, or the end of a shorter
+// text.
 func byteOffset(text string, index int) int {
 	offset := 0
 	for range index {
@@ -189,11 +196,14 @@ func byteOffset(text string, index int) int {
 	return offset
 }
 
+// firstRunes returns the first n characters of text and reports whether it has
+// more.
 func firstRunes(text string, n int) (part string, cut bool) {
 	end := byteOffset(text, n)
 	return text[:end], end < len(text)
 }
 
+// lastRunes returns the last n characters of text and reports whether it has more.
 func lastRunes(text string, n int) (part string, cut bool) {
 	start := len(text)
 	for range n {
@@ -203,15 +213,17 @@ func lastRunes(text string, n int) (part string, cut bool) {
 	return text[start:], start > 0
 }
 
-// visible keeps terminal controls and hidden characters out of excerpts.
-func visible(r rune) rune {
+// printable replaces control and invisible characters. Unlike textutil.Sanitize it
+// keeps tabs, so that the caret stays aligned.
+func printable(r rune) rune {
 	if r == '\t' || unicode.IsPrint(r) {
 		return r
 	}
 	return unicode.ReplacementChar
 }
 
-func blank(r rune) rune {
+// blankRune returns white space of the same width as r.
+func blankRune(r rune) rune {
 	if r == '\t' {
 		return r
 	}

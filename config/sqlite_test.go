@@ -7,9 +7,8 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// An address of SQLite is refused: read as a path it would be another file, an
-// empty one.
-func TestADatabaseOfSQLiteIsAPath(t *testing.T) {
+// A SQLite URI is rejected: read as a path it would create another, empty file.
+func TestSource_RejectsSQLiteURI(t *testing.T) {
 	for name, want := range map[string]string{
 		"x.db": "/dir/x.db", "/y/x.db": "/y/x.db", ":memory:": ":memory:", "./file:x": "/dir/file:x",
 		"file:x.db": "", "file:///x.db?mode=ro": "", "file::memory:?cache=shared": "",

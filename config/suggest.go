@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Suggest gives `did you mean "x"?` for the word of known that is nearest to
-// word, or "" when none is near. It is the hint of an unknown name.
+// Suggest returns `did you mean "x"?` for the most similar word of known, or "" if
+// none is similar. It is the hint for an unknown name.
 func Suggest(word string, known []string) string {
 	best, least := "", len(word)/3+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d <= least && d < len(k) {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d <= least && d < len(k) {
 			if best == "" || d < least {
 				best, least = k, d
 			}
@@ -22,8 +22,8 @@ func Suggest(word string, known []string) string {
 	return "did you mean " + quote(best) + "?"
 }
 
-// listing names all words, sorted, or nothing when they are too many to read.
-func listing(intro string, words []string) string {
+// listHint returns intro and the sorted words, or "" if there are none or too many.
+func listHint(intro string, words []string) string {
 	const most = 16
 	if len(words) == 0 || len(words) > most {
 		return ""
@@ -31,16 +31,17 @@ func listing(intro string, words []string) string {
 	return intro + strings.Join(slices.Sorted(slices.Values(words)), ", ")
 }
 
-// longest is the longest word somebody mistypes; of others distance is not asked.
-const longest = 64
+// maxWord is the length of the longest word that editDistance compares.
+const maxWord = 64
 
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour to turn a into b.
-func distance(a, b string) int {
-	if len(a) > longest || len(b) > longest {
-		return 2 * longest
+// editDistance returns the number of letters to insert, delete, replace or swap
+// with their neighbor to turn a into b (optimal string alignment). It returns a
+// large number for words longer than maxWord.
+func editDistance(a, b string) int {
+	if len(a) > maxWord || len(b) > maxWord {
+		return 2 * maxWord
 	}
-	var rows matrix
+	var rows distanceMatrix
 	for i := range len(a) + 1 {
 		for j := range len(b) + 1 {
 			rows[i][j] = rows.step(a, b, i, j)
@@ -49,10 +50,11 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// matrix holds the distances of the beginnings of two words.
-type matrix [longest + 1][longest + 1]int
+// distanceMatrix holds the distance of every pair of prefixes of two words.
+type distanceMatrix [maxWord + 1][maxWord + 1]int
 
-func (m *matrix) step(a, b string, i, j int) int {
+// step returns the distance of a[:i] and b[:j] from those of shorter prefixes.
+func (m *distanceMatrix) step(a, b string, i, j int) int {
 	if i == 0 || j == 0 {
 		return i + j
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/rolecall/rolecall/internal/test/corpus"
 )
 
-// TestYAMLTestSuite reads the cases of yaml-test-suite (testdata/README.md).
-// None is a configuration, so none panics, and all but the empty streams are
-// refused, those that are no YAML among them.
-func TestYAMLTestSuite(t *testing.T) {
+// TestRead_YAMLTestSuite reads the cases of yaml-test-suite (testdata/README.md).
+// None of them is a configuration: Read must reject all except empty streams, and
+// must not panic.
+func TestRead_YAMLTestSuite(t *testing.T) {
 	mustFail := 0
-	for name, c := range suite(t) {
+	for name, c := range yamlSuite(t) {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := read(t, c.text)
 			if c.fail && err == nil {
@@ -42,13 +42,14 @@ func TestYAMLTestSuite(t *testing.T) {
 	}
 }
 
+// suiteCase is one case of the suite; fail means it is not valid YAML.
 type suiteCase struct {
 	text string
 	fail bool
 }
 
-// suite reads the cases; one row may hold several.
-func suite(t testing.TB) map[string]suiteCase {
+// yamlSuite reads the cases of the suite. A row may contain several.
+func yamlSuite(t testing.TB) map[string]suiteCase {
 	f, err := os.Open("testdata/yaml_test_suite.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -68,14 +69,14 @@ func suite(t testing.TB) map[string]suiteCase {
 			t.Fatal(row.ID, err)
 		}
 		for i, c := range cases {
-			all[row.ID+"/"+string(rune('a'+i))] = suiteCase{plain(c.YAML), c.Fail}
+			all[row.ID+"/"+string(rune('a'+i))] = suiteCase{replaceMarks(c.YAML), c.Fail}
 		}
 	}
 	return all
 }
 
-// plain turns the suite's marks for invisible characters into them.
-func plain(text string) string {
+// replaceMarks replaces the suite's marks by the invisible characters they mean.
+func replaceMarks(text string) string {
 	return strings.NewReplacer(
 		"∎\n", "", "␣", " ", "————»", "\t", "———»", "\t", "——»", "\t", "—»", "\t", "»", "\t",
 		"↵", "", "←", "\r", "⇔", "\ufeff",
@@ -83,7 +84,7 @@ func plain(text string) string {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, c := range suite(f) {
+	for _, c := range yamlSuite(f) {
 		f.Add([]byte(c.text))
 	}
 	f.Add([]byte("kind: role\nname: ${NAME}\ntoolGroups: [a, '*']\nlimits: {rounds: ${ROUNDS}}\n---\nkind: organization\nname: o\n"))
@@ -95,12 +96,12 @@ func FuzzRead(f *testing.F) {
 			t.Fatal("no Config")
 		}
 		if err != nil {
-			wantPlaced(t, err)
+			wantPositions(t, err)
 			return
 		}
 		again, err := config.Read(cfg.Files, testEnv)
 		if diff := cmp.Diff(cfg, again, sameConfig()); err != nil || diff != "" {
-			t.Errorf("what is on record is another configuration, error %v (-first +again):\n%s", err, diff)
+			t.Errorf("the recorded files are another configuration, error %v (-first +again):\n%s", err, diff)
 		}
 		for _, r := range cfg.Roles {
 			if r.Name == "" || strings.EqualFold(r.Name, "root") {
@@ -110,21 +111,21 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// wantPlaced wants every fault to say where it is, in words that end.
-func wantPlaced(t *testing.T, err error) {
+// wantPositions checks that err has the file in its text and a bounded length.
+func wantPositions(t *testing.T, err error) {
 	t.Helper()
 	list, ok := errors.AsType[config.Errors](err)
 	if !ok || len(list) == 0 || errcode.Of(err) != errcode.InvalidConfig {
-		t.Fatalf("got %v (%s), want faults of a configuration", err, errcode.Of(err))
+		t.Fatalf("got %v (%s), want errors of a configuration", err, errcode.Of(err))
 	}
 	if text := err.Error(); !strings.Contains(text, "org.yaml") || len(text) > 100_000 {
 		t.Errorf("got %.500q, %d bytes", text, len(text))
 	}
 }
 
-// Whatever scalar stands in a file, it is refused with its place, or it is
-// read as it was written: no string is taken for a number, a list or nothing.
-func TestNaughtyScalars(t *testing.T) {
+// Any scalar is rejected with its position or read as it is written: a string never
+// becomes a number, a list or nothing.
+func TestRead_KeepsNaughtyStrings(t *testing.T) {
 	accepted := 0
 	for _, s := range corpus.NaughtyStrings() {
 		if strings.Contains(s, "$") { // variables: testdata/refused/variables.txtar
@@ -134,10 +135,10 @@ func TestNaughtyScalars(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quoted = bytes.ReplaceAll(quoted, []byte("\u0085"), []byte(`\u0085`)) // as it is, it is a line break to YAML
+		quoted = bytes.ReplaceAll(quoted, []byte("\u0085"), []byte(`\u0085`)) // unescaped, it is a line break in YAML
 		cfg, err := read(t, fmt.Sprintf("kind: role\nname: a\nprompt: %s\n---\nkind: organization\nname: o\nrootPrompt: %s\n", quoted, quoted))
 		if err != nil {
-			wantPlaced(t, err)
+			wantPositions(t, err)
 			continue
 		}
 		accepted++
@@ -146,7 +147,7 @@ func TestNaughtyScalars(t *testing.T) {
 		}
 		for _, field := range []string{"name", "model", "toolGroups", "grant", "limits", "colour"} {
 			if cfg, err := read(t, fmt.Sprintf("kind: role\nname: b\n%s: %s\n", field, quoted)); err != nil {
-				wantPlaced(t, err)
+				wantPositions(t, err)
 			} else if len(cfg.Roles) != 1 || field != "name" && cfg.Roles[0].Name != "b" {
 				t.Errorf("%s: %q became %+v", field, s, cfg.Roles)
 			}

@@ -7,58 +7,58 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// claims says whether a parameter's value comes from a token, so that the auth
-// services have to be known.
-func (p *pendingTool) claims() bool {
+// usesClaims reports whether the value of a parameter comes from a token. Compiling
+// such a parameter needs the names of all auth services.
+func (p *pendingTool) usesClaims() bool {
 	has := func(spec parameter.Spec) bool { return len(spec.Auth) > 0 }
-	return slices.ContainsFunc(p.ordinary, has) || slices.ContainsFunc(p.template, has)
+	return slices.ContainsFunc(p.specs, has) || slices.ContainsFunc(p.templateSpecs, has)
 }
 
-// compile checks the parameters, and the texts that values are put into.
+// compile compiles the parameters and checks the templates that use them.
 func (p *pendingTool) compile(services []string) {
 	errs := &p.doc.errs
 	if len(*errs) == p.errCount {
-		p.tool.Parameters = p.set(services)
+		p.tool.Parameters = p.compileSet(services)
 	}
 	if p.tool.Parameters != nil {
-		p.templates(p.tool.Parameters)
+		p.checkTemplates(p.tool.Parameters)
 	}
 	if len(*errs) > p.errCount {
 		p.tool.Parameters = nil
 	}
-	p.tool.cacheable = p.tool.Parameters != nil && !p.entry
-	p.docItem, p.ordinary, p.template = docItem{}, nil, nil
+	p.tool.cacheable = p.tool.Parameters != nil && !p.v1Entry
+	p.docItem, p.specs, p.templateSpecs = docItem{}, nil, nil
 }
 
-// set gives the parameters; tools of a type whose parameters are written alike
-// share them.
-func (p *pendingTool) set(services []string) *parameter.Set {
-	ordinary, key := p.ordinary, p.tool.Type
+// compileSet compiles the parameters. Tools of the same type with the same
+// parameters share one set.
+func (p *pendingTool) compileSet(services []string) *parameter.Set {
+	ordinary, key := p.specs, p.tool.Type
 	switch {
-	case p.fixed != nil:
-		ordinary = p.fixed
+	case p.fixedSpecs != nil:
+		ordinary = p.fixedSpecs
 	case p.tool.HTTP != nil || services != nil:
 		key = ""
 	default:
-		key += p.printOf("parameters", "templateParameters")
+		key += p.fieldsDigest("parameters", "templateParameters")
 	}
-	if set, ok := p.doc.sets[key]; ok {
+	if set, ok := p.doc.parameterSets[key]; ok {
 		return set
 	}
-	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), UnsupportedEscapes: unknownQuotes(p.tool.Type)}
-	set, problems := parameter.Compile(o, ordinary, p.template)
+	o := parameter.Options{Services: services, Backslash: strings.HasPrefix(p.tool.Type, "mysql-"), UnsupportedEscapes: unsupportedEscapes(p.tool.Type)}
+	set, problems := parameter.Compile(o, ordinary, p.templateSpecs)
 	for _, problem := range problems {
 		p.locate(problem.Field).fail(problem.Message, problem.Hint)
 	}
 	if problems == nil && key != "" {
-		p.doc.sets[key] = set
+		p.doc.parameterSets[key] = set
 	}
 	return set
 }
 
-// unknownQuotes gives the styles of escape that the database of a type of tool
-// does not know. SQLite knows all.
-func unknownQuotes(tool string) []string {
+// unsupportedEscapes returns the escape styles that the database of a tool type
+// does not support. SQLite supports all of them.
+func unsupportedEscapes(tool string) []string {
 	switch database, _, _ := strings.Cut(tool, "-"); database {
 	case "postgres":
 		return []string{parameter.Backticks, parameter.SquareBrackets}
@@ -68,20 +68,22 @@ func unknownQuotes(tool string) []string {
 	return nil
 }
 
-// templates checks the texts that values are put into.
-func (p *pendingTool) templates(set *parameter.Set) {
-	p.checkTemplate(set, "statement", p.tool.Statement, len(p.template) > 0)
+// checkTemplates checks the texts of the tool that can be templates.
+func (p *pendingTool) checkTemplates(set *parameter.Set) {
+	p.checkTemplate(set, "statement", p.tool.Statement, len(p.templateSpecs) > 0)
 	if request := p.tool.HTTP; request != nil {
 		p.checkTemplate(set, "path", request.Path, len(request.PathParams) > 0, request.PathParams...)
 		p.checkTemplate(set, "requestBody", request.Body, len(request.BodyParams) > 0, request.BodyParams...)
 	}
 }
 
-// checkTemplate checks one text: a template, if there are parameters for one.
-func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, is bool, names ...string) {
+// checkTemplate checks one text. With template parameters it must be a valid
+// template; without, it must not look like one. names limits the parameters that
+// the template may use.
+func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, isTemplate bool, names ...string) {
 	var err error
 	hint := ""
-	if is {
+	if isTemplate {
 		_, err = set.Template(text, names...)
 	} else {
 		err, hint = parameter.LooksLikeTemplate(text), "declare it under "+templateFields[name]
@@ -91,82 +93,86 @@ func (p *pendingTool) checkTemplate(set *parameter.Set, name, text string, is bo
 	}
 	at, ok := p.child(name)
 	if !ok {
-		at = p.at(name)
+		at = p.missing(name)
 	}
 	at.fail(err.Error(), hint)
 }
 
-// templateFields are where the parameters of a text's template are declared.
+// templateFields maps a text of a tool to the field that declares the parameters of
+// its template.
 var templateFields = map[string]string{"statement": "templateParameters", "path": "pathParams", "requestBody": "bodyParams"}
 
-// finish checks what declared tools name, when all of that is read.
-func (r *reader) finish() {
-	f := crossChecker{reader: r, sources: make(map[string]Source, len(r.config.Sources))}
+// checkTools checks the sources and services that declared tools name. It runs when
+// all documents are read.
+func (r *reader) checkTools() {
+	c := crossChecker{reader: r, sources: make(map[string]Source, len(r.config.Sources))}
 	for _, s := range r.config.Sources {
-		if _, twice := f.sources[s.Name]; !twice {
-			f.sources[s.Name] = s
+		if _, ok := c.sources[s.Name]; !ok {
+			c.sources[s.Name] = s
 		}
 	}
 	for key := range r.names {
 		if key.kind == "authService" {
-			f.services = append(f.services, key.name)
+			c.services = append(c.services, key.name)
 		}
 	}
-	f.mcp = slices.ContainsFunc(r.config.AuthServices, func(s AuthService) bool { return s.MCPEnabled })
+	c.mcpEnabled = slices.ContainsFunc(r.config.AuthServices, func(s AuthService) bool { return s.MCPEnabled })
 	for _, p := range r.tools {
-		f.finish(p)
-		r.config.Tools[p.place] = p.tool
+		c.check(p)
+		r.config.Tools[p.index] = p.tool
 	}
 	for _, i := range r.reused {
-		if !f.stillValid(&r.config.Tools[i]) {
+		if !c.stillValid(&r.config.Tools[i]) {
 			r.invalidate()
 			return
 		}
 	}
 }
 
-// crossChecker knows what declared tools may name.
+// crossChecker checks tools against the sources and auth services that they name.
 type crossChecker struct {
 	*reader
-	sources  map[string]Source // by name
-	services []string
-	mcp      bool // a service vouches for the callers of MCP
+	sources    map[string]Source // by name
+	services   []string
+	mcpEnabled bool // an auth service authenticates MCP callers
 }
 
-func (f *crossChecker) finish(p *pendingTool) {
-	before, of := len(f.errs), f.sources[p.tool.Source]
-	if of.Type != "" && !slices.Contains(p.sources, of.Type) {
-		p.sourceAt.fail("source "+quote(p.tool.Source)+" is of type "+of.Type, "a tool of type "+p.tool.Type+" asks one of type "+strings.Join(p.sources, " or "))
-	} else if of.ReadOnly && p.tool.changes() {
-		p.methodAt.fail(p.tool.HTTP.Method+" asks for a change, and source "+quote(p.tool.Source)+" is readOnly", "use GET, HEAD or OPTIONS, or a source that is not readOnly")
+// check checks one tool that was read, and compiles its parameters if they needed
+// the auth services.
+func (c *crossChecker) check(p *pendingTool) {
+	before, source := len(c.errs), c.sources[p.tool.Source]
+	if source.Type != "" && !slices.Contains(p.sources, source.Type) {
+		p.sourceAt.fail("source "+quote(p.tool.Source)+" is of type "+source.Type, "a tool of type "+p.tool.Type+" needs a source of type "+strings.Join(p.sources, " or "))
+	} else if source.ReadOnly && p.tool.mayChange() {
+		p.methodAt.fail(p.tool.HTTP.Method+" may change data, and source "+quote(p.tool.Source)+" is readOnly", "use GET, HEAD or OPTIONS, or a source that is not readOnly")
 	}
-	if len(p.tool.ScopesRequired) > 0 && !f.mcp {
-		p.scopesAt.fail("is checked of callers of MCP, for whom no auth service vouches", "declare one with mcpEnabled: true")
+	if len(p.tool.ScopesRequired) > 0 && !c.mcpEnabled {
+		p.scopesAt.fail("applies to MCP callers, and no auth service authenticates them", "declare one with mcpEnabled: true")
 	}
-	wrong := len(f.errs) > before
-	if p.doc != nil { // it had to wait for the auth services
-		p.errCount = len(f.errs)
-		p.compile(f.services)
+	wrong := len(c.errs) > before
+	if p.doc != nil { // not compiled yet: it waits for the auth services
+		p.errCount = len(c.errs)
+		p.compile(c.services)
 	}
-	if wrong { // as with one whose own document is: its source has no fault by it
+	if wrong { // without Parameters the caller leaves the tool out of its source, and reports no second error
 		p.tool.Parameters, p.tool.cacheable = nil, false
 	}
 }
 
-// changes says whether a tool sends requests that ask a service for a change.
-func (t *DeclaredTool) changes() bool {
+// mayChange reports whether a tool sends requests that may change data.
+func (t *DeclaredTool) mayChange() bool {
 	return t.HTTP != nil && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
 }
 
-// stillValid says whether a tool that was kept is still right: what it names is
-// there, and as it needs it.
-func (f *crossChecker) stillValid(t *DeclaredTool) bool {
-	i := slices.IndexFunc(f.toolTypes, func(known toolType) bool { return known.name == t.Type })
-	of := f.sources[t.Source]
-	if i < 0 || !slices.Contains(f.toolTypes[i].sources, of.Type) || of.ReadOnly && t.changes() || len(t.ScopesRequired) > 0 && !f.mcp {
+// stillValid reports whether a reused tool is valid: its source and services exist
+// and have the properties it needs.
+func (c *crossChecker) stillValid(t *DeclaredTool) bool {
+	i := slices.IndexFunc(c.toolTypes, func(known toolType) bool { return known.name == t.Type })
+	source := c.sources[t.Source]
+	if i < 0 || !slices.Contains(c.toolTypes[i].sources, source.Type) || source.ReadOnly && t.mayChange() || len(t.ScopesRequired) > 0 && !c.mcpEnabled {
 		return false
 	}
-	missing := func(service string) bool { return !slices.Contains(f.services, service) }
+	missing := func(service string) bool { return !slices.Contains(c.services, service) }
 	if slices.ContainsFunc(t.AuthRequired, missing) {
 		return false
 	}

@@ -8,19 +8,19 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// readWithoutKind reads Toolbox's v1 form: a mapping of sections, each with
-// entries by name.
+// readWithoutKind reads a document in Toolbox's v1 form: a mapping of sections,
+// each a mapping of names to entries.
 func (d *document) readWithoutKind(root value) {
 	if !isSections(root) {
 		_, now := kindNames()
-		root.at("kind").fail("is missing", cmp.Or(root.suggestSection(), listing("this version reads ", now)))
+		root.missing("kind").fail("is missing", cmp.Or(root.suggestSection(), listHint("this version reads ", now)))
 		return
 	}
 	known := sections()
 	for key, val := range root.pairs() {
 		name, ok := known[key.node.Value]
 		if !ok {
-			key.fail("unknown field", cmp.Or(Suggest(key.node.Value, slices.Collect(maps.Keys(known))), listing("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
+			key.fail("unknown field", cmp.Or(Suggest(key.node.Value, slices.Collect(maps.Keys(known))), listHint("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
 			continue
 		}
 		if isEmptySection(val) {
@@ -32,14 +32,14 @@ func (d *document) readWithoutKind(root value) {
 	}
 }
 
-// isEmptySection says whether there is nothing in a section, so that it does not
-// matter of what.
+// isEmptySection reports whether a section has no entries. Such a section is
+// accepted even if its kind is not supported.
 func isEmptySection(v value) bool {
 	return v.isNull() || v.node.Kind == yaml.MappingNode && len(v.node.Content) == 0 && hasTag(v, "!!map")
 }
 
-// suggestSection suggests a section for a key that is one but for an s, with
-// entries below it; "" where there is none.
+// suggestSection returns a hint if a key is a section without its final s and has
+// entries below it, else "".
 func (v value) suggestSection() string {
 	for key, val := range v.pairs() {
 		name := key.node.Value + "s"
@@ -50,7 +50,7 @@ func (v value) suggestSection() string {
 	return ""
 }
 
-// isSections says whether a mapping has a key of the v1 form.
+// isSections reports whether a mapping has a section of the v1 form.
 func isSections(root value) bool {
 	known := sections()
 	for key := range root.pairs() {
@@ -61,19 +61,20 @@ func isSections(root value) bool {
 	return false
 }
 
+// section reads the entries of a section as documents of kind k.
 func (d *document) section(k kind, entries value) {
 	if entries.node.Kind != yaml.MappingNode || !hasTag(entries, "!!map") {
 		entries.failType("a mapping of names", "in Toolbox's v1 form, as "+k.name+"s: {NAME: {…}}")
 		return
 	}
 	for key, val := range entries.pairs() {
-		it := docItem{value: val, kind: k.name, nameAt: key, entry: true}
+		it := docItem{value: val, kind: k.name, nameAt: key, v1Entry: true}
 		it.pos = key.pos
-		if key.node.Tag != "!!str" { // 5 as a key is the name "5"
+		if key.node.Tag != "!!str" { // the key 5 is the name "5"
 			key.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.node.Value}
 			it.nameAt = key
 		}
-		it.named()
+		it.readName()
 		if val.node.Kind != yaml.MappingNode && k.name != "toolset" {
 			val.failType("a mapping", "")
 			continue

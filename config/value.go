@@ -9,17 +9,21 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// value is a node of a document with its place. Its methods give what the node
-// holds in the asked type, or report and give false.
+// value is a node of a document with its position and path. Methods that return a
+// bool return the value in a type, or report an error and return false. Callers
+// then go on with the next field, so that one reading reports all errors.
 type value struct {
 	doc   *document
 	node  *yaml.Node // never an alias
 	field string     // path from the document's root
-	pos   Pos        // of the alias, where one leads here
+	pos   Pos        // position of the node, or of the alias that refers to it
 }
 
+// value returns the value of a node at a path. It follows aliases.
 func (d *document) value(n *yaml.Node, field string) value {
 	v := value{d, n, field, Pos{d.src.path, n.Line, n.Column}}
 	for v.node.Kind == yaml.AliasNode {
@@ -28,22 +32,24 @@ func (d *document) value(n *yaml.Node, field string) value {
 	return v
 }
 
-// at is v as the place of a field that is not there.
-func (v value) at(field string) value {
+// missing returns the value to report errors of an absent field on: it has the
+// field's path and the position of v.
+func (v value) missing(field string) value {
 	v.field = join(v.field, field)
 	return v
 }
 
+// fail reports an error at v.
 func (v value) fail(message, hint string) {
 	v.doc.report(v.pos, v.doc.src, v.field, message, hint)
 }
 
-// failRedacted reports what may hold a secret, so without an excerpt.
+// failRedacted reports an error without an excerpt, because v may contain a secret.
 func (v value) failRedacted(message, hint string) {
 	v.doc.report(v.pos, &source{}, v.field, message, hint)
 }
 
-// failType reports a value of another type than wanted.
+// failType reports that v is not what want describes.
 func (v value) failType(want, hint string) {
 	if v.isNull() {
 		v.fail("has no value; it must be "+want, hint)
@@ -52,8 +58,8 @@ func (v value) failType(want, hint string) {
 	v.fail("must be "+want+", not "+v.describe(), hint)
 }
 
-// text gives a scalar's text with its variables substituted. What is typed
-// before substitution decides: ${PORT} is text whatever PORT holds.
+// text returns the text of a scalar with variables substituted. Its type is that
+// before substitution: ${PORT} is text, whatever the value of PORT.
 func (v value) text() (string, bool) {
 	if v.node.Kind != yaml.ScalarNode {
 		v.failType("text", "")
@@ -61,7 +67,7 @@ func (v value) text() (string, bool) {
 	}
 	switch v.node.Tag {
 	case "!!str", "!", "!!timestamp", "!!merge": // a date is text in YAML 1.2; << too, as a value
-		return v.expanded()
+		return v.substituted()
 	case "!!int", "!!float", "!!bool":
 		v.failType("text", "write "+quote(v.node.Value))
 		return "", false
@@ -70,7 +76,7 @@ func (v value) text() (string, bool) {
 	return "", false
 }
 
-// nonEmpty is text that may not be empty.
+// nonEmpty returns text, but rejects empty text.
 func (v value) nonEmpty() (string, bool) {
 	s, ok := v.text()
 	if ok && s == "" {
@@ -80,15 +86,15 @@ func (v value) nonEmpty() (string, bool) {
 	return s, ok
 }
 
-// count gives a whole number from 1 on.
-func (v value) count() (int, bool) {
+// positiveInt returns a whole number from 1 to math.MaxInt32.
+func (v value) positiveInt() (int, bool) {
 	n, ok := v.integer(1, math.MaxInt32, "a whole number from 1")
 	return int(n), ok
 }
 
-// integer gives a whole number from least to most; want says what it has to
-// be. A variable may hold it, also a quoted one: within { } there is no other
-// way to write it.
+// integer returns a whole number from least to most; want describes it in errors.
+// The number may be in a variable, even a quoted one, because within { } a
+// variable must be quoted.
 func (v value) integer(least, most int64, want string) (int64, bool) {
 	digits, ok := v.node.Value, v.node.Tag == "!!int"
 	if v.hasVariable() {
@@ -104,7 +110,7 @@ func (v value) integer(least, most int64, want string) (int64, bool) {
 	return n, true
 }
 
-// items gives the values of a list.
+// items yields the index and value of each entry of a list.
 func (v value) items() iter.Seq2[int, value] {
 	return func(yield func(int, value) bool) {
 		for i, n := range v.node.Content {
@@ -115,7 +121,8 @@ func (v value) items() iter.Seq2[int, value] {
 	}
 }
 
-// pairs gives the keys and values of a mapping, of a repeated key the first.
+// pairs yields the keys and values of a mapping, the first one of a duplicate key.
+// It reports keys that are not text.
 func (v value) pairs() iter.Seq2[value, value] {
 	return func(yield func(key, val value) bool) {
 		seen := make(map[string]bool)
@@ -137,7 +144,7 @@ func (v value) pairs() iter.Seq2[value, value] {
 	}
 }
 
-// child gives a field of a mapping.
+// child returns the value of a field of a mapping.
 func (v value) child(name string) (value, bool) {
 	for pair := range slices.Chunk(v.node.Content, 2) {
 		if key := v.doc.value(pair[0], "").node; key.Kind == yaml.ScalarNode && key.Value == name {
@@ -147,10 +154,11 @@ func (v value) child(name string) (value, bool) {
 	return value{}, false
 }
 
+// isNull reports whether v is null or has no value.
 func (v value) isNull() bool { return v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!null" }
 
-// describe says what the node is, as it is written: the value of a variable
-// may be a secret.
+// describe returns what the node is, for an error. It does not substitute
+// variables, whose values may be secret.
 func (v value) describe() string {
 	switch v.node.Tag {
 	case "!!map":
@@ -169,7 +177,7 @@ func (v value) describe() string {
 	return "a value with the tag " + quote(v.node.Tag)
 }
 
-// join extends a path by a key; a key that is no plain word is quoted.
+// join appends a key to a path. It quotes a key that is not a plain word.
 func join(path, key string) string {
 	key = clip(key)
 	if strings.ContainsFunc(key, needsQuote) || key == "" {
@@ -181,15 +189,11 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// needsQuote reports whether a key with r must be quoted in a path.
 func needsQuote(r rune) bool { return r <= ' ' || r == '.' || r == ':' || r >= 0x7f }
 
-// quote shows text in a message, on one line and not too much of it.
+// quote returns text for a message: quoted, on one line and shortened.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
-func clip(s string) string {
-	const most = 60
-	if r := []rune(s[:min(len(s), 4*(most+1))]); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+// clip shortens text for a message.
+func clip(s string) string { return textutil.TruncateWidth(s, 60) }

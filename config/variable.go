@@ -8,49 +8,54 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// expansion is the outcome, with false for one that was refused.
+// expansion is the cached result of substituting the variables of a scalar.
 type expansion struct {
 	text string
 	ok   bool
 }
 
-// expanded gives the scalar's text with variables substituted. What is wrong
-// with a scalar is reported once, however many aliases lead to it.
-func (v value) expanded() (string, bool) {
+// substituted returns the text of a scalar with variables substituted. It reports
+// the errors of a scalar once, even if many aliases refer to it.
+func (v value) substituted() (string, bool) {
 	if !v.hasVariable() {
 		return v.node.Value, true
 	}
-	e, known := v.doc.texts[v.node]
+	e, known := v.doc.expansions[v.node]
 	if !known {
 		text, problems := substitute(v.node.Value, v.doc.env)
 		for _, p := range problems {
-			v.where(p.text).fail(p.message, p.hint)
+			v.locateText(p.text).fail(p.message, p.hint)
 		}
 		e = expansion{text, len(problems) == 0}
-		v.doc.texts[v.node] = e
+		v.doc.expansions[v.node] = e
 	}
 	return e.text, e.ok
 }
 
+// hasVariable reports whether v is a scalar with a variable in it.
 func (v value) hasVariable() bool {
 	return v.node.Kind == yaml.ScalarNode && strings.Contains(v.node.Value, "${")
 }
 
-// where points v at a part of its text, so that the error names the line of a
-// long prompt. A part written with escapes is not found: then v stays.
-func (v value) where(part string) value {
-	if pos, ok := v.doc.src.find(Pos{v.pos.File, v.node.Line, v.node.Column}, part); ok {
+// locateText returns v with the position of part in its text, so that an error in a
+// long prompt has the right line. It returns v itself if part is not found, as
+// when it is written with escapes.
+func (v value) locateText(part string) value {
+	if pos, ok := v.doc.src.findFrom(Pos{v.pos.File, v.node.Line, v.node.Column}, part); ok {
 		v.pos = pos
 	}
 	return v
 }
 
-// problem is something wrong with a variable in a text.
+// problem is an error in a variable; text is the part of the scalar it is in.
 type problem struct{ text, message, hint string }
 
-// substitute replaces ${NAME} and ${NAME:default} in text by the variable's
-// value, also an empty one, or the default, which ends at the first }. A value
-// is not looked into again. $${ stands for ${; every other $ for itself.
+// substitute replaces ${NAME} and ${NAME:default} in text. It uses the value of the
+// variable, even if it is empty, or else the default, which ends at the first }.
+// Values are not expanded again. $${ is an escaped ${; any other $ is a dollar.
+//
+// Substitution works on parsed scalars, not on the text of the file: the value of a
+// variable can never add a field or a document.
 func substitute(text string, env Env) (string, []problem) {
 	var out strings.Builder
 	var problems []problem
@@ -69,7 +74,7 @@ func substitute(text string, env Env) (string, []problem) {
 		inner, after, closed := strings.Cut(rest, "}")
 		value, p := variable(inner, closed, env)
 		if out.Len()+len(value) > maxFile {
-			p, after = problem{"", fmt.Sprintf("grows past %d MiB by its variables", maxFile>>20), ""}, ""
+			p, after = problem{"", fmt.Sprintf("exceeds %d MiB with its variables substituted", maxFile>>20), ""}, ""
 		}
 		if p.message != "" && len(problems) < maxErrors && !slices.Contains(problems, p) {
 			problems = append(problems, p)
@@ -79,18 +84,18 @@ func substitute(text string, env Env) (string, []problem) {
 	}
 }
 
-// variable gives the value of what stands between ${ and }.
+// variable returns the value of the variable between ${ and }, or a problem.
 func variable(inner string, closed bool, env Env) (string, problem) {
 	name, fallback, hasDefault := strings.Cut(inner, ":")
 	line, _, _ := strings.Cut(inner, "\n")
 	text := "${" + line
 	switch {
 	case !closed:
-		return "", problem{text, "${ has no }", "write $${ for the text ${"}
+		return "", problem{text, "${ has no closing }", "write $${ for the text ${"}
 	case !isVariable(name):
-		return "", problem{text, quote(name) + " is no name of a variable", "write $${ for the text ${"}
+		return "", problem{text, quote(name) + " is not a valid variable name", "write $${ for the text ${"}
 	case strings.Contains(fallback, "${"):
-		return "", problem{text, "the default of " + name + " holds a variable; they do not nest", ""}
+		return "", problem{text, "the default of " + name + " contains a variable; variables do not nest", ""}
 	}
 	if value, ok := env(name); ok {
 		return value, problem{}
@@ -101,6 +106,8 @@ func variable(inner string, closed bool, env Env) (string, problem) {
 	return fallback, problem{}
 }
 
+// isVariable reports whether name is a valid name of a variable: ASCII letters,
+// digits and underscores.
 func isVariable(name string) bool {
 	for i := range len(name) {
 		c := name[i]

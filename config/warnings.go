@@ -9,12 +9,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Notes says what is no mistake and may be one, sorted: states of declared
-// tools that no tool leads to, states that are led to where no tool can be
-// called, and prompts that nobody can be given.
+// Notes returns warnings, sorted: about states that declared tools need and no
+// tool leads to, states that a tool leads to and no tool can be called in, and
+// prompts that no group lists.
 func (c *Config) Notes() (list []string) {
 	list = c.unlistedPrompts()
-	led, served := map[string]*DeclaredTool{}, map[string]*DeclaredTool{} // the first tool of each
+	led, served := map[string]*DeclaredTool{}, map[string]*DeclaredTool{} // the first tool that leads to a state, or can be called in it
 	always := false                                                       // a tool can be called in every state
 	for i := range c.Tools {
 		t := &c.Tools[i]
@@ -30,7 +30,7 @@ func (c *Config) Notes() (list []string) {
 	}
 	for _, state := range slices.Sorted(maps.Keys(served)) {
 		if state != "*" && state != toolgroups.Undefined && led[state] == nil { // tasks begin in Undefined
-			list = append(list, stateNote(served[state], state, "can be called in the state %s, to which no tool leads: a task has to begin in it"))
+			list = append(list, stateNote(served[state], state, "can be called in the state %s, which no tool leads to: a task must begin in it"))
 		}
 	}
 	for _, state := range slices.Sorted(maps.Keys(led)) {
@@ -42,11 +42,12 @@ func (c *Config) Notes() (list []string) {
 	return list
 }
 
+// stateNote returns a warning about a tool and a state.
 func stateNote(t *DeclaredTool, state, format string) string {
 	return strings.TrimPrefix(t.Pos.String()+": ", ": ") + "tool " + t.Name + " " + fmt.Sprintf(format, quote(state))
 }
 
-// unlistedPrompts says which prompts no group lists.
+// unlistedPrompts returns a warning for each prompt that no group lists.
 func (c *Config) unlistedPrompts() (list []string) {
 	listed := map[string]bool{}
 	for _, t := range c.Toolsets {
@@ -56,7 +57,7 @@ func (c *Config) unlistedPrompts() (list []string) {
 	}
 	for _, p := range c.Prompts {
 		if !listed[p.Name] {
-			list = append(list, p.Pos.String()+": prompt "+quote(p.Name)+" is in no group, so nobody is offered it: list it under prompts of a document of kind group")
+			list = append(list, p.Pos.String()+": prompt "+quote(p.Name)+" is in no group, so no client can get it: list it under prompts of a document of kind group")
 		}
 	}
 	return list

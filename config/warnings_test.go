@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNotesOfStates(t *testing.T) {
+func TestNotes_UnreachableStates(t *testing.T) {
 	const head = "{kind: source, name: db, type: sqlite, database: x.db}\n"
 	tool := func(name, fields string) string {
 		return "---\n{kind: tool, name: " + name + ", type: sqlite-sql, source: db, description: d, statement: SELECT 1" + fields + "}\n"
@@ -15,13 +15,13 @@ func TestNotesOfStates(t *testing.T) {
 		text string
 		want []string
 	}{
-		"none":     {head + tool("a", ""), nil},
-		"a circle": {head + tool("a", ", state: x, available_in_states: [y]") + tool("b", ", state: y, available_in_states: [x]"), nil},
-		"not led to": {head + tool("a", ", available_in_states: [start, x]") + tool("b", ", state: x"), []string{
-			`org.yaml:3:1: tool a can be called in the state "start", to which no tool leads: a task has to begin in it`}},
-		"not served": {head + tool("a", ", state: x, applicable-states: [y]") + tool("b", ", state: y, available_in_states: [y]"), []string{
+		"none":  {head + tool("a", ""), nil},
+		"cycle": {head + tool("a", ", state: x, available_in_states: [y]") + tool("b", ", state: y, available_in_states: [x]"), nil},
+		"unreachable state": {head + tool("a", ", available_in_states: [start, x]") + tool("b", ", state: x"), []string{
+			`org.yaml:3:1: tool a can be called in the state "start", which no tool leads to: a task must begin in it`}},
+		"state without tools": {head + tool("a", ", state: x, applicable-states: [y]") + tool("b", ", state: y, available_in_states: [y]"), []string{
 			`org.yaml:3:1: tool a leads to the state "x", in which no tool can be called`}},
-		"served by all": {head + tool("a", ", state: x, available_in_states: ['*']"), nil},
+		"tool for all states": {head + tool("a", ", state: x, available_in_states: ['*']"), nil},
 	} {
 		cfg, err := read(t, c.text)
 		if err != nil {

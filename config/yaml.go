@@ -14,64 +14,69 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
-// Limits of what is given to the YAML parser. It needs some 800 bytes and 4 µs
-// for a value, so ten megabytes of "[a,a,a…" would take 22 s and gigabytes.
+// Limits of the text that is given to the YAML parser. The parser needs about 800
+// bytes and 4 µs for a value: ten megabytes of "[a,a,a…" would take 22 s and
+// gigabytes of memory.
 const (
 	maxDepth  = 64
 	maxValues = 1 << 18
 )
 
-// documents parses the file and gives the root of each document that is not
-// empty. It ends after the first fault: where YAML goes on after it is unknown.
+// documents parses the file and yields the document nodes that are not empty. It
+// stops after the first error, because the beginning of the next document is then
+// unknown.
 func (s *source) documents() iter.Seq2[*yaml.Node, *Error] {
 	return func(yield func(*yaml.Node, *Error) bool) {
-		if fault := s.refuse(); fault != nil {
-			yield(nil, fault)
+		if e := s.checkText(); e != nil {
+			yield(nil, e)
 			return
 		}
 		loader, err := yaml.NewLoader(strings.NewReader(s.text), limits())
 		for err == nil {
 			var doc yaml.Node
-			if err = loader.Load(&doc); err == nil && !isEmpty(&doc) && !yield(doc.Content[0], nil) {
+			if err = loader.Load(&doc); err == nil && !isEmpty(&doc) && !yield(&doc, nil) {
 				return
 			}
 		}
 		if err != io.EOF {
-			yield(nil, s.syntaxFault(err))
+			yield(nil, s.syntaxError(err))
 		}
 	}
 }
 
+// limits bounds the nesting of values.
 func limits() yaml.Option {
 	return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))
 }
 
+// isEmpty reports whether a document has no content.
 func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Tag == "!!null"
 }
 
-// refuse finds what the parser should not see, or reports without a place.
-func (s *source) refuse() *Error {
+// checkText rejects text that the parser must not get because it would cost too
+// much, or that the parser would report without a position.
+func (s *source) checkText() *Error {
 	file := Pos{File: s.path}
 	if len(s.text) > maxFile {
-		return s.fault(file, "", errTooLarge.Error(), "")
+		return s.errorAt(file, "", errTooLarge.Error(), "")
 	}
 	if values := countValues(s.text); values > maxValues {
-		return s.fault(file, "", fmt.Sprintf("may hold %d values; at most %d are read", values, maxValues), "split the file")
+		return s.errorAt(file, "", fmt.Sprintf("may have %d values; the limit is %d", values, maxValues), "split the file")
 	}
 	for i, r := range s.text {
 		if r == '\n' || ' ' <= r && r <= '~' { // most are
 			continue
 		}
 		if problem := unreadable(s.text[i:], r); problem != "" {
-			return s.fault(s.posAt(i), "", problem, "a document is UTF-8 text")
+			return s.errorAt(s.posAt(i), "", problem, "a document is UTF-8 text")
 		}
 	}
 	return nil
 }
 
-// countValues bounds from above how many values the text holds: before each
-// stands at least one of these characters.
+// countValues returns an upper bound of the number of values in text: at least one
+// of these characters precedes each value.
 func countValues(text string) int {
 	n := 1
 	for i := range len(text) {
@@ -83,6 +88,8 @@ func countValues(text string) int {
 	return n
 }
 
+// unreadable returns why r, the first character of text, cannot be in a document,
+// or "".
 func unreadable(text string, r rune) string {
 	if r == utf8.RuneError {
 		if _, size := utf8.DecodeRuneInString(text); size == 1 {
@@ -95,11 +102,11 @@ func unreadable(text string, r rune) string {
 	return ""
 }
 
-// syntaxFault puts the parser's words into ours.
-func (s *source) syntaxFault(err error) *Error {
+// syntaxError converts an error of the parser.
+func (s *source) syntaxError(err error) *Error {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		return s.fault(Pos{File: s.path}, "kind", "is not YAML: "+err.Error(), "")
+		return s.errorAt(Pos{File: s.path}, "kind", "is not YAML: "+err.Error(), "")
 	}
 	at := Pos{s.path, e.Mark.Line, e.Mark.Column}
 	begin := Pos{s.path, e.ContextMark.Line, e.ContextMark.Column}
@@ -109,7 +116,7 @@ func (s *source) syntaxFault(err error) *Error {
 	}
 	switch {
 	case begin.Line == 0 || begin.Line == at.Line:
-	case s.excerpt(at) == "": // the end of the file shows nothing; what is open there does
+	case s.excerpt(at) == "": // the end of the file has no excerpt; show where the open construct begins
 		at = begin
 	default:
 		message += fmt.Sprintf(" that begins at line %d", begin.Line)
@@ -118,14 +125,14 @@ func (s *source) syntaxFault(err error) *Error {
 	if at.Line > 0 && strings.Contains(s.line(at.Line), "${") {
 		hint = `within { } and [ ] write "${NAME}" with quotes`
 	}
-	return s.fault(at, s.keyAt(at.Line), message, hint)
+	return s.errorAt(at, s.keyAt(at.Line), message, hint)
 }
 
 var rootKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:\s|$)`)
 
-// keyAt names the field of the document's root that a line belongs to, as far as
-// that can be said of what is no YAML; kind, with which documents begin, if there
-// is none.
+// keyAt returns the top-level field that a line belongs to. The text is not valid
+// YAML, so this is a guess. Without such a field it returns kind, which documents
+// begin with.
 func (s *source) keyAt(n int) string {
 	for ; n > 0 && !strings.HasPrefix(s.line(n), "---"); n-- {
 		if key := rootKey.FindStringSubmatch(s.line(n)); key != nil {

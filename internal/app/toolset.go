@@ -175,7 +175,7 @@ func (a *App) toolsetFaults(ch *configChange) (faults []*config.Error) {
 		switch {
 		case slices.Contains(toolgroups.Reserved(), id) && field == "group":
 		case slices.Contains(toolgroups.Reserved(), id):
-			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a group of the runtime, which no declared tool joins", id), "choose another id"))
+			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a built-in group, which declared tools cannot join", id), "choose another id"))
 		case slices.Contains(others, string(id)):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))
 		case owner != "" && owner != toolgroups.Config: // until the change is done
