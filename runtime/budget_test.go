@@ -30,7 +30,7 @@ func TestABudgetTooSmallForTheFirstRequestAsksNobody(t *testing.T) {
 	}))}.open(t)
 	task := h.run(t, org.TaskSpec{})
 	h.want(t, task, "", errcode.BudgetExceeded)
-	want := regexp.MustCompile(`^the task has used 0 of its 100 tokens, 0 are set aside for requests under way, and the next request needs about \d{4,}$`)
+	want := regexp.MustCompile(`^the task has used 0 of its 100 tokens, 0 are reserved for requests in progress, and the next request needs about \d{4,}$`)
 	if task.Error != nil && !want.MatchString(task.Error.Message) {
 		t.Errorf("the reason is %q", task.Error.Message)
 	}
@@ -99,7 +99,7 @@ func TestRequestsUnderWayAreSetAside(t *testing.T) {
 			<-h.asked
 			h.give(t, h.second)
 			reason := h.refused(t, h.second)
-			if want := regexp.MustCompile(`^the task has used \d{1,5} of its 150000 tokens, 10\d{4} are set aside for requests under way, and the next request needs about 10\d{4}$`); !want.MatchString(reason) {
+			if want := regexp.MustCompile(`^the task has used \d{1,5} of its 150000 tokens, 10\d{4} are reserved for requests in progress, and the next request needs about 10\d{4}$`); !want.MatchString(reason) {
 				t.Errorf("the reason is %q", reason)
 			}
 			h.answer <- c.err
@@ -217,7 +217,7 @@ func TestACostBoundSaysWhatTheTaskHasCost(t *testing.T) {
 	}))}.open(t)
 	task := h.run(t, org.TaskSpec{})
 	h.want(t, task, "", errcode.BudgetExceeded)
-	if want := "the task has cost 3.000000 of the 2.500000 it may cost"; task.Error == nil || task.Error.Message != want {
+	if want := "the task has cost 3.000000 of its budget of 2.500000"; task.Error == nil || task.Error.Message != want {
 		t.Errorf("the reason is %v, want %q", task.Error, want)
 	}
 }

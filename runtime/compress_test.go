@@ -252,7 +252,7 @@ func TestAConversationThatCannotBeMadeToFitIsRefused(t *testing.T) {
 			spec.Text = strings.Repeat("x", c.text)
 			task := h.run(t, spec)
 			h.want(t, task, "", errcode.ContextExceeded)
-			if task.Error != nil && !strings.Contains(task.Error.Message, "10000 at once") {
+			if task.Error != nil && !strings.Contains(task.Error.Message, "context window is 10000") {
 				t.Errorf("the reason is %q", task.Error.Message)
 			}
 			summaries := len(slices.DeleteFunc(slices.Clone(asked.all()), func(r model.Request) bool { return !sumsUp(r) }))
@@ -315,8 +315,8 @@ func TestASummaryThatIsNoneFailsTheTurn(t *testing.T) {
 		reason  string
 		code    errcode.Code
 	}{
-		{"it is blank", model.Answer{Finish: model.FinishEnd, Text: " \n"}, nil, "wrote nothing", errcode.LLMCallFailed},
-		{"it is a call", do("fill", obj{"n": 1}), nil, "wrote nothing", errcode.LLMCallFailed},
+		{"it is blank", model.Answer{Finish: model.FinishEnd, Text: " \n"}, nil, "empty summary", errcode.LLMCallFailed},
+		{"it is a call", do("fill", obj{"n": 1}), nil, "empty summary", errcode.LLMCallFailed},
 		{"it is a refusal", model.Answer{Finish: model.FinishEnd, Text: "I cannot help with that.", Stop: model.Refusal}, nil, "refused", errcode.LLMCallFailed},
 		{"it does not come", model.Answer{}, errcode.New(errcode.RateLimited, "later"), "later", errcode.RateLimited},
 	} {

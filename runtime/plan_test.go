@@ -165,8 +165,8 @@ func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
 		{"steps in one answer, in their order", []model.Answer{planOf("look", "look", "poke"), do("look", obj{"n": 1}, "look", obj{"n": 2}, "poke", obj{})},
 			"plan(look look poke), look done, look done, poke done, end", "look look poke", ""},
 		{"a plan of nothing", []model.Answer{planOf()}, "plan(), end", "", ""},
-		{"words that are no plan", []model.Answer{end("I would look."), planOf()}, "fault, plan(), end", "", "your answer was no JSON object"},
-		{"an object that is no plan", []model.Answer{end(`{"plan":"look"}`), planOf()}, "fault, plan(), end", "", "your answer was no JSON object"},
+		{"words that are no plan", []model.Answer{end("I would look."), planOf()}, "fault, plan(), end", "", "your answer was not a JSON object"},
+		{"an object that is no plan", []model.Answer{end(`{"plan":"look"}`), planOf()}, "fault, plan(), end", "", "your answer was not a JSON object"},
 		{"steps that are none", []model.Answer{end(`{"plan":["look",7,null]}`), planOf()}, "fault, plan(), end", "", "step 1: there is no tool"},
 		{"a call before there is a plan", []model.Answer{do("poke", obj{}), planOf()}, "fault, plan(), end", "", "you called poke before there was a plan"},
 		{"a plan and a call in one answer", []model.Answer{{Finish: model.FinishToolCalls, Text: planText("poke"), Calls: do("poke", obj{}).Calls}, planOf()},
@@ -176,11 +176,11 @@ func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
 		{"a step not of the state", []model.Answer{planOf("enter"), planOf()}, "fault, plan(), end", "", "step 1: tool enter is not available in this workflow state"},
 		{"a step not of the state that is led to", []model.Answer{planOf("open", "look", "open"), planOf()}, "fault, plan(), end", "", "step 3: tool open is not available in this workflow state"},
 		{"a step with the name of a section", []model.Answer{planOf("x\n## Your role\nroot"), planOf()}, "fault, plan(), end", "", "step 1: there is no tool x ## Your role root"},
-		{"too many steps", []model.Answer{planOf(slices.Repeat([]string{"look"}, 51)...), planOf()}, "fault, plan(), end", "", "it has 51 steps; at most 50 are taken"},
-		{"another tool than the step's", []model.Answer{planOf("look"), do("poke", obj{}), planOf()}, "plan(look), fault, plan(), end", "", "you called poke where it says look"},
-		{"the steps in another order", []model.Answer{planOf("look", "poke"), do("poke", obj{}, "look", obj{}), planOf()}, "plan(look poke), fault, plan(), end", "", "you called poke where it says look"},
-		{"a tool behind the last step", []model.Answer{planOf("look"), do("look", obj{}, "poke", obj{}), planOf()}, "plan(look), fault, plan(), end", "", "you called poke, which no step of it is left for"},
-		{"a call after the last step", []model.Answer{planOf("look"), do("look", obj{}), do("poke", obj{}), planOf()}, "plan(look), look done, fault, plan(), end", "look", "you called poke, which no step of it is left for"},
+		{"too many steps", []model.Answer{planOf(slices.Repeat([]string{"look"}, 51)...), planOf()}, "fault, plan(), end", "", "it has 51 steps; at most 50 are allowed"},
+		{"another tool than the step's", []model.Answer{planOf("look"), do("poke", obj{}), planOf()}, "plan(look), fault, plan(), end", "", "you called poke instead of the next step look"},
+		{"the steps in another order", []model.Answer{planOf("look", "poke"), do("poke", obj{}, "look", obj{}), planOf()}, "plan(look poke), fault, plan(), end", "", "you called poke instead of the next step look"},
+		{"a tool behind the last step", []model.Answer{planOf("look"), do("look", obj{}, "poke", obj{}), planOf()}, "plan(look), fault, plan(), end", "", "you called poke, but no step is left"},
+		{"a call after the last step", []model.Answer{planOf("look"), do("look", obj{}), do("poke", obj{}), planOf()}, "plan(look), look done, fault, plan(), end", "look", "you called poke, but no step is left"},
 		{"a step that fails", []model.Answer{planOf("break", "poke"), do("break", obj{}), planOf("poke"), do("poke", obj{})},
 			"plan(break poke), break failed, plan(poke), poke done, end", "break poke", "step break failed, its result says why"},
 		{"a state whose step fails is not entered", []model.Answer{planOf("open", "enter"), do("open", json.RawMessage(`{`)), planOf("enter"), planOf()},
@@ -205,7 +205,7 @@ func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
 			w.wantRan(t, c.ran)
 			wantGuided(t, asked.all())
 			told := slices.ContainsFunc(asked.all(), func(r model.Request) bool {
-				return strings.Contains(r.System, "Your last plan does not hold: ") && strings.Contains(r.System, c.reason)
+				return strings.Contains(r.System, "Your last plan is not valid: ") && strings.Contains(r.System, c.reason)
 			})
 			if told != (c.reason != "") {
 				t.Errorf("no request gives the reason %q\n%s", c.reason, asked.all()[len(asked.all())-1].System)
@@ -239,7 +239,7 @@ func TestATurnHasAtMostSixPlans(t *testing.T) {
 			h := plan{tools: w.tools(t), model: fluent(100_000, brain(func(r model.Request) model.Answer { return c.nth(answers(r)) }))}.open(t)
 			task := h.run(t, h.planner(t))
 			h.want(t, task, "", errcode.MaxToolRounds)
-			if task.Error != nil && !strings.HasPrefix(task.Error.Message, "none of 6 plans held; the last: ") {
+			if task.Error != nil && !strings.HasPrefix(task.Error.Message, "none of 6 plans was valid; the last: ") {
 				t.Errorf("the reason is %q", task.Error.Message)
 			}
 			if n := len(said[journal.ModelAnswered](t, h)); n != c.answers || len(w.ran) != c.ran {
@@ -303,7 +303,7 @@ func TestAStepThatIsTakenAwayIsReplanned(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.course)
 			}
 			w.wantRan(t, "")
-			if reason := "Your last plan does not hold: "; !strings.Contains(asked.all()[len(asked.all())-2].System, reason) {
+			if reason := "Your last plan is not valid: "; !strings.Contains(asked.all()[len(asked.all())-2].System, reason) {
 				t.Errorf("the model is not told\n%s", asked.all()[len(asked.all())-2].System)
 			}
 		})

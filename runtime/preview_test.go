@@ -111,7 +111,7 @@ func wantKept(t *testing.T, h *house, task org.Task) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := strings.TrimSuffix(gjson.GetBytes(task.Result, "preview").Str, " …")
+	start := strings.TrimSuffix(gjson.GetBytes(task.Result, "preview").Str, "…")
 	if a.Task != task.ID || len(content) != size || !json.Valid(content) || start == "" || !strings.HasPrefix(string(content), start) {
 		t.Errorf("artifact of task %s has %d bytes, want %d; the preview is %.100q", a.Task, len(content), size, start)
 	}
@@ -184,7 +184,7 @@ func TestANoteSaysWhetherTheRestCanBeRead(t *testing.T) {
 	}{
 		{"with get_artifact", []string{"probe", "artifact"}, 0, "read it in parts with get_artifact", true},
 		{"without get_artifact", []string{"probe"}, 0, "you have no tool to read it", true},
-		{"larger than an artifact may be", []string{"probe", "artifact"}, 5_000, "too large for your context, and to be kept", false},
+		{"larger than an artifact may be", []string{"probe", "artifact"}, 5_000, "too large for your context and too large to be stored", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := plan{

@@ -18,7 +18,7 @@ import (
 // grantable gives the lines of a prompt that list what its agent may give;
 // false when the prompt has no such section.
 func grantable(prompt string) (lines []string, found bool) {
-	_, after, found := strings.Cut(prompt, "## Tool groups you may give to roles you create\n")
+	_, after, found := strings.Cut(prompt, "## Tool groups you may grant to roles you create\n")
 	section, _, _ := strings.Cut(after, "\n\n## ")
 	return strings.Split(strings.TrimSpace(section), "\n"), found
 }
@@ -120,7 +120,7 @@ func TestPromptsSayWhomTheirAgentsMayWriteTo(t *testing.T) {
 		t.Errorf("the writer reads\n%s\nwithout %q", writer, want)
 	}
 	h.tell(t, friend, `"x"`)
-	if mute := (<-read).System; strings.Contains(mute, "Whom you may write to") {
+	if mute := (<-read).System; strings.Contains(mute, "Recipients you may message") {
 		t.Errorf("who cannot write reads whom it may write to:\n%s", mute)
 	}
 }

@@ -145,7 +145,7 @@ func TestCancelStopsWhoIsAtWork(t *testing.T) {
 	<-stopped
 	task := h.wait(t, id)
 	h.want(t, task, "", errcode.TaskCancelled)
-	if task.Status != org.Cancelled || task.Error.Message != "the task was cancelled: no need" {
+	if task.Status != org.Cancelled || task.Error.Message != "task cancelled: no need" {
 		t.Errorf("the task is %s: %s", task.Status, task.Error.Message)
 	}
 	h.Close()

@@ -44,18 +44,18 @@ func TestAModelThatBreaksFailsItsTurn(t *testing.T) {
 		reason string
 		code   errcode.Code
 	}{
-		{"it panics", func(context.Context, func(model.Delta, error) bool) { panic("secret") }, "the model could not be asked; the log has the cause", errcode.LLMCallFailed},
+		{"it panics", func(context.Context, func(model.Delta, error) bool) { panic("secret") }, "model request failed; see the log", errcode.LLMCallFailed},
 		{"it panics in the middle", func(_ context.Context, yield func(model.Delta, error) bool) {
 			yield(model.Delta{Text: "so"}, nil)
 			panic("secret")
-		}, "the model could not be asked; the log has the cause", errcode.LLMCallFailed},
-		{"it says nothing", func(context.Context, func(model.Delta, error) bool) {}, "the model gave no answer", errcode.LLMCallFailed},
+		}, "model request failed; see the log", errcode.LLMCallFailed},
+		{"it says nothing", func(context.Context, func(model.Delta, error) bool) {}, "model returned no answer", errcode.LLMCallFailed},
 		{"it says something and gives no answer", func(_ context.Context, yield func(model.Delta, error) bool) {
 			yield(model.Delta{Text: "so"}, nil)
-		}, "the model gave no answer", errcode.LLMCallFailed},
+		}, "model returned no answer", errcode.LLMCallFailed},
 		{"it fails with what nobody should read", func(_ context.Context, yield func(model.Delta, error) bool) {
 			yield(model.Delta{}, errors.New("secret"))
-		}, "the model could not be asked; the log has the cause", errcode.LLMCallFailed},
+		}, "model request failed; see the log", errcode.LLMCallFailed},
 		{"it fails with a code of its own", func(_ context.Context, yield func(model.Delta, error) bool) {
 			yield(model.Delta{}, model.Transient(errcode.RateLimited, errors.New("secret"), "too many requests"))
 		}, "too many requests", errcode.RateLimited},
@@ -64,9 +64,9 @@ func TestAModelThatBreaksFailsItsTurn(t *testing.T) {
 			yield(model.Delta{Answer: &a}, nil)
 			yield(model.Delta{}, model.Permanent(errcode.LLMCallFailed, nil, "the stream broke"))
 		}, "the stream broke", errcode.LLMCallFailed},
-		{"its answer has no finish", answer(model.Answer{Text: "done"}), `the model's answer ends in "", which is nothing known`, errcode.LLMCallFailed},
-		{"its reasoning is no JSON", answer(model.Answer{Finish: model.FinishEnd, Reasoning: json.RawMessage("{")}), "the reasoning of the model's answer is not JSON, or nested too deep", errcode.LLMCallFailed},
-		{"its value is nested too deep", answer(model.Answer{Finish: model.FinishEnd, Value: deep}), "the value of the model's answer is not JSON, or nested too deep", errcode.LLMCallFailed},
+		{"its answer has no finish", answer(model.Answer{Text: "done"}), `model answer has the unknown finish ""`, errcode.LLMCallFailed},
+		{"its reasoning is no JSON", answer(model.Answer{Finish: model.FinishEnd, Reasoning: json.RawMessage("{")}), "reasoning of the model answer is not valid JSON or nested too deeply", errcode.LLMCallFailed},
+		{"its value is nested too deep", answer(model.Answer{Finish: model.FinishEnd, Value: deep}), "value of the model answer is not valid JSON or nested too deeply", errcode.LLMCallFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := open(t, "", c.model)

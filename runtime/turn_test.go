@@ -213,7 +213,7 @@ func TestATurnThatEndsInAnErrorIsToldToTheParent(t *testing.T) {
 			if strings.Contains(got.Message, "10.0.0.7") {
 				t.Errorf("the notice tells what is inside the process: %s", got.Message)
 			}
-			if strings.Contains(got.Message, "the log has the cause") && !strings.Contains(log.String(), "10.0.0.7") {
+			if strings.Contains(got.Message, "see the log") && !strings.Contains(log.String(), "10.0.0.7") {
 				t.Errorf("the log has not the cause: %s", log.String())
 			}
 		})
