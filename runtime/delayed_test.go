@@ -12,72 +12,72 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// tallied is a store that counts how often all of its delayed messages or all
-// its runnable agents are read.
-type tallied struct {
+// mailboxCounter is a store that counts the reads of all delayed messages or
+// all runnable agents.
+type mailboxCounter struct {
 	journal.Store
 	reads atomic.Int64
 }
 
 // Delayed implements journal.Mailbox.
-func (s *tallied) Delayed(ctx context.Context) ([]journal.Message, error) {
+func (s *mailboxCounter) Delayed(ctx context.Context) ([]journal.Message, error) {
 	s.reads.Add(1)
 	return s.Store.Delayed(ctx)
 }
 
 // Runnable implements journal.Mailbox.
-func (s *tallied) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+func (s *mailboxCounter) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	s.reads.Add(1)
 	return s.Store.Runnable(ctx)
 }
 
-// later sends a message that is due in an hour, as the operator.
-func (h *house) later(t *testing.T, to identity.AgentID, payload string) {
+// sendDelayed sends a message that is due in an hour, as the operator.
+func (fx *fixture) sendDelayed(t *testing.T, to identity.AgentID, payload string) {
 	t.Helper()
-	if _, err := h.Send(t.Context(), called(operator), string(to), json.RawMessage(payload), time.Hour); err != nil {
+	if _, err := fx.Send(t.Context(), newCall(operator), string(to), json.RawMessage(payload), time.Hour); err != nil {
 		t.Error(err)
 	}
 }
 
-// However many messages wait in other tasks, the end of an agent or a task
-// does not read them, and leaves them where they are.
+// The end of an agent or a task does not read the delayed messages of other
+// tasks, and leaves them as they are.
 func TestAnEndDoesNotReadTheMailOfOthers(t *testing.T) {
-	var store *tallied
+	var store *mailboxCounter
 	free := make(chan struct{})
-	h := plan{
-		store: func(s journal.Store) journal.Store { store = &tallied{Store: s}; return store },
-		model: busyRoot(free, waits),
+	fx := fixtureConfig{
+		wrapStore: func(s journal.Store) journal.Store { store = &mailboxCounter{Store: s}; return store },
+		model:     blockingRoot(free, alwaysWait),
 	}.open(t)
-	other, id, cancelled := h.start(t, org.TaskSpec{}), h.start(t, org.TaskSpec{}), h.start(t, org.TaskSpec{})
-	h.later(t, h.top(t, other), `"stays"`)
-	agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
-	h.later(t, agent, `"goes with the agent"`)
-	h.later(t, h.top(t, cancelled), `"goes with the task"`)
+	other, id, cancelled := fx.start(t, org.TaskSpec{}), fx.start(t, org.TaskSpec{}), fx.start(t, org.TaskSpec{})
+	fx.sendDelayed(t, fx.topAgent(t, other), `"stays"`)
+	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
+	fx.sendDelayed(t, agent, `"goes with the agent"`)
+	fx.sendDelayed(t, fx.topAgent(t, cancelled), `"goes with the task"`)
 
-	if err := h.Terminate(t.Context(), called(operator), agent, ""); err != nil {
+	if err := fx.Terminate(t.Context(), newCall(operator), agent, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Cancel(t.Context(), cancelled, ""); err != nil {
+	if err := fx.Cancel(t.Context(), cancelled, ""); err != nil {
 		t.Fatal(err)
 	}
 	close(free)
-	h.want(t, h.wait(t, id), `"free"`, "")
+	fx.wantResult(t, fx.wait(t, id), `"free"`, "")
 	if n := store.reads.Load(); n > 0 {
-		t.Errorf("the mail of all was read %d times", n)
+		t.Errorf("all delayed messages were read %d times", n)
 	}
-	list, err := h.store.Delayed(t.Context())
+	list, err := fx.store.Delayed(t.Context())
 	if err != nil || len(list) != 1 || string(list[0].Payload) != `"stays"` {
-		t.Errorf("left are %+v, %v; want the other task's", list, err)
+		t.Errorf("remaining: %+v, %v; want that of the other task", list, err)
 	}
 }
 
-// A message whose recipient is ended before its sender hears that it was sent
-// keeps no task from ending.
+// A delayed message does not keep a task running if its recipient is terminated
+// before the send returns.
 func TestAMessageForWhoIsGoneHoldsNothingUp(t *testing.T) {
 	sent, terminated, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	h := plan{
-		store: func(s journal.Store) journal.Store {
-			return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+	fx := fixtureConfig{
+		wrapStore: func(s journal.Store) journal.Store {
+			return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 				seq, err := s.Commit(ctx, b)
 				if len(b.Send) > 0 && !b.Send[0].Due.IsZero() {
 					close(sent)
@@ -86,21 +86,21 @@ func TestAMessageForWhoIsGoneHoldsNothingUp(t *testing.T) {
 				return seq, err
 			}}
 		},
-		model: busyRoot(free, waits),
+		model: blockingRoot(free, alwaysWait),
 	}.open(t)
-	id := h.start(t, org.TaskSpec{})
-	agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
+	id := fx.start(t, org.TaskSpec{})
+	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
-		h.later(t, agent, `"late"`)
+		fx.sendDelayed(t, agent, `"late"`)
 	}()
 	<-sent
-	if err := h.Terminate(t.Context(), called(operator), agent, ""); err != nil {
+	if err := fx.Terminate(t.Context(), newCall(operator), agent, ""); err != nil {
 		t.Fatal(err)
 	}
 	close(terminated)
 	<-heard
 	close(free)
-	h.want(t, h.wait(t, id), `"free"`, "")
+	fx.wantResult(t, fx.wait(t, id), `"free"`, "")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A program of its own brings a tool group, makes a role that may use it, and
-// gives a task to an agent bound to that role.
+// A program registers a tool group, creates a role that may use it, and runs a
+// task by an agent of that role.
 func Example() {
 	dir, err := os.MkdirTemp("", "rolecall-example-")
 	check(err)

@@ -12,25 +12,26 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// fluent makes a language model of what thinks.
-func fluent(window int, m model.Model) model.Model { return ofWindow{m, window} }
+// withWindow makes a model a language model with a context window.
+func withWindow(window int, m model.Model) model.Model { return windowModel{m, window} }
 
-type ofWindow struct {
+// windowModel is a model with a context window.
+type windowModel struct {
 	model.Model
 	window int
 }
 
 // Window implements model.LanguageModel.
-func (l ofWindow) Window() int { return l.window }
+func (l windowModel) Window() int { return l.window }
 
-// speaker is a language model that says its answers piece by piece.
-type speaker func(ctx context.Context, r model.Request, say func(model.Delta)) (model.Answer, error)
+// streamingModel is a language model that sends deltas before its answer.
+type streamingModel func(ctx context.Context, r model.Request, say func(model.Delta)) (model.Answer, error)
 
 // Window implements model.LanguageModel.
-func (s speaker) Window() int { return 100_000 }
+func (s streamingModel) Window() int { return 100_000 }
 
 // Generate implements model.Model.
-func (s speaker) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (s streamingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		answer, err := s(ctx, r, func(d model.Delta) { yield(d, nil) })
 		if err != nil {
@@ -42,14 +43,15 @@ func (s speaker) Generate(ctx context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-// requests remembers what a model was asked, in order.
-type requests struct {
+// modelRequests records the requests to a model, in order.
+type modelRequests struct {
 	mu   sync.Mutex
 	list []model.Request
 }
 
-// of makes a model that remembers what it is asked.
-func (q *requests) of(think func(ctx context.Context, r model.Request, n int) (model.Answer, error)) mind {
+// model returns a modelFunc that records its requests; think gets the number of
+// the request.
+func (q *modelRequests) model(think func(ctx context.Context, r model.Request, n int) (model.Answer, error)) modelFunc {
 	return func(ctx context.Context, r model.Request) (model.Answer, error) {
 		q.mu.Lock()
 		n := len(q.list)
@@ -59,28 +61,28 @@ func (q *requests) of(think func(ctx context.Context, r model.Request, n int) (m
 	}
 }
 
-func (q *requests) all() []model.Request {
+func (q *modelRequests) all() []model.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.list
 }
 
-// worker makes the role worker and gives a task bound to it.
-func (h *house) worker(t *testing.T, spec org.RoleSpec) org.TaskSpec {
+// roleTask creates the role worker and returns a task for an agent of it.
+func (fx *fixture) roleTask(t *testing.T, spec org.RoleSpec) org.TaskSpec {
 	t.Helper()
 	spec.Name = "worker"
-	if _, err := h.CreateRole(t.Context(), called(operator), spec); err != nil {
+	if _, err := fx.CreateRole(t.Context(), newCall(operator), spec); err != nil {
 		t.Fatal(err)
 	}
 	return org.TaskSpec{Role: "worker", Text: "find the needle"}
 }
 
-// watched reads what Watch gives of a task, as text, to its end; see is told
-// of each event while the watcher holds it.
-func (h *house) watched(t *testing.T, ctx context.Context, id identity.TaskID, see func(journal.Event)) []string {
+// watchAll reads the events of a task up to its end and returns them as text.
+// see is called with each event.
+func (fx *fixture) watchAll(t *testing.T, ctx context.Context, id identity.TaskID, see func(journal.Event)) []string {
 	t.Helper()
 	var list []string
-	for e, err := range h.Watch(ctx, id, 0) {
+	for e, err := range fx.Watch(ctx, id, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func (h *house) watched(t *testing.T, ctx context.Context, id identity.TaskID, s
 		if d, ok := e.Body.(journal.ModelDelta); ok {
 			text = "says " + d.Text + d.Tool + d.Args
 			if e.Seq != 0 {
-				t.Errorf("a piece of an answer has the number %d", e.Seq)
+				t.Errorf("a delta has the sequence number %d", e.Seq)
 			}
 		}
 		list = append(list, text)

@@ -16,63 +16,64 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// spot is where on a call's way its process is killed. Of the gate's steps
-// nothing leaves the process (gate: TestACrashAtAStepOfTheGateLeavesNothing),
-// so that a crash before or after any of them is one before the intent. The
-// move of the workflow state is in the commit of the outcome.
-type spot int
+// crashPoint is where in the course of a call the process is killed. The gate's
+// steps have no effects outside the process (see the gate's tests), so a crash
+// at any of them equals one before the intent is recorded. A change of the
+// workflow state is in the commit of the outcome.
+type crashPoint int
 
 const (
-	nowhere spot = iota - 1
-	beforeIntent
-	afterIntent
-	beforeEffect
-	afterEffect
-	beforeOutcome
-	afterOutcome
-	spots // how many there are
+	crashNever crashPoint = iota - 1
+	crashBeforeIntent
+	crashAfterIntent
+	crashBeforeEffect
+	crashAfterEffect
+	crashBeforeOutcome
+	crashAfterOutcome
+	crashPointCount // number of crash points
 )
 
-func (p spot) String() string {
+func (p crashPoint) String() string {
 	return [...]string{"before its intent is recorded", "after its intent is recorded", "before its effect", "after its effect",
 		"before its outcome is recorded", "after its outcome is recorded"}[p]
 }
 
-// victim is a process that is killed at a spot of the call of a tool: there,
-// and wherever it would come to from then on, it stands still. Released, at
-// the end of the test, it still has no effect.
-type victim struct {
+// killableProcess is the store of a process that is killed at a crash point of
+// one tool's call. From then on every step of the process blocks. After
+// release, at the end of the test, it still has no effects.
+type killableProcess struct {
 	journal.Store
-	tally *tally
-	tool  string
-	at    spot
+	effects *effectCounter
+	tool    string
+	at      crashPoint
 
-	dead, released chan struct{}
-	die, rise      sync.Once
+	killed, released      chan struct{}
+	killOnce, releaseOnce sync.Once
 }
 
-func (v *victim) release() { v.rise.Do(func() { close(v.released) }) }
+func (v *killableProcess) release() { v.releaseOnce.Do(func() { close(v.released) }) }
 
-// reached kills the process if this is the spot.
-func (v *victim) reached(at spot, name string) {
+// reached kills the process if this is its crash point, and blocks if it is
+// killed.
+func (v *killableProcess) reached(at crashPoint, name string) {
 	if v.at == at && v.tool == name {
-		v.tally.mu.Lock() // nothing acts from now on
-		v.die.Do(func() { close(v.dead) })
-		v.tally.mu.Unlock()
+		v.effects.mu.Lock() // waits for running effects
+		v.killOnce.Do(func() { close(v.killed) })
+		v.effects.mu.Unlock()
 	}
-	v.stand()
+	v.blockIfKilled()
 }
 
-// stand returns when the process is alive.
-func (v *victim) stand() {
-	if v.died() {
+// blockIfKilled returns at once unless the process is killed.
+func (v *killableProcess) blockIfKilled() {
+	if v.isKilled() {
 		<-v.released
 	}
 }
 
-func (v *victim) died() bool {
+func (v *killableProcess) isKilled() bool {
 	select {
-	case <-v.dead:
+	case <-v.killed:
 		return true
 	default:
 		return false
@@ -80,25 +81,25 @@ func (v *victim) died() bool {
 }
 
 // Commit implements journal.Log.
-func (v *victim) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
-	before, after := beforeOutcome, afterOutcome
-	if intends(b, v.tool) {
-		before, after = beforeIntent, afterIntent
-	} else if !outcomeOf(b, v.tool) {
-		before, after = spots, spots
+func (v *killableProcess) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+	before, after := crashBeforeOutcome, crashAfterOutcome
+	if hasIntent(b, v.tool) {
+		before, after = crashBeforeIntent, crashAfterIntent
+	} else if !hasOutcome(b, v.tool) {
+		before, after = crashPointCount, crashPointCount
 	}
-	if v.reached(before, v.tool); v.died() {
+	if v.reached(before, v.tool); v.isKilled() {
 		return 0, errKilled
 	}
 	seq, err := v.Store.Commit(ctx, b)
-	if v.reached(after, v.tool); v.died() {
+	if v.reached(after, v.tool); v.isKilled() {
 		return 0, errKilled
 	}
 	return seq, err
 }
 
-// outcomeOf says whether a batch holds the outcome of a call of a tool.
-func outcomeOf(b *journal.Batch, name string) bool {
+// hasOutcome reports whether a batch has the outcome of a call of a tool.
+func hasOutcome(b *journal.Batch, name string) bool {
 	return slices.ContainsFunc(b.Events, func(e journal.Event) bool {
 		switch o := e.Body.(type) {
 		case journal.ToolResult:
@@ -110,72 +111,73 @@ func outcomeOf(b *journal.Batch, name string) bool {
 	})
 }
 
-// tally counts what tools did in all processes of a case.
-type tally struct {
-	mu    sync.Mutex
-	count map[string]map[identity.CallID]int // by tool; guarded by mu
+// effectCounter counts the effects of tools in all processes of a case.
+type effectCounter struct {
+	mu     sync.Mutex
+	byTool map[string]map[identity.CallID]int // by tool; guarded by mu
 }
 
-// act counts what a tool does; a dead process does nothing.
-func (c *tally) act(v *victim, name string, id identity.CallID) {
+// count counts an effect, unless the process is killed.
+func (c *effectCounter) count(v *killableProcess, name string, id identity.CallID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if v.died() {
+	if v.isKilled() {
 		return
 	}
-	if c.count[name] == nil {
-		c.count[name] = map[identity.CallID]int{}
+	if c.byTool[name] == nil {
+		c.byTool[name] = map[identity.CallID]int{}
 	}
-	c.count[name][id]++
+	c.byTool[name][id]++
 }
 
-// of gives how many calls of a tool acted, and how often all in all.
-func (c *tally) of(name string) (calls, acts int) {
+// totals returns how many calls of a tool had effects, and the number of
+// effects.
+func (c *effectCounter) totals(name string) (calls, acts int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, n := range c.count[name] {
+	for _, n := range c.byTool[name] {
 		acts += n
 	}
-	return len(c.count[name]), acts
+	return len(c.byTool[name]), acts
 }
 
-// String says what acted how often.
-func (c *tally) String() string {
+// String returns the counts as text, for comparison.
+func (c *effectCounter) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprint(c.count)
+	return fmt.Sprint(c.byTool)
 }
 
-// tool makes one that may be killed before and after its effect.
-func (c *tally) tool(t *testing.T, v *victim, name string, o tool.Options) tool.Tool {
-	return probe(t, name, o, func(ctx context.Context, _ obj) (any, error) {
+// tool creates a tool with crash points before and after its effect.
+func (c *effectCounter) tool(t *testing.T, v *killableProcess, name string, o tool.Options) tool.Tool {
+	return newTool(t, name, o, func(ctx context.Context, _ obj) (any, error) {
 		call, _ := tool.Current(ctx)
-		v.reached(beforeEffect, name)
-		c.act(v, name, call.ID)
-		v.reached(afterEffect, name)
+		v.reached(crashBeforeEffect, name)
+		c.count(v, name, call.ID)
+		v.reached(crashAfterEffect, name)
 		return name + " done", nil
 	})
 }
 
-// crime is one case: a process is killed at a spot of the call of a tool, and
-// maybe the next one too, at a spot of the call that is taken up again.
-type crime struct {
+// crashCase kills a process at a crash point of a tool's call, and optionally
+// the next process at a second point.
+type crashCase struct {
 	tool    string
-	at      []spot
-	revoked bool // the role loses the tools before the last process goes on
+	at      []crashPoint
+	revoked bool // the role loses its groups before the last process resumes the task
 
-	dir   string
-	tally tally
-	dead  []corpse
+	dir     string
+	effects effectCounter
+	killed  []crashProcess
 }
 
-// corpse is a process that was killed.
-type corpse struct {
-	*house
-	*victim
+// crashProcess is a process of a crashCase.
+type crashProcess struct {
+	*fixture
+	*killableProcess
 }
 
-func (c *crime) String() string {
+func (c *crashCase) String() string {
 	text := fmt.Sprint(c.tool, " ", c.at[0])
 	for _, at := range c.at[1:] {
 		text += fmt.Sprint(", then ", at)
@@ -186,33 +188,33 @@ func (c *crime) String() string {
 	return text
 }
 
-// process opens the data directory as a new process. The call of the tool
-// stands among others that read, and before one that only its state allows.
-func (c *crime) process(t *testing.T, at spot) corpse {
+// openProcess opens the data directory as a new process. The model calls the
+// tool between read-only calls, and then one that the tool's new state allows.
+func (c *crashCase) openProcess(t *testing.T, at crashPoint) crashProcess {
 	t.Helper()
-	v := &victim{tally: &c.tally, tool: c.tool, at: at, dead: make(chan struct{}), released: make(chan struct{})}
-	p := corpse{plan{
-		dir: c.dir, model: once(do("glance", obj{}, c.tool, obj{}, "glance", obj{}, "publish", obj{})),
+	v := &killableProcess{effects: &c.effects, tool: c.tool, at: at, killed: make(chan struct{}), released: make(chan struct{})}
+	p := crashProcess{fixtureConfig{
+		dir: c.dir, model: answerOnce(callTools("glance", obj{}, c.tool, obj{}, "glance", obj{}, "publish", obj{})),
 		tools: []tool.Tool{
-			c.tally.tool(t, v, "glance", tool.Options{Effect: tool.ReadOnly}),
-			c.tally.tool(t, v, "look", tool.Options{Effect: tool.ReadOnly, State: "moved"}),
-			c.tally.tool(t, v, "mark", tool.Options{Effect: tool.Idempotent, State: "moved"}),
-			c.tally.tool(t, v, "strike", tool.Options{State: "moved"}),
-			c.tally.tool(t, v, "publish", tool.Options{States: []string{"moved"}}),
+			c.effects.tool(t, v, "glance", tool.Options{Effect: tool.ReadOnly}),
+			c.effects.tool(t, v, "look", tool.Options{Effect: tool.ReadOnly, State: "moved"}),
+			c.effects.tool(t, v, "mark", tool.Options{Effect: tool.Idempotent, State: "moved"}),
+			c.effects.tool(t, v, "strike", tool.Options{State: "moved"}),
+			c.effects.tool(t, v, "publish", tool.Options{States: []string{"moved"}}),
 		},
-		store: func(s journal.Store) journal.Store { v.Store = s; return v },
+		wrapStore: func(s journal.Store) journal.Store { v.Store = s; return v },
 	}.open(t), v}
 	t.Cleanup(p.release)
 	return p
 }
 
-// kill has a process work up to its end at a spot; the kernel lets go of its
-// file. False when it never comes there.
-func (c *crime) kill(t *testing.T, at spot) bool {
+// kill runs a process until it is killed at a crash point, and closes its
+// store. It returns false if the task ends before.
+func (c *crashCase) kill(t *testing.T, at crashPoint) bool {
 	t.Helper()
-	p := c.process(t, at)
+	p := c.openProcess(t, at)
 	if len(p.Org().Tasks()) == 0 {
-		p.start(t, p.bound(t, ""))
+		p.start(t, p.workerTask(t, ""))
 	} else {
 		p.resume(t, p.Org().Tasks()[0].ID)
 	}
@@ -223,29 +225,29 @@ func (c *crime) kill(t *testing.T, at spot) bool {
 		_, _ = p.Wait(ctx, p.Org().Tasks()[0].ID)
 	}()
 	select {
-	case <-p.dead:
+	case <-p.killed:
 	case <-over:
 	}
 	cancel()
 	<-over
-	if !p.died() {
-		p.leave(t)
+	if !p.isKilled() {
+		p.shutdown(t)
 		return false
 	}
 	if err := p.store.Close(); err != nil {
 		t.Error(err)
 	}
-	c.dead = append(c.dead, p)
+	c.killed = append(c.killed, p)
 	return true
 }
 
-// resume has a last process end the task, and gives it.
-func (c *crime) resume(t *testing.T) (corpse, org.Task) {
+// resumeLast completes the task in a last process and returns both.
+func (c *crashCase) resumeLast(t *testing.T) (crashProcess, org.Task) {
 	t.Helper()
-	p := c.process(t, nowhere)
+	p := c.openProcess(t, crashNever)
 	if c.revoked {
 		role, _ := p.Org().RoleNamed("worker")
-		if _, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: use("artifact")}, false); err != nil {
+		if _, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: groupSet("artifact")}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,36 +256,38 @@ func (c *crime) resume(t *testing.T) (corpse, org.Task) {
 	return p, p.wait(t, id)
 }
 
-// bury lets the dead go on, each to its end, and looks that they do nothing.
-func (c *crime) bury(t *testing.T) {
+// releaseKilled lets the killed processes continue and checks that they have no
+// effects.
+func (c *crashCase) releaseKilled(t *testing.T) {
 	t.Helper()
-	before := c.tally.String()
-	for _, p := range c.dead {
+	before := c.effects.String()
+	for _, p := range c.killed {
 		p.release()
-		p.house.Close()
+		p.fixture.Close()
 	}
-	if after := c.tally.String(); after != before {
-		t.Errorf("the dead acted: %s, before %s", after, before)
+	if after := c.effects.String(); after != before {
+		t.Errorf("killed processes had effects: %s, before %s", after, before)
 	}
 }
 
-// fate is what becomes of the call: worked out from where processes died alone.
-type fate struct {
-	acts    int  // how often it acts
-	unknown bool // it started, may not be repeated, and nobody knows more
-	ended   bool // its outcome was on record before the last process
+// expectedCall is the expected outcome of the call, derived from the crash
+// points alone.
+type expectedCall struct {
+	acts    int  // number of effects
+	unknown bool // the outcome is tool_interrupted: it started, may not be repeated, and its effect is unknown
+	ended   bool // the outcome was recorded before the last process
 }
 
-func (c *crime) fate() (f fate) {
+func (c *crashCase) expected() (f expectedCall) {
 	started := false
 	for _, at := range c.at {
 		again := !started || c.tool != "strike"
-		if again && at >= afterEffect {
+		if again && at >= crashAfterEffect {
 			f.acts++
 		}
 		f.unknown = f.unknown || !again
-		f.ended = at == afterOutcome
-		started = started || at >= afterIntent
+		f.ended = at == crashAfterOutcome
+		started = started || at >= crashAfterIntent
 	}
 	f.unknown = c.tool == "strike" && started && !(f.ended && !f.unknown)
 	if !f.ended && !f.unknown && !c.revoked {
@@ -292,76 +296,76 @@ func (c *crime) fate() (f fate) {
 	return f
 }
 
-// Whatever spot on the way of a call a process is killed at, and the next one
-// too, a Mutating tool acts once at most and an Idempotent one as one call; who
-// is told of a success has it, and the workflow state moves with it. What was
-// revoked meanwhile is denied and has no effect.
+// The process is killed at every crash point of a call, and the next process at
+// every point again. A Mutating tool acts at most once and an Idempotent one as
+// one call. A reported success has happened, and the workflow state changes
+// with it. A revoked call is denied and has no effect.
 func TestACrashAnywhereOnTheWayOfACall(t *testing.T) {
 	cases := 0
 	for _, name := range []string{"look", "mark", "strike"} {
-		for first := range spots {
-			for second := nowhere; second < spots; second++ {
-				if !comesTo(name, first, second) {
+		for first := range crashPointCount {
+			for second := crashNever; second < crashPointCount; second++ {
+				if !reachable(name, first, second) {
 					continue
 				}
 				for _, revoked := range []bool{false, true} {
-					c := &crime{tool: name, at: []spot{first}, revoked: revoked, tally: tally{count: map[string]map[identity.CallID]int{}}}
-					if second != nowhere {
+					c := &crashCase{tool: name, at: []crashPoint{first}, revoked: revoked, effects: effectCounter{byTool: map[string]map[identity.CallID]int{}}}
+					if second != crashNever {
 						c.at = append(c.at, second)
 					}
 					cases++
-					t.Run(c.String(), func(t *testing.T) { c.play(t) })
+					t.Run(c.String(), func(t *testing.T) { c.run(t) })
 				}
 			}
 		}
 	}
 	soakreport.Report(t, soakreport.Result{
-		Part: "gate", Claim: "a crash before and after every step of a call repeats nothing, invents nothing and gives nobody more",
-		Goal: "every spot, twice, by effect", Observed: fmt.Sprintf("%d crashes", cases), Passed: !t.Failed(),
+		Part: "gate", Claim: "after a crash at any step of a call no effect is repeated or invented and no permission is added",
+		Goal: "every crash point, twice, for each effect class", Observed: fmt.Sprintf("%d crashes", cases), Passed: !t.Failed(),
 	})
 }
 
-// comesTo says whether a process comes to the second spot when the last one was
-// killed at the first: what has ended is not taken up again, and what may not
-// be repeated has an outcome at once.
-func comesTo(name string, first, second spot) bool {
+// reachable reports whether a second process comes to a crash point after a
+// crash at the first: a completed call is not repeated, and a Mutating call
+// gets its outcome at once.
+func reachable(name string, first, second crashPoint) bool {
 	switch {
-	case second == nowhere || first == beforeIntent:
+	case second == crashNever || first == crashBeforeIntent:
 		return true
-	case first == afterOutcome:
+	case first == crashAfterOutcome:
 		return false
 	}
-	return name != "strike" || second >= beforeOutcome
+	return name != "strike" || second >= crashBeforeOutcome
 }
 
-func (c *crime) play(t *testing.T) {
-	c.dir = scratch(t)
+func (c *crashCase) run(t *testing.T) {
+	c.dir = fastTempDir(t)
 	for _, at := range c.at {
 		if !c.kill(t, at) {
 			t.Fatalf("no process was killed %v", at)
 		}
 	}
-	before := c.tally.String()
-	p, task := c.resume(t)
-	c.bury(t)
+	before := c.effects.String()
+	p, task := c.resumeLast(t)
+	c.releaseKilled(t)
 	var outcomes []string
 	if err := json.Unmarshal(task.Result, &outcomes); err != nil || len(outcomes) != 4 {
 		t.Fatalf("the task ended with %s %v", task.Result, task.Error)
 	}
-	c.checkOutcome(t, p.house, outcomes)
+	c.checkOutcome(t, p.fixture, outcomes)
 	p.checkCalls(t)
 	if c.revoked {
-		c.checkDenied(t, p.house, before)
+		c.checkDenied(t, p.fixture, before)
 	}
 	if t.Failed() {
-		t.Log(p.story(t))
+		t.Log(p.eventLog(t))
 	}
-	p.leave(t)
+	p.shutdown(t)
 }
 
-func (c *crime) checkOutcome(t *testing.T, h *house, outcomes []string) {
+func (c *crashCase) checkOutcome(t *testing.T, fx *fixture, outcomes []string) {
 	t.Helper()
-	f, moves := c.fate(), 0
+	f, moves := c.expected(), 0
 	want := string(errcode.ToolNotAvailable)
 	switch {
 	case f.ended && !f.unknown, !f.unknown && !c.revoked:
@@ -372,32 +376,32 @@ func (c *crime) checkOutcome(t *testing.T, h *house, outcomes []string) {
 	if outcomes[1] != want {
 		t.Errorf("the call ended with %s, want %s", outcomes[1], want)
 	}
-	if calls, acts := c.tally.of(c.tool); acts != f.acts || calls > 1 {
-		t.Errorf("%s acted %d times as %d calls, want %d times as one", c.tool, acts, calls, f.acts)
+	if calls, acts := c.effects.totals(c.tool); acts != f.acts || calls > 1 {
+		t.Errorf("%s acted %d times in %d calls, want %d times in one", c.tool, acts, calls, f.acts)
 	}
 	publishes := moves
 	if c.revoked {
 		publishes = 0
 	}
-	if _, acts := c.tally.of("publish"); acts != publishes || (outcomes[3] == `"publish done"`) != (publishes == 1) {
+	if _, acts := c.effects.totals("publish"); acts != publishes || (outcomes[3] == `"publish done"`) != (publishes == 1) {
 		t.Errorf("publish acted %d times and ended with %s, want %d", acts, outcomes[3], publishes)
 	}
-	task := h.Org().Tasks()[0]
-	agent, err := h.AgentRecord(t.Context(), task.Top)
-	if got := len(said[journal.StateTransition](t, h)); err != nil || got != moves || (agent.State == "moved") != (moves == 1) {
+	task := fx.Org().Tasks()[0]
+	agent, err := fx.AgentRecord(t.Context(), task.Top)
+	if got := len(bodiesOf[journal.StateTransition](t, fx)); err != nil || got != moves || (agent.State == "moved") != (moves == 1) {
 		t.Errorf("the state moved %d times and is %q (%v), want %d", got, agent.State, err, moves)
 	}
 }
 
-// checkDenied checks that nothing was allowed and nothing acted after the
-// tools were revoked.
-func (c *crime) checkDenied(t *testing.T, h *house, before string) {
+// checkDenied checks that after the revocation no call was allowed and no tool
+// acted.
+func (c *crashCase) checkDenied(t *testing.T, fx *fixture, before string) {
 	t.Helper()
-	if after := c.tally.String(); after != before {
+	if after := c.effects.String(); after != before {
 		t.Errorf("after the tools were revoked they acted: %s, before %s", after, before)
 	}
 	revoked := false
-	for _, e := range h.events(t) {
+	for _, e := range fx.events(t) {
 		switch b := e.Body.(type) {
 		case journal.RoleChanged:
 			revoked = b.Change == "updated"

@@ -21,14 +21,15 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
+// operator is the principal of calls that tests make themselves.
 var operator = identity.ByOperator("test")
 
-// mind answers for all agents. An answer that says nothing of what it read
-// has read everything.
-type mind func(ctx context.Context, r model.Request) (model.Answer, error)
+// modelFunc is a model that answers for all agents. An answer that leaves
+// MessagesRead unset has read all messages.
+type modelFunc func(ctx context.Context, r model.Request) (model.Answer, error)
 
 // Generate implements model.Model.
-func (m mind) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (m modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		a, err := m(ctx, r)
 		if err != nil {
@@ -42,34 +43,35 @@ func (m mind) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Del
 	}
 }
 
-// brain is a mind that neither waits nor fails: a pure function of the request.
-type brain func(r model.Request) model.Answer
+// answerFunc is a modelFunc that neither blocks nor fails.
+type answerFunc func(r model.Request) model.Answer
 
 // Generate implements model.Model.
-func (b brain) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return mind(func(_ context.Context, r model.Request) (model.Answer, error) { return b(r), nil }).Generate(ctx, r)
+func (b answerFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	return modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) { return b(r), nil }).Generate(ctx, r)
 }
 
-// end is an answer that ends the turn.
-func end(text string) model.Answer { return model.Answer{Finish: model.FinishEnd, Text: text} }
+// endWith returns an answer that ends the turn with a text.
+func endWith(text string) model.Answer { return model.Answer{Finish: model.FinishEnd, Text: text} }
 
-// wait is an answer that waits for a message.
-func wait() model.Answer { return model.Answer{Finish: model.FinishWait} }
+// waitForMessage returns an answer that waits for a message.
+func waitForMessage() model.Answer { return model.Answer{Finish: model.FinishWait} }
 
-// do is an answer that calls tools: name, arguments, name, arguments …
-func do(pairs ...any) model.Answer {
+// callTools returns an answer that calls tools: name, arguments, name,
+// arguments …
+func callTools(pairs ...any) model.Answer {
 	a := model.Answer{Finish: model.FinishToolCalls}
 	for i := 0; i < len(pairs); i += 2 {
 		args, raw := pairs[i+1].(json.RawMessage)
 		if !raw {
-			args = encode(pairs[i+1])
+			args = mustJSON(pairs[i+1])
 		}
 		a.Calls = append(a.Calls, model.Call{Name: pairs[i].(string), Args: args})
 	}
 	return a
 }
 
-func encode(v any) json.RawMessage {
+func mustJSON(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -77,24 +79,26 @@ func encode(v any) json.RawMessage {
 	return text
 }
 
+// obj is a JSON object.
 type obj = map[string]any
 
-// last gives the content of the last result, decoded.
-func last(r model.Request) obj {
+// lastResult returns the content of the last result, decoded.
+func lastResult(r model.Request) obj {
 	list := results(r)
 	if len(list) == 0 {
 		return nil
 	}
-	return decode(list[len(list)-1].Content)
+	return decodeObject(list[len(list)-1].Content)
 }
 
-func decode(content json.RawMessage) obj {
+// decodeObject decodes a JSON object; it returns nil for other values.
+func decodeObject(content json.RawMessage) obj {
 	var v obj
-	_ = json.Unmarshal(content, &v) // what is no object is nil
+	_ = json.Unmarshal(content, &v) // nil for a value that is not an object
 	return v
 }
 
-// results lists what the calls so far came to.
+// results lists the results of the calls so far.
 func results(r model.Request) []model.Result {
 	var list []model.Result
 	for _, item := range r.Items {
@@ -105,7 +109,7 @@ func results(r model.Request) []model.Result {
 	return list
 }
 
-// messages lists what was written to the agent so far.
+// messages lists the messages that the agent has received so far.
 func messages(r model.Request) []model.Message {
 	var list []model.Message
 	for _, item := range r.Items {
@@ -116,8 +120,8 @@ func messages(r model.Request) []model.Message {
 	return list
 }
 
-// answers counts the answers given so far.
-func answers(r model.Request) int {
+// answerCount counts the answers returned so far.
+func answerCount(r model.Request) int {
 	n := 0
 	for _, item := range r.Items {
 		if item.Answer != nil {
@@ -127,8 +131,8 @@ func answers(r model.Request) int {
 	return n
 }
 
-// report gives the payload of the last message from another agent.
-func report(r model.Request) json.RawMessage {
+// lastReport returns the payload of the last message from another agent.
+func lastReport(r model.Request) json.RawMessage {
 	list := messages(r)
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].From != runtime.User {
@@ -138,77 +142,81 @@ func report(r model.Request) json.RawMessage {
 	return nil
 }
 
-func brief() obj {
+// taskBrief returns a complete task brief.
+func taskBrief() obj {
 	return obj{"objective": "o", "constraints": []string{}, "inputs": "i", "outputs": "o", "completion_criteria": "c"}
 }
 
-// manage is a root that makes a role with the given groups, spawns one agent
-// of it with work, waits for its report and ends with that.
-func manage(r model.Request, role string, groups ...string) model.Answer {
-	switch answers(r) {
+// delegate is a root that creates a role with the given groups, spawns one
+// agent of it, waits for its report and ends with that.
+func delegate(r model.Request, role string, groups ...string) model.Answer {
+	switch answerCount(r) {
 	case 0:
-		return do("create_role", obj{"name": role, "rolePrompt": "work", "toolGroups": append([]string{}, groups...)})
+		return callTools("create_role", obj{"name": role, "rolePrompt": "work", "toolGroups": append([]string{}, groups...)})
 	case 1:
-		return do("spawn_agent_with_task", obj{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"})
+		return callTools("spawn_agent_with_task", obj{"roleId": lastResult(r)["id"], "taskBrief": taskBrief(), "initialMessage": "go"})
 	}
-	if got := report(r); got != nil {
+	if got := lastReport(r); got != nil {
 		return model.Answer{Finish: model.FinishEnd, Value: got}
 	}
-	return wait()
+	return waitForMessage()
 }
 
-// plan says how a house is built; the zero plan is one on a new directory.
-type plan struct {
-	dir    string
-	model  model.Model
-	tools  []tool.Tool                       // the group probe
-	store  func(journal.Store) journal.Store // what stands between runtime and store
-	config func(*runtime.Config)             // further settings
+// fixtureConfig describes a fixture. The zero value is one on a new directory.
+type fixtureConfig struct {
+	dir       string
+	model     model.Model
+	tools     []tool.Tool                       // registered as the group probe
+	wrapStore func(journal.Store) journal.Store // wraps the store of the runtime
+	configure func(*runtime.Config)             // further settings
 }
 
-// house is a runtime on a store, with the built-in groups.
-type house struct {
+// fixture is a runtime on a store, with the built-in groups registered.
+type fixture struct {
 	*runtime.Runtime
 	store *persist.Store
 }
 
-func open(t *testing.T, dir string, m model.Model) *house { return plan{dir: dir, model: m}.open(t) }
+// openFixture opens a fixture on a data directory; "" is a new one.
+func openFixture(t *testing.T, dir string, m model.Model) *fixture {
+	return fixtureConfig{dir: dir, model: m}.open(t)
+}
 
-func (p plan) open(t *testing.T) *house {
+func (cfg fixtureConfig) open(t *testing.T) *fixture {
 	t.Helper()
-	if p.dir == "" {
-		p.dir = scratch(t)
+	if cfg.dir == "" {
+		cfg.dir = fastTempDir(t)
 	}
-	h := &house{store: persisttest.OpenIn(t, p.dir)}
+	fx := &fixture{store: persisttest.OpenIn(t, cfg.dir)}
 	config := runtime.Config{
-		Store: h.store, Groups: toolgroups.NewManager(toolgroups.Reserved()...), Workspaces: p.dir,
-		Model: func(string) (model.Model, error) { return p.model, nil },
+		Store: fx.store, Groups: toolgroups.NewManager(toolgroups.Reserved()...), Workspaces: cfg.dir,
+		Model: func(string) (model.Model, error) { return cfg.model, nil },
 	}
-	if p.store != nil {
-		config.Store = p.store(h.store)
+	if cfg.wrapStore != nil {
+		config.Store = cfg.wrapStore(fx.store)
 	}
-	if p.config != nil {
-		p.config(&config)
+	if cfg.configure != nil {
+		cfg.configure(&config)
 	}
 	var err error
-	if h.Runtime, err = runtime.New(config); err != nil {
+	if fx.Runtime, err = runtime.New(config); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { h.Close() })
-	if err := builtin.Register(config.Groups, h, builtin.Options{}); err != nil {
+	t.Cleanup(func() { fx.Close() })
+	if err := builtin.Register(config.Groups, fx, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if p.tools != nil {
-		if _, err := config.Groups.Register("test", toolgroups.Group{ID: "probe", Tools: p.tools}); err != nil {
+	if cfg.tools != nil {
+		if _, err := config.Groups.Register("test", toolgroups.Group{ID: "probe", Tools: cfg.tools}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return h
+	return fx
 }
 
-// scratch is a directory for stores that are opened and closed often: in
-// memory where there is such a place, since no test here is about the disk.
-func scratch(t *testing.T) string {
+// fastTempDir returns a directory for stores that are opened and closed often.
+// It is in memory if possible, since these tests do not depend on the disk.
+func fastTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "rolecall")
 	if err != nil {
@@ -218,91 +226,92 @@ func scratch(t *testing.T) string {
 	return dir
 }
 
-// leave ends the house as a process does that is told to.
-func (h *house) leave(t *testing.T) {
+// shutdown closes the runtime and its store.
+func (fx *fixture) shutdown(t *testing.T) {
 	t.Helper()
-	h.Close()
-	persisttest.Close(t, h.store)
+	fx.Close()
+	persisttest.Close(t, fx.store)
 }
 
-func (h *house) start(t *testing.T, spec org.TaskSpec) identity.TaskID {
+func (fx *fixture) start(t *testing.T, spec org.TaskSpec) identity.TaskID {
 	t.Helper()
 	if spec.Caller.Kind == identity.None {
 		spec.Caller = operator
 	}
-	id, err := h.Start(t.Context(), spec)
+	id, err := fx.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-func (h *house) resume(t *testing.T, id identity.TaskID) {
+func (fx *fixture) resume(t *testing.T, id identity.TaskID) {
 	t.Helper()
-	if err := h.Resume(t.Context(), id); err != nil {
+	if err := fx.Resume(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (h *house) wait(t *testing.T, id identity.TaskID) org.Task {
+func (fx *fixture) wait(t *testing.T, id identity.TaskID) org.Task {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	task, err := h.Wait(ctx, id)
+	task, err := fx.Wait(ctx, id)
 	if err != nil {
-		t.Fatalf("wait for task %s: %v\n%s", id, err, h.story(t))
+		t.Fatalf("wait for task %s: %v\n%s", id, err, fx.eventLog(t))
 	}
 	return task
 }
 
-// reach waits until what a task does says so; a task that ends before has
-// failed the test.
-func (h *house) reach(t *testing.T, id identity.TaskID, reached <-chan struct{}) {
+// waitReached waits until a channel is closed. The test fails if the task ends
+// before.
+func (fx *fixture) waitReached(t *testing.T, id identity.TaskID, reached <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := h.Wait(ctx, id)
+		_, err := fx.Wait(ctx, id)
 		ended <- err
 	}()
 	select {
 	case <-reached:
 	case err := <-ended:
-		t.Fatalf("task %s ended too early: %v\n%s", id, err, h.story(t))
+		t.Fatalf("task %s ended too early: %v\n%s", id, err, fx.eventLog(t))
 	}
 }
 
-func (h *house) run(t *testing.T, spec org.TaskSpec) org.Task {
+func (fx *fixture) run(t *testing.T, spec org.TaskSpec) org.Task {
 	t.Helper()
-	return h.wait(t, h.start(t, spec))
+	return fx.wait(t, fx.start(t, spec))
 }
 
-// want checks how a task ended: the result as JSON, or the code of its error.
-func (h *house) want(t *testing.T, task org.Task, result string, code errcode.Code) {
+// wantResult checks how a task ended: its result as JSON, or the code of its
+// error.
+func (fx *fixture) wantResult(t *testing.T, task org.Task, result string, code errcode.Code) {
 	t.Helper()
 	var got errcode.Code
 	if task.Error != nil {
 		got = task.Error.Code
 	}
 	if string(task.Result) != result || got != code {
-		t.Errorf("task %s: %s, error %v; want %s, error %q\n%s", task.Status, task.Result, task.Error, result, code, h.story(t))
+		t.Errorf("task %s: %s, error %v; want %s, error %q\n%s", task.Status, task.Result, task.Error, result, code, fx.eventLog(t))
 	}
 }
 
-func (h *house) top(t *testing.T, id identity.TaskID) identity.AgentID {
+func (fx *fixture) topAgent(t *testing.T, id identity.TaskID) identity.AgentID {
 	t.Helper()
-	task, ok := h.Org().Task(id)
+	task, ok := fx.Org().Task(id)
 	if !ok {
-		t.Fatalf("there is no task %s", id)
+		t.Fatalf("task %s not found", id)
 	}
 	return task.Top
 }
 
-// hire has an agent make a role and spawn one of it.
-func (h *house) hire(t *testing.T, by identity.AgentID, spec org.RoleSpec, collaborators ...identity.AgentID) identity.AgentID {
+// spawnAgent creates a role as an agent and spawns an agent of it.
+func (fx *fixture) spawnAgent(t *testing.T, by identity.AgentID, spec org.RoleSpec, collaborators ...identity.AgentID) identity.AgentID {
 	t.Helper()
-	role, err := h.CreateRole(t.Context(), called(identity.ByAgent(by)), spec)
+	role, err := fx.CreateRole(t.Context(), newCall(identity.ByAgent(by)), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,36 +319,36 @@ func (h *house) hire(t *testing.T, by identity.AgentID, spec org.RoleSpec, colla
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c, Role: "r"})
 	}
-	spawned, err := h.Spawn(t.Context(), called(identity.ByAgent(by)), s, nil)
+	spawned, err := fx.Spawn(t.Context(), newCall(identity.ByAgent(by)), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return spawned.ID
 }
 
-// tell writes to an agent as the operator.
-func (h *house) tell(t *testing.T, to identity.AgentID, payload string) {
+// send sends a message to an agent as the operator.
+func (fx *fixture) send(t *testing.T, to identity.AgentID, payload string) {
 	t.Helper()
-	if _, err := h.Send(t.Context(), called(operator), string(to), json.RawMessage(payload), 0); err != nil {
+	if _, err := fx.Send(t.Context(), newCall(operator), string(to), json.RawMessage(payload), 0); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// called is a call of nobody knows which tool.
-func called(by identity.Principal) tool.Call {
+// newCall returns a call of an unnamed tool by a principal.
+func newCall(by identity.Principal) tool.Call {
 	return tool.Call{ID: identity.CallID(identity.NewID()), By: by}
 }
 
-func use(ids ...toolgroups.GroupID) *toolgroups.Set {
+func groupSet(ids ...toolgroups.GroupID) *toolgroups.Set {
 	set := toolgroups.Of(ids...)
 	return &set
 }
 
-func (h *house) events(t *testing.T) []journal.Event {
+func (fx *fixture) events(t *testing.T) []journal.Event {
 	t.Helper()
-	_ = h.Flush() // a store that a test broke is read all the same
+	_ = fx.Flush() // the store is read even if a test has stopped it
 	var list []journal.Event
-	for e, err := range h.store.Follow(context.WithoutCancel(t.Context()), 0, false) {
+	for e, err := range fx.store.Follow(context.WithoutCancel(t.Context()), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,21 +357,21 @@ func (h *house) events(t *testing.T) []journal.Event {
 	return list
 }
 
-// story is the log as text, for who reads a failure.
-func (h *house) story(t *testing.T) string {
+// eventLog returns the events as text, for failure messages.
+func (fx *fixture) eventLog(t *testing.T) string {
 	var text []byte
-	for _, e := range h.events(t) {
-		line := encode(e)
+	for _, e := range fx.events(t) {
+		line := mustJSON(e)
 		text = append(append(text, line[:min(len(line), 400)]...), '\n')
 	}
 	return string(text)
 }
 
-// happened lists the events of one type.
-func happened[B journal.Body](t *testing.T, h *house) []journal.Event {
+// eventsOf lists the events of one type.
+func eventsOf[B journal.Body](t *testing.T, fx *fixture) []journal.Event {
 	t.Helper()
 	var list []journal.Event
-	for _, e := range h.events(t) {
+	for _, e := range fx.events(t) {
 		if _, ok := e.Body.(B); ok {
 			list = append(list, e)
 		}
@@ -370,21 +379,21 @@ func happened[B journal.Body](t *testing.T, h *house) []journal.Event {
 	return list
 }
 
-// said lists the bodies of one type.
-func said[B journal.Body](t *testing.T, h *house) []B {
+// bodiesOf lists the bodies of the events of one type.
+func bodiesOf[B journal.Body](t *testing.T, fx *fixture) []B {
 	t.Helper()
 	var list []B
-	for _, e := range happened[B](t, h) {
+	for _, e := range eventsOf[B](t, fx) {
 		list = append(list, e.Body.(B))
 	}
 	return list
 }
 
-// taken lists the payloads of the messages an agent took, in order.
-func (h *house) taken(t *testing.T, id identity.AgentID) []string {
+// received lists the payloads of the messages an agent received, in order.
+func (fx *fixture) received(t *testing.T, id identity.AgentID) []string {
 	t.Helper()
 	var list []string
-	for _, e := range happened[journal.MessageReceived](t, h) {
+	for _, e := range eventsOf[journal.MessageReceived](t, fx) {
 		if e.Agent == id {
 			list = append(list, string(e.Body.(journal.MessageReceived).Message.Payload))
 		}
@@ -392,12 +401,12 @@ func (h *house) taken(t *testing.T, id identity.AgentID) []string {
 	return list
 }
 
-// until waits for an event; there must be one or t fails.
-func (h *house) until(t *testing.T, is func(journal.Event) bool) journal.Event {
+// waitEvent waits for an event and returns it.
+func (fx *fixture) waitEvent(t *testing.T, is func(journal.Event) bool) journal.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for e, err := range h.store.Follow(ctx, 0, true) {
+	for e, err := range fx.store.Follow(ctx, 0, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,12 +414,12 @@ func (h *house) until(t *testing.T, is func(journal.Event) bool) journal.Event {
 			return e
 		}
 	}
-	t.Fatalf("what was waited for did not happen\n%s", h.story(t))
+	t.Fatalf("no such event\n%s", fx.eventLog(t))
 	return journal.Event{}
 }
 
-// probe makes a tool of the group probe.
-func probe(t *testing.T, name string, o tool.Options, fn func(ctx context.Context, in obj) (any, error)) tool.Tool {
+// newTool creates a tool for the group probe.
+func newTool(t *testing.T, name string, o tool.Options, fn func(ctx context.Context, in obj) (any, error)) tool.Tool {
 	t.Helper()
 	tl, err := tool.New(name, "For tests.", fn, &o)
 	if err != nil {
@@ -419,15 +428,16 @@ func probe(t *testing.T, name string, o tool.Options, fn func(ctx context.Contex
 	return tl
 }
 
-// between is a store that shows each commit to a function before it is made.
-type between struct {
+// hookStore is a store with hooks: commit replaces Commit, record is called
+// before Record.
+type hookStore struct {
 	journal.Store
 	commit func(ctx context.Context, b *journal.Batch) (uint64, error)
 	record func(kind, key string)
 }
 
 // Commit implements journal.Log.
-func (s *between) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+func (s *hookStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	if s.commit == nil {
 		return s.Store.Commit(ctx, b)
 	}
@@ -435,7 +445,7 @@ func (s *between) Commit(ctx context.Context, b *journal.Batch) (uint64, error) 
 }
 
 // Record implements journal.Records.
-func (s *between) Record(ctx context.Context, kind, key string) ([]byte, error) {
+func (s *hookStore) Record(ctx context.Context, kind, key string) ([]byte, error) {
 	if s.record != nil {
 		s.record(kind, key)
 	}

@@ -14,49 +14,50 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func intends(b *journal.Batch, name string) bool {
+// hasIntent reports whether a batch has the intent of a call of a tool.
+func hasIntent(b *journal.Batch, name string) bool {
 	return slices.ContainsFunc(b.Events, func(e journal.Event) bool {
 		c, ok := e.Body.(journal.ToolCall)
 		return ok && c.Tool == name && c.Decision == journal.Allowed
 	})
 }
 
-// What is revoked between the decision about a call and the commit of its
-// intent does not run, and the model reads why.
+// A call whose tool is revoked between the decision and the commit of its
+// intent does not run, and the model reads the reason.
 func TestWhatIsRevokedBeforeTheIntentCommitsDoesNotRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		revoke func(h *house, role identity.RoleID) error
+		revoke func(fx *fixture, role identity.RoleID) error
 		reads  string
 	}{
-		{"the role changes", func(h *house, role identity.RoleID) error {
-			_, _, err := h.UpdateRole(operator, role, org.RoleSpec{Use: use("artifact")}, false)
+		{"the role changes", func(fx *fixture, role identity.RoleID) error {
+			_, _, err := fx.UpdateRole(operator, role, org.RoleSpec{Use: groupSet("artifact")}, false)
 			return err
 		}, `["tool_not_available","{\"artifactRef\":`},
-		{"the group goes", func(h *house, _ identity.RoleID) error { return h.Unregister("test", "probe") }, `["unknown_tool","{\"artifactRef\":`},
-		{"the role goes", func(h *house, role identity.RoleID) error {
-			_, err := h.DeleteRole(operator, role, false)
+		{"the group is unregistered", func(fx *fixture, _ identity.RoleID) error { return fx.Unregister("test", "probe") }, `["unknown_tool","{\"artifactRef\":`},
+		{"the role is deleted", func(fx *fixture, role identity.RoleID) error {
+			_, err := fx.DeleteRole(operator, role, false)
 			return err
 		}, `["tool_not_available","tool_not_available"]`},
-		{"a change that matters to nobody", func(h *house, role identity.RoleID) error {
-			_, _, err := h.UpdateRole(operator, role, org.RoleSpec{Prompt: "new"}, false)
+		{"a change without effect on permissions", func(fx *fixture, role identity.RoleID) error {
+			_, _, err := fx.UpdateRole(operator, role, org.RoleSpec{Prompt: "new"}, false)
 			return err
 		}, `["\"ran\"","{\"artifactRef\":`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var ran int
-			poke := probe(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { ran++; return "ran", nil })
-			var h *house
+			poke := newTool(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { ran++; return "ran", nil })
+			var fx *fixture
 			var first sync.Once
-			h = plan{
+			fx = fixtureConfig{
 				tools: []tool.Tool{poke},
-				model: once(do("poke", obj{}, "put_artifact", obj{"type": "t", "content": 1})),
-				store: func(s journal.Store) journal.Store {
-					return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
-						if intends(b, "poke") {
+				model: answerOnce(callTools("poke", obj{}, "put_artifact", obj{"type": "t", "content": 1})),
+				wrapStore: func(s journal.Store) journal.Store {
+					return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+						if hasIntent(b, "poke") {
 							first.Do(func() {
-								role, _ := h.Org().RoleNamed("worker")
-								if err := c.revoke(h, role.ID); err != nil {
+								role, _ := fx.Org().RoleNamed("worker")
+								if err := c.revoke(fx, role.ID); err != nil {
 									t.Error(err)
 								}
 							})
@@ -65,53 +66,53 @@ func TestWhatIsRevokedBeforeTheIntentCommitsDoesNotRun(t *testing.T) {
 					}}
 				},
 			}.open(t)
-			task := h.run(t, h.bound(t, ""))
+			task := fx.run(t, fx.workerTask(t, ""))
 			if got := string(task.Result); len(got) < len(c.reads) || got[:len(c.reads)] != c.reads {
-				t.Errorf("the model reads %s, want %s…\n%s", got, c.reads, h.story(t))
+				t.Errorf("the model reads %s, want %s…\n%s", got, c.reads, fx.eventLog(t))
 			}
-			if started := len(happened[journal.ToolResult](t, h)) > 0 && intendsAny(h.events(t), "poke"); (ran == 1) != started || ran > 1 {
+			if started := len(eventsOf[journal.ToolResult](t, fx)) > 0 && hasIntentEvent(fx.events(t), "poke"); (ran == 1) != started || ran > 1 {
 				t.Errorf("ran %d times; on record as started: %v", ran, started)
 			}
 		})
 	}
 }
 
-func intendsAny(list []journal.Event, name string) bool {
-	return intends(&journal.Batch{Events: list}, name)
+func hasIntentEvent(list []journal.Event, name string) bool {
+	return hasIntent(&journal.Batch{Events: list}, name)
 }
 
-// Once Unregister has returned, no call of the group's tools starts; what
-// started before is on record before.
+// After Unregister has returned no call of the group's tools starts. Calls that
+// started before are recorded before.
 func TestAfterUnregisterNoCallStarts(t *testing.T) {
 	free := make(chan struct{})
-	poke := probe(t, "poke", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return "ran", nil })
-	h := plan{tools: []tool.Tool{poke}, model: busyRoot(free, func(_ context.Context, r model.Request) (model.Answer, error) {
-		if n := answers(r); n > 0 && outcomes(r)[n-1] != `"ran"` {
-			return end(outcomes(r)[n-1]), nil
+	poke := newTool(t, "poke", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return "ran", nil })
+	fx := fixtureConfig{tools: []tool.Tool{poke}, model: blockingRoot(free, func(_ context.Context, r model.Request) (model.Answer, error) {
+		if n := answerCount(r); n > 0 && outcomes(r)[n-1] != `"ran"` {
+			return endWith(outcomes(r)[n-1]), nil
 		}
-		return do("poke", obj{}), nil
+		return callTools("poke", obj{}), nil
 	})}.open(t)
-	id := h.start(t, org.TaskSpec{})
+	id := fx.start(t, org.TaskSpec{})
 	var agents []identity.AgentID
 	for _, name := range []string{"a", "b", "c", "d"} {
-		agents = append(agents, h.hire(t, h.top(t, id), org.RoleSpec{Name: name, Use: use("probe")}))
+		agents = append(agents, fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: name, Use: groupSet("probe")}))
 	}
 	for _, a := range agents {
-		h.tell(t, a, `"go"`)
+		fx.send(t, a, `"go"`)
 	}
-	h.until(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "poke" })
-	if err := h.Unregister("test", "probe"); err != nil {
+	fx.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "poke" })
+	if err := fx.Unregister("test", "probe"); err != nil {
 		t.Fatal(err)
 	}
 	close(free)
-	h.wait(t, id)
-	gone := happened[journal.GroupUnregistered](t, h)
-	for _, e := range happened[journal.ToolCall](t, h) {
+	fx.wait(t, id)
+	gone := eventsOf[journal.GroupUnregistered](t, fx)
+	for _, e := range eventsOf[journal.ToolCall](t, fx) {
 		if c := e.Body.(journal.ToolCall); c.Decision == journal.Allowed && e.Seq > gone[0].Seq {
-			t.Errorf("after the end of the group: %s", encode(e))
+			t.Errorf("after the group was unregistered: %s", mustJSON(e))
 		}
 	}
-	for _, m := range said[journal.MessageSent](t, h) {
+	for _, m := range bodiesOf[journal.MessageSent](t, fx) {
 		if m.Message.From != "user" && m.Message.To != "user" && string(m.Message.Payload) != `{"text":"unknown_tool"}` {
 			t.Errorf("an agent ends with %s, want unknown_tool", m.Message.Payload)
 		}
@@ -119,22 +120,22 @@ func TestAfterUnregisterNoCallStarts(t *testing.T) {
 }
 
 func TestAGroupThatComesBackIsTheirsAgain(t *testing.T) {
-	poke := probe(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { return "ran", nil })
-	var h *house
-	h = plan{tools: []tool.Tool{poke}, model: brain(func(r model.Request) model.Answer {
-		switch answers(r) {
+	poke := newTool(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { return "ran", nil })
+	var fx *fixture
+	fx = fixtureConfig{tools: []tool.Tool{poke}, model: answerFunc(func(r model.Request) model.Answer {
+		switch answerCount(r) {
 		case 1:
-			if err := h.Unregister("test", "probe"); err != nil {
+			if err := fx.Unregister("test", "probe"); err != nil {
 				t.Error(err)
 			}
 		case 2:
-			if _, err := h.Register("test", toolgroups.Group{ID: "probe", Tools: []tool.Tool{poke}}); err != nil {
+			if _, err := fx.Register("test", toolgroups.Group{ID: "probe", Tools: []tool.Tool{poke}}); err != nil {
 				t.Error(err)
 			}
 		case 3:
-			return model.Answer{Finish: model.FinishEnd, Value: encode(outcomes(r))}
+			return model.Answer{Finish: model.FinishEnd, Value: mustJSON(outcomes(r))}
 		}
-		return do("poke", obj{})
+		return callTools("poke", obj{})
 	})}.open(t)
-	h.want(t, h.run(t, h.bound(t, "")), `["\"ran\"","unknown_tool","\"ran\""]`, "")
+	fx.wantResult(t, fx.run(t, fx.workerTask(t, "")), `["\"ran\"","unknown_tool","\"ran\""]`, "")
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The Go lines of the README are those of the compiled example.
+// The Go code in README.md equals that of the compiled example.
 func TestTheReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
