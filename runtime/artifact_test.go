@@ -91,7 +91,7 @@ func (fx *fixture) checkArtifacts(t *testing.T) {
 	}
 }
 
-func TestAnArtifactIsKeptUpToItsLastByte(t *testing.T) {
+func TestPutArtifact_EnforcesSizeLimits(t *testing.T) {
 	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Storage.ArtifactBytes = 100 }}.openWithWorker(t)
 	meta := func(n int) []byte { return mustJSON(obj{"k": strings.Repeat("x", n-len(`{"k":""}`))}) }
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestAnArtifactIsKeptUpToItsLastByte(t *testing.T) {
 	fx.checkArtifacts(t)
 }
 
-func TestASweepRemovesWhatNothingNames(t *testing.T) {
+func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 	fx := fixtureConfig{}.openWithWorker(t)
 	call := newCall(identity.ByAgent(fx.worker))
 	for _, text := range []string{"first try", "second try"} { // a repeated call may store another content
@@ -214,7 +214,7 @@ func (s *followHookStore) Records(ctx context.Context, kind, prefix string) iter
 }
 
 // A content that is referenced during a collection is kept.
-func TestASweepSparesWhatIsNamedMeanwhile(t *testing.T) {
+func TestCollectGarbage_KeepsContentsReferencedMeanwhile(t *testing.T) {
 	s := &followHookStore{}
 	fx := fixtureConfig{wrapStore: func(below journal.Store) journal.Store { s.Store = below; return s }}.openWithWorker(t)
 	for _, text := range []string{"put", "kept", "orphan"} {
@@ -242,7 +242,7 @@ func TestASweepSparesWhatIsNamedMeanwhile(t *testing.T) {
 }
 
 // An unreadable record may reference any content.
-func TestASweepThatCannotSeeRemovesNothing(t *testing.T) {
+func TestCollectGarbage_RemovesNothingAfterReadError(t *testing.T) {
 	s := &followHookStore{}
 	fx := fixtureConfig{wrapStore: func(below journal.Store) journal.Store { s.Store = below; return s }}.openWithWorker(t)
 	fx.put(t, "named")
@@ -271,7 +271,7 @@ func TestASweepThatCannotSeeRemovesNothing(t *testing.T) {
 
 // Artifacts with the same few contents are stored during collections; all of
 // them keep their content.
-func TestSweepsAndPutsRunBesideEachOther(t *testing.T) {
+func TestCollectGarbage_ConcurrentWithPuts(t *testing.T) {
 	const writers, each = 4, 40
 	fx := fixtureConfig{}.openWithWorker(t)
 	stop := make(chan struct{})
@@ -312,7 +312,7 @@ func TestSweepsAndPutsRunBesideEachOther(t *testing.T) {
 
 // After a crash at any commit, also during a collection, every artifact has its
 // content and every acknowledged artifact exists.
-func TestAfterACrashNoArtifactIsWithoutItsContent(t *testing.T) {
+func TestCollectGarbage_CrashKeepsArtifactsComplete(t *testing.T) {
 	ended := false
 	for n := 1; !ended; n++ {
 		for _, after := range []bool{false, true} {

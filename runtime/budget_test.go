@@ -24,7 +24,7 @@ func withBudget(b runtime.Budget) func(*runtime.Config) {
 	return func(c *runtime.Config) { c.Budget = b }
 }
 
-func TestABudgetTooSmallForTheFirstRequestAsksNobody(t *testing.T) {
+func TestBudget_TooSmallForFirstRequest(t *testing.T) {
 	fx := fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 100}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
 		t.Error("the model was called")
 		return endWith("done")
@@ -48,7 +48,7 @@ type twoWorkers struct {
 
 func newTwoWorkers(t *testing.T) *twoWorkers {
 	c := &twoWorkers{asked: make(chan identity.AgentID), answer: make(chan error)}
-	think := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+	answer := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 		if r.Self.Role == "root" {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
@@ -59,7 +59,7 @@ func newTwoWorkers(t *testing.T) *twoWorkers {
 		a.Usage = model.Usage{Input: 10, Output: 10}
 		return a, err
 	})
-	c.fixture = fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 150_000}), model: withWindow(1_000_000, think)}.open(t)
+	c.fixture = fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 150_000}), model: withWindow(1_000_000, answer)}.open(t)
 	id := c.start(t, org.TaskSpec{})
 	c.first = c.spawnAgent(t, c.topAgent(t, id), org.RoleSpec{Name: "first", Use: groupSet()})
 	c.second = c.spawnAgent(t, c.topAgent(t, id), org.RoleSpec{Name: "second", Use: groupSet()})
@@ -87,7 +87,7 @@ func (c *twoWorkers) waitBudgetExceeded(t *testing.T, id identity.AgentID) strin
 
 // Two concurrent requests cannot exceed a limit that allows one of them. The
 // reservation of a request is released when it ends, with or without an error.
-func TestRequestsUnderWayAreSetAside(t *testing.T) {
+func TestBudget_ReservesConcurrentRequests(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error
@@ -125,7 +125,7 @@ func endsRequest(b journal.Body) bool {
 }
 
 // The usage of a task before a restart counts after it.
-func TestAResumedTaskHasUsedWhatIsOnItsRecord(t *testing.T) {
+func TestBudget_CountsUsageBeforeRestart(t *testing.T) {
 	hangs := make(chan struct{})
 	again := false
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, _ obj) (any, error) {
@@ -158,7 +158,7 @@ func TestAResumedTaskHasUsedWhatIsOnItsRecord(t *testing.T) {
 
 // The usage never decreases: counts of a provider neither lower it nor make it
 // overflow, and missing counts are estimated.
-func TestWhatCountsAgainstABudget(t *testing.T) {
+func TestBudget_SumsNeitherDecreaseNorOverflow(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		bound   runtime.Budget
@@ -212,7 +212,7 @@ func TestWhatCountsAgainstABudget(t *testing.T) {
 	}
 }
 
-func TestACostBoundSaysWhatTheTaskHasCost(t *testing.T) {
+func TestBudget_CostLimitErrorHasAmounts(t *testing.T) {
 	fx := fixtureConfig{configure: withBudget(runtime.Budget{Cost: 2_500_000_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
 		a := callTools("look", obj{})
 		a.Usage = model.Usage{Input: 5, Cost: 3_000_000_000}
@@ -225,7 +225,7 @@ func TestACostBoundSaysWhatTheTaskHasCost(t *testing.T) {
 	}
 }
 
-func TestEveryTaskHasABudgetOfItsOwn(t *testing.T) {
+func TestBudget_AppliesPerTask(t *testing.T) {
 	fx := fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 60_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
 		return withUsage(endWith("done"), 40_000)
 	}))}.open(t)
@@ -245,7 +245,7 @@ func (s *followCounter) FollowTask(ctx context.Context, task identity.TaskID, af
 	return s.Store.FollowTask(ctx, task, after, wait)
 }
 
-func TestWithoutABudgetTheLogIsNotRead(t *testing.T) {
+func TestBudget_UnsetReadsNoLog(t *testing.T) {
 	for _, c := range []struct {
 		bound runtime.Budget
 		reads int32

@@ -44,7 +44,7 @@ func withUsage(a model.Answer, input int) model.Answer {
 // When a request would fill nine tenths of the context window, the agent's own
 // model is first asked for a summary, without tools. The next request has the
 // summary in place of the older items, and an unchanged brief.
-func TestAFullConversationIsSummedUpByItsOwnModel(t *testing.T) {
+func TestCompress_FullConversationIsSummarized(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		used  int // of 10,000
@@ -115,7 +115,7 @@ func wantSummary(t *testing.T, fx *fixture, asked []model.Request, wants bool) {
 
 // The output of a summary request is not an answer, so it is not shown to
 // watchers.
-func TestASummaryIsNotShownAsAnAnswer(t *testing.T) {
+func TestCompress_SummaryIsNotWatched(t *testing.T) {
 	there := make(chan struct{})
 	fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: streamingModel(func(_ context.Context, r model.Request, say func(model.Delta)) (model.Answer, error) {
 		<-there
@@ -145,7 +145,7 @@ func TestASummaryIsNotShownAsAnAnswer(t *testing.T) {
 // Property: in every request that reaches the model, for any conversation and
 // any window, each result directly follows the answer with its call. Messages
 // that the model has not read are never summarized.
-func TestWhateverIsCutCallsKeepTheirResults(t *testing.T) {
+func TestCompress_KeepsCallsWithResultsProperty(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
@@ -222,11 +222,11 @@ func requestProblem(r model.Request) string {
 	return ""
 }
 
-func TestAConversationThatCannotBeMadeToFitIsRefused(t *testing.T) {
+func TestCompress_RejectsConversationThatCannotFit(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		text      int // bytes of the task
-		think     func(r model.Request) model.Answer
+		answer     func(r model.Request) model.Answer
 		summaries int
 	}{
 		{"task longer than the window", 50_000, func(model.Request) model.Answer { return endWith("read it") }, 0},
@@ -251,7 +251,7 @@ func TestAConversationThatCannotBeMadeToFitIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var asked modelRequests
 			fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: withWindow(10_000, asked.model(func(_ context.Context, r model.Request, _ int) (model.Answer, error) {
-				return c.think(r), nil
+				return c.answer(r), nil
 			}))}.open(t)
 			spec := fx.groupTask(t, "probe")
 			spec.Text = strings.Repeat("x", c.text)
@@ -271,7 +271,7 @@ func TestAConversationThatCannotBeMadeToFitIsRefused(t *testing.T) {
 // A provider may count more tokens or have a smaller window than configured. If
 // it rejects a request, the conversation is compressed once and the request is
 // sent once more, unless there is nothing to compress.
-func TestAProvidersRefusalLeadsToOneCompressionAndOneMoreTry(t *testing.T) {
+func TestCompress_RetriesOnceWhenProviderRejects(t *testing.T) {
 	refuse := errcode.New(errcode.ContextExceeded, "the provider says so")
 	for _, c := range []struct {
 		name     string
@@ -312,7 +312,7 @@ func TestAProvidersRefusalLeadsToOneCompressionAndOneMoreTry(t *testing.T) {
 }
 
 // An invalid summary replaces nothing, and the turn fails with a reason.
-func TestASummaryThatIsNoneFailsTheTurn(t *testing.T) {
+func TestCompress_InvalidSummaryFailsTurn(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		summary model.Answer
@@ -345,14 +345,14 @@ func TestASummaryThatIsNoneFailsTheTurn(t *testing.T) {
 }
 
 // The window is that of the model of the agent's role.
-func TestContextStatusIsOfTheWindowOfTheAgentsModel(t *testing.T) {
-	think := answerFunc(func(r model.Request) model.Answer {
+func TestContextUsage_UsesWindowOfRoleModel(t *testing.T) {
+	answer := answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) == 0 {
 			return callTools("get_context_status", obj{})
 		}
 		return endWith(fmt.Sprint(lastResult(r)["maxTokens"], " ", lastResult(r)["status"]))
 	})
-	windows := map[string]model.Model{"small": withWindow(2_000, think), "large": withWindow(50_000, think), "": think}
+	windows := map[string]model.Model{"small": withWindow(2_000, answer), "large": withWindow(50_000, answer), "": answer}
 	fx := fixtureConfig{configure: func(c *runtime.Config) {
 		c.Model = func(name string) (model.Model, error) { return windows[name], nil }
 	}}.open(t)
@@ -366,7 +366,7 @@ func TestContextStatusIsOfTheWindowOfTheAgentsModel(t *testing.T) {
 }
 
 // A script is not asked for a summary, however long its conversation is.
-func TestAScriptIsNotAskedForASummary(t *testing.T) {
+func TestCompress_NeverAsksScript(t *testing.T) {
 	var asked modelRequests
 	fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: asked.model(func(_ context.Context, r model.Request, _ int) (model.Answer, error) {
 		if answerCount(r) < 3 {
@@ -381,7 +381,7 @@ func TestAScriptIsNotAskedForASummary(t *testing.T) {
 }
 
 // After a restart a compressed agent sends the same request as before.
-func TestARestartAfterACompressionSendsTheSame(t *testing.T) {
+func TestCompress_SameRequestAfterRestart(t *testing.T) {
 	var asked modelRequests
 	stop := make(chan struct{})
 	stopped := false
@@ -427,7 +427,7 @@ func dumpRequest(r model.Request) []string {
 
 // Messages that the model has not read are not summarized, however long they
 // are.
-func TestUnreadMailIsNotSummedUp(t *testing.T) {
+func TestCompress_KeepsUnreadMessages(t *testing.T) {
 	unread := strings.Repeat("news", 7_000) // as many tokens
 	ended := make(chan struct{})
 	var asked modelRequests

@@ -30,7 +30,7 @@ func configuredFixture(t *testing.T, dir string, setups ...runtime.OrgConfig) (*
 
 func withRoles(specs ...org.RoleSpec) runtime.OrgConfig { return runtime.OrgConfig{Roles: specs} }
 
-func TestAConfigurationMakesItsRolesOnce(t *testing.T) {
+func TestConfigure_CreatesRolesOnce(t *testing.T) {
 	dir := fastTempDir(t)
 	s := withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Limits: org.Limits{Rounds: 3}}, org.RoleSpec{Name: "other"})
 	fx, first := configuredFixture(t, dir, s, s)
@@ -47,7 +47,7 @@ func TestAConfigurationMakesItsRolesOnce(t *testing.T) {
 	}
 }
 
-func TestAConfigurationChangesWhatIsDifferent(t *testing.T) {
+func TestConfigure_UpdatesChangedFields(t *testing.T) {
 	whole := org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Grant: groupSet(), Limits: org.Limits{Rounds: 3}}
 	for _, c := range []struct {
 		name   string
@@ -80,7 +80,7 @@ func TestAConfigurationChangesWhatIsDifferent(t *testing.T) {
 	}
 }
 
-func TestARoleThatTheConfigurationNoLongerHasIsDeleted(t *testing.T) {
+func TestConfigure_DeletesRemovedRoles(t *testing.T) {
 	dir := fastTempDir(t)
 	worker, other := org.RoleSpec{Name: "worker"}, org.RoleSpec{Name: "other"}
 	fx, _ := configuredFixture(t, dir, withRoles(worker, other))
@@ -105,7 +105,7 @@ func TestARoleThatTheConfigurationNoLongerHasIsDeleted(t *testing.T) {
 	}
 }
 
-func TestAConfigurationDoesNotTakeARoleFromItsMaker(t *testing.T) {
+func TestConfigure_KeepsRolesOfOtherCreators(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet()}); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAConfigurationDoesNotTakeARoleFromItsMaker(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatIsRefusedChangesNothing(t *testing.T) {
+func TestConfigure_RejectedChangesNothing(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "taken", Use: groupSet()}); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAConfigurationThatIsRefusedChangesNothing(t *testing.T) {
 
 // A limit that a configuration leaves out has the default of the Runtime, not
 // the previous value.
-func TestALimitThatAConfigurationLeavesOutIsTheRuntimesOwn(t *testing.T) {
+func TestConfigure_OmittedLimitIsRuntimeDefault(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
 	own := fx.ArtifactLimit()
 	for _, c := range []struct{ says, want int64 }{{own + 1, own + 1}, {0, own}} {
@@ -164,7 +164,7 @@ func TestALimitThatAConfigurationLeavesOutIsTheRuntimesOwn(t *testing.T) {
 }
 
 // Configurations are replaced while agents are active. Every task completes.
-func TestAConfigurationComesInForceBesideAgentsAtWork(t *testing.T) {
+func TestConfigure_ConcurrentWithActiveAgents(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) < 5 {
 			return callTools("get_artifact", obj{"artifactRef": "artifact:none"})
@@ -205,7 +205,7 @@ func TestAConfigurationComesInForceBesideAgentsAtWork(t *testing.T) {
 	}
 }
 
-func TestRolesCreatedWithoutToolGroupsGetTheDefault(t *testing.T) {
+func TestConfigure_DefaultToolGroups(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		defaults  *toolgroups.Set
@@ -240,7 +240,7 @@ func TestRolesCreatedWithoutToolGroupsGetTheDefault(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsFoundByItsHash(t *testing.T) {
+func TestPutBlob_ReadByHash(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
 	hash, err := fx.PutBlob([]byte("kind: role"))
 	if err != nil {

@@ -34,7 +34,7 @@ func compressAnswer(summary string, keep int) model.Answer {
 // order of the journal. Only the compressed part is missing, which is the
 // longest that separates no call from its result. A restarted process sends the
 // same bytes.
-func TestCompressionSplitsNothing(t *testing.T) {
+func TestCompressContext_SplitsNoCallFromResultProperty(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
@@ -283,7 +283,7 @@ func dumpItem(item model.Item) string {
 
 // A compression is done once. If the process dies between its record and the
 // record of the call's outcome, the next process returns the same result.
-func TestACompressionInterruptedByTheEndIsToldAsItWas(t *testing.T) {
+func TestCompressContext_CrashKeepsResult(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprint("on disk ", after), func(t *testing.T) {
 			dir := fastTempDir(t)
@@ -371,7 +371,7 @@ func statusAnswer(text string, u model.Usage) model.Answer {
 	return a
 }
 
-func TestUsageIsTheProvidersCountAndAnEstimateOfWhatCameSince(t *testing.T) {
+func TestContextUsage_ProviderCountPlusEstimate(t *testing.T) {
 	used := reportedUsage(t, statusAnswer("", model.Usage{Input: 1000, Output: 50}), statusAnswer("", model.Usage{}), statusAnswer("", model.Usage{Input: 5000, Output: 7}))
 	if used[0] != 1050 {
 		t.Errorf("after an answer that counts 1000 and 50: %d", used[0])
@@ -384,7 +384,7 @@ func TestUsageIsTheProvidersCountAndAnEstimateOfWhatCameSince(t *testing.T) {
 	}
 }
 
-func TestAnEstimateCountsThePromptAndTheTools(t *testing.T) {
+func TestContextUsage_EstimateIncludesPromptAndTools(t *testing.T) {
 	var used, prompt, wire int
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) > 0 {
@@ -400,7 +400,7 @@ func TestAnEstimateCountsThePromptAndTheTools(t *testing.T) {
 	}
 }
 
-func TestTextThatIsNotASCIIIsNotUnderestimated(t *testing.T) {
+func TestContextUsage_EstimatesNonASCIIText(t *testing.T) {
 	for _, c := range []struct {
 		name, text  string
 		least, most int
@@ -419,7 +419,7 @@ func TestTextThatIsNotASCIIIsNotUnderestimated(t *testing.T) {
 	}
 }
 
-func TestUsageStartsAnewAfterACompression(t *testing.T) {
+func TestContextUsage_ResetByCompression(t *testing.T) {
 	full := statusAnswer(strings.Repeat("x", 40_000), model.Usage{Input: 100_000, Output: 10_000})
 	squeeze := compressAnswer("short", 0)
 	squeeze.Usage = model.Usage{Input: 110_000, Output: 100}
@@ -454,7 +454,7 @@ func promptsAtUsage(t *testing.T, used int, groups ...string) (before, after str
 	return before, after
 }
 
-func TestAFullContextIsSaidInThePrompt(t *testing.T) {
+func TestContextUsage_WarnsInPrompt(t *testing.T) {
 	for _, c := range []struct {
 		used int
 		want string
@@ -476,7 +476,7 @@ func TestAFullContextIsSaidInThePrompt(t *testing.T) {
 }
 
 // A top agent has no brief: its task is in its first message.
-func TestWhatATopAgentWasAskedForOutlivesCompression(t *testing.T) {
+func TestCompressContext_KeepsTaskOfTopAgent(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) == 0 {
 			return compressAnswer("nothing of note", 0)
@@ -489,7 +489,7 @@ func TestWhatATopAgentWasAskedForOutlivesCompression(t *testing.T) {
 	fx.wantResult(t, fx.run(t, fx.groupTask(t, "context")), `"true"`, "")
 }
 
-func TestABriefOutlivesCompression(t *testing.T) {
+func TestCompressContext_KeepsBrief(t *testing.T) {
 	var prompts []string
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Role == "root" {
@@ -507,7 +507,7 @@ func TestABriefOutlivesCompression(t *testing.T) {
 	}
 }
 
-func TestOnlyOneAtWorkHasAContext(t *testing.T) {
+func TestContextUsage_RejectsIdleAgent(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer { return endWith("x") }))
 	id := fx.start(t, org.TaskSpec{})
 	fx.wait(t, id)

@@ -239,7 +239,7 @@ func (fx *fixture) startOrResume(t *testing.T) (identity.TaskID, error) {
 // noCrash is more commits than a process makes.
 const noCrash = 1 << 30
 
-func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
+func TestRuntime_CrashAtAnyCommitCompletesTask(t *testing.T) {
 	commits := 0 // of a process that does not crash
 	for n := 1; commits == 0 || n <= commits; n++ {
 		for _, after := range []bool{false, true} {
@@ -425,7 +425,7 @@ func moduleStacks() string {
 	return strings.Join(list, "\n\n")
 }
 
-func TestAfterACrashAMessageIsDelayedAsItWas(t *testing.T) {
+func TestSend_CrashKeepsDueTime(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		var story string
 		for n := 1; n < 12; n++ {
@@ -468,7 +468,7 @@ func sendSoon(r model.Request) model.Answer {
 
 // A repeated spawn finds the agent it created, even if that agent has been
 // terminated since. It does not create it again.
-func TestAfterACrashASpawnDoesNotBringBackWhoWasEnded(t *testing.T) {
+func TestSpawn_CrashDoesNotRecreateTerminatedAgent(t *testing.T) {
 	dir := fastTempDir(t)
 	spawned := make(chan identity.AgentID, 1)
 	var dead atomic.Bool

@@ -49,7 +49,7 @@ var twoAnswersEvents = []string{
 
 // The deltas of an answer come before it and after the events recorded before
 // them, however late the watcher reads.
-func TestPiecesOfAnAnswerComeBeforeIt(t *testing.T) {
+func TestWatch_DeltasPrecedeAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		at   string // the event at which the watcher pauses until the task has ended
@@ -78,7 +78,7 @@ func TestPiecesOfAnAnswerComeBeforeIt(t *testing.T) {
 }
 
 // Deltas are not stored, neither by this process nor by the next one.
-func TestPiecesOfAnAnswerAreKeptNowhere(t *testing.T) {
+func TestWatch_DeltasAreNotStored(t *testing.T) {
 	watching := make(chan struct{})
 	cfg := fixtureConfig{dir: fastTempDir(t), model: twoAnswers(watching)}
 	fx := cfg.open(t)
@@ -101,7 +101,7 @@ func TestPiecesOfAnAnswerAreKeptNowhere(t *testing.T) {
 
 // A model with many deltas is not blocked, neither without a watcher nor by a
 // slow one. A slow watcher misses deltas but no event.
-func TestAWatcherHoldsUpNobody(t *testing.T) {
+func TestWatch_SlowWatcherBlocksNothing(t *testing.T) {
 	manyDeltas := func(watching <-chan struct{}) streamingModel {
 		return func(_ context.Context, _ model.Request, say func(model.Delta)) (model.Answer, error) {
 			<-watching
@@ -139,7 +139,7 @@ func TestAWatcherHoldsUpNobody(t *testing.T) {
 }
 
 // A watcher that stops, or whose context ends, leaves no goroutine behind.
-func TestWatchingLeavesNoGoroutine(t *testing.T) {
+func TestWatch_LeavesNoGoroutine(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	fx := openFixture(t, "", streamingModel(func(ctx context.Context, _ model.Request, say func(model.Delta)) (model.Answer, error) {
 		asked <- struct{}{}
@@ -169,7 +169,7 @@ func TestWatchingLeavesNoGoroutine(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestPiecesOfAnotherTaskAreNotSeen(t *testing.T) {
+func TestWatch_HidesDeltasOfOtherTasks(t *testing.T) {
 	ready, spoken := make(chan struct{}), make(chan struct{})
 	var mine identity.TaskID
 	fx := openFixture(t, "", streamingModel(func(_ context.Context, r model.Request, say func(model.Delta)) (model.Answer, error) {

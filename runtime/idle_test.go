@@ -11,7 +11,7 @@ import (
 )
 
 // An idle agent needs memory but no goroutine.
-func TestAgentsAtRestHaveNoGoroutine(t *testing.T) {
+func TestRuntime_IdleAgentsHaveNoGoroutine(t *testing.T) {
 	const agents = 1000
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))

@@ -20,7 +20,7 @@ const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
 // A model is sent an image that a message references as an artifact if its
 // agent may read that artifact: it may call get_artifact, and the artifact
 // belongs to its task.
-func TestAnImageIsShownToWhoMayReadIt(t *testing.T) {
+func TestRequest_ImagesRequirePermission(t *testing.T) {
 	content, err := base64.StdEncoding.DecodeString(png)
 	if err != nil {
 		t.Fatal(err)

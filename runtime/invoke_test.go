@@ -55,7 +55,7 @@ func echoTool(t *testing.T) tool.Tool {
 
 // A call is recorded before it runs and after, also when it is denied or fails.
 // Each event names the caller and the role.
-func TestACallFromOutsideIsOnRecord(t *testing.T) {
+func TestInvoke_RecordsCallAndOutcome(t *testing.T) {
 	fail := newTool(t, "fail", tool.Options{}, func(context.Context, obj) (any, error) {
 		return nil, errcode.New(errcode.PermissionDenied, "no")
 	})
@@ -101,7 +101,7 @@ func wantCaller(t *testing.T, e journal.Event, got, want string) {
 
 // A principal that is not a caller starts nothing, and nothing is recorded. A
 // missing or deleted role is denied by the gate.
-func TestWhoMayNotInvoke(t *testing.T) {
+func TestInvoke_RejectsOtherPrincipals(t *testing.T) {
 	fx := fixtureConfig{tools: []tool.Tool{echoTool(t)}}.open(t)
 	ann := fx.createCaller(t, "probe")
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("a"), {Kind: identity.Configuration}, identity.ByCaller("", ann.Role), identity.ByCaller("ann", "")} {
@@ -126,7 +126,7 @@ func TestWhoMayNotInvoke(t *testing.T) {
 // Unknown names are recorded truncated, invalid arguments not at all, and large
 // results as a preview. The caller gets the complete result, which is also
 // stored as an artifact.
-func TestWhatIsKeptOfACallIsBounded(t *testing.T) {
+func TestInvoke_BoundsRecordedData(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	big := newTool(t, "big", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return long, nil })
 	fx := fixtureConfig{tools: []tool.Tool{echoTool(t), big}}.open(t)
@@ -172,7 +172,7 @@ func openAndEnter(t *testing.T, fn func(ctx context.Context, in obj) (any, error
 // A successful call moves the caller's state, in the commit of its outcome and
 // for this user and role only. The state survives a restart, and the operator
 // can reset it.
-func TestACallersStateMovesWithItsCalls(t *testing.T) {
+func TestInvoke_MovesCallerState(t *testing.T) {
 	cfg := fixtureConfig{dir: fastTempDir(t), tools: openAndEnter(t, func(_ context.Context, in obj) (any, error) {
 		if in["fail"] != nil {
 			return nil, errors.New("stuck")
@@ -223,7 +223,7 @@ func TestACallersStateMovesWithItsCalls(t *testing.T) {
 
 // Of concurrent calls that would each move the state on, one starts. The others
 // are decided after it has ended.
-func TestCallsThatMoveTheStateHaveTheirTurn(t *testing.T) {
+func TestInvoke_SerializesStateChanges(t *testing.T) {
 	var ran, running atomic.Int32
 	fx := fixtureConfig{tools: openAndEnter(t, func(context.Context, obj) (any, error) {
 		if running.Add(1) > 1 {
@@ -251,7 +251,7 @@ func TestCallsThatMoveTheStateHaveTheirTurn(t *testing.T) {
 
 // A call that does not move the state runs concurrently with one that does, and
 // the lock of one caller does not block other callers.
-func TestATurnHoldsUpNobodyElse(t *testing.T) {
+func TestInvoke_StateChangeBlocksNoOtherCall(t *testing.T) {
 	inside, free := make(chan struct{}), make(chan struct{})
 	moves := newTool(t, "move", tool.Options{State: "moved"}, func(_ context.Context, in obj) (any, error) {
 		if in["wait"] != nil {
@@ -277,7 +277,7 @@ func TestATurnHoldsUpNobodyElse(t *testing.T) {
 }
 
 // A call ends when its caller's context does, and its outcome is recorded.
-func TestACallerThatGoesAwayEndsItsCall(t *testing.T) {
+func TestInvoke_CancelledContextEndsCall(t *testing.T) {
 	for effect, want := range map[tool.Effect]errcode.Code{tool.Mutating: errcode.ToolInterrupted, tool.ReadOnly: errcode.ToolTimeout} {
 		inside := make(chan struct{})
 		fx := fixtureConfig{tools: []tool.Tool{newTool(t, "slow", tool.Options{Effect: effect}, func(ctx context.Context, _ obj) (any, error) {
@@ -303,7 +303,7 @@ func TestACallerThatGoesAwayEndsItsCall(t *testing.T) {
 
 // Close cancels running calls, waits until their outcomes are recorded, and
 // rejects new calls.
-func TestNoCallOutlivesTheRuntime(t *testing.T) {
+func TestInvoke_CloseCancelsAndRecordsCalls(t *testing.T) {
 	const many = 8
 	inside := make(chan struct{}, many)
 	fx := fixtureConfig{tools: []tool.Tool{newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
@@ -335,7 +335,7 @@ func TestNoCallOutlivesTheRuntime(t *testing.T) {
 
 // A caller's task is recorded as its own and limited by its role. A caller
 // lists only its own tasks, the operator all.
-func TestACallersTasksAreItsOwn(t *testing.T) {
+func TestTasksOf_CallerSeesOwnTasks(t *testing.T) {
 	fx := openFixture(t, "", answerOnce(endWith("done")))
 	ann := fx.createCaller(t, "artifact")
 	bob := identity.ByCaller("bob", ann.Role)

@@ -39,7 +39,7 @@ func jsonDocuments(t *testing.T) []json.RawMessage {
 
 // A restarted process sends the model the same request: arguments and results
 // are those of the journal, byte for byte.
-func TestTheModelIsSentWhatTheJournalGivesBack(t *testing.T) {
+func TestNormalizeJSON_RequestEqualsJournal(t *testing.T) {
 	docs := jsonDocuments(t)
 	next := 0
 	tell := newTool(t, "tell", tool.Options{}, func(context.Context, obj) (any, error) {

@@ -43,7 +43,7 @@ func alwaysWait(context.Context, model.Request) (model.Answer, error) { return w
 // workerSpec is a role that may use the group probe.
 var workerSpec = org.RoleSpec{Name: "worker", Use: groupSet("probe")}
 
-func TestMessagesAreTakenInTheOrderTheyWereSentOnceEach(t *testing.T) {
+func TestSend_DeliversOnceInOrder(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	id := fx.start(t, org.TaskSpec{})
@@ -91,7 +91,7 @@ func TestMessagesAreTakenInTheOrderTheyWereSentOnceEach(t *testing.T) {
 	}
 }
 
-func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
+func TestSend_PreservesPayloads(t *testing.T) {
 	payloads := []string{
 		`""`, `null`, `0`, `false`, `[]`, `{}`, `{"text":"ä 🙂 \u0000 </script>"}`, `{"a":[{"b":null,"c":[1.50,12345678901234567890]}],"from":"root","taskId":"x"}`,
 		strings.Repeat("[", 60) + strings.Repeat("]", 60), `"` + strings.Repeat("x", 1<<20) + `"`,
@@ -130,13 +130,13 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 
 // A message that arrives during a model request does not interrupt it. It is
 // read at the next step boundary.
-func TestAMessageWhileTheModelThinksIsReadNext(t *testing.T) {
-	free, thinking, think := make(chan struct{}), make(chan struct{}), make(chan struct{})
+func TestSend_DuringModelRequest(t *testing.T) {
+	free, requested, proceed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, func(ctx context.Context, r model.Request) (model.Answer, error) {
 		if answerCount(r) == 0 {
-			close(thinking)
+			close(requested)
 			select {
-			case <-think:
+			case <-proceed:
 			case <-ctx.Done():
 				t.Errorf("the message cancelled the request: %v", context.Cause(ctx))
 			}
@@ -146,12 +146,12 @@ func TestAMessageWhileTheModelThinksIsReadNext(t *testing.T) {
 	id := fx.start(t, org.TaskSpec{})
 	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 	fx.send(t, agent, `"one"`)
-	<-thinking
+	<-requested
 	fx.send(t, agent, `"two"`)
 	if got := fx.received(t, agent); len(got) > 0 {
 		t.Errorf("received during the model request: %s", got)
 	}
-	close(think)
+	close(proceed)
 	fx.waitEvent(t, func(e journal.Event) bool {
 		a, ok := e.Body.(journal.ModelAnswered)
 		return ok && a.Answer.Text == "read 2"
@@ -163,7 +163,7 @@ func TestAMessageWhileTheModelThinksIsReadNext(t *testing.T) {
 	}
 }
 
-func TestAMessageWhileACallRunsIsTakenAtTheNextStepBoundary(t *testing.T) {
+func TestSend_DuringToolCall(t *testing.T) {
 	free, running, run := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(running)
@@ -200,7 +200,7 @@ func TestAMessageWhileACallRunsIsTakenAtTheNextStepBoundary(t *testing.T) {
 }
 
 // The time of the synctest bubble is fake, so an hour passes at once.
-func TestDelayedMessagesComeWhenTheyAreDueInOrder(t *testing.T) {
+func TestSend_DelayedArrivesWhenDueInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
 		fx := openFixture(t, "", blockingRoot(free, alwaysWait))
@@ -246,7 +246,7 @@ func sendLater(r model.Request) model.Answer {
 	return endWith("late")
 }
 
-func TestATaskDoesNotEndWhileAMessageIsDelayed(t *testing.T) {
+func TestRuntime_DelayedMessageKeepsTaskRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := openFixture(t, "", answerFunc(sendLater))
 		begin := time.Now()
@@ -272,7 +272,7 @@ func (fx *fixture) runWithin(t *testing.T, limit time.Duration) org.Task {
 	return task
 }
 
-func TestDelayedMessagesSurviveARestart(t *testing.T) {
+func TestSend_DelayedSurvivesRestart(t *testing.T) {
 	for _, down := range []time.Duration{time.Minute, 5 * time.Hour} {
 		t.Run(fmt.Sprint("down for ", down), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestDelayedMessagesSurviveARestart(t *testing.T) {
 	}
 }
 
-func TestDelayedMessagesKeepTheirOrderOverARestart(t *testing.T) {
+func TestSend_DelayedOrderSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := fastTempDir(t)
 		free := make(chan struct{})
@@ -329,7 +329,7 @@ func TestDelayedMessagesKeepTheirOrderOverARestart(t *testing.T) {
 	})
 }
 
-func TestADelayedMessageForAnAgentThatIsGoneIsDropped(t *testing.T) {
+func TestTerminate_DropsDelayedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
 		fx := openFixture(t, "", blockingRoot(free, alwaysWait))
@@ -385,7 +385,7 @@ func newAgentTree(t *testing.T, fx *fixture) agentTree {
 	return f
 }
 
-func TestWhoMayWriteToWhom(t *testing.T) {
+func TestSend_Permissions(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -428,7 +428,7 @@ func TestWhoMayWriteToWhom(t *testing.T) {
 	close(free)
 }
 
-func TestRootIsTheRootOfTheSendersTask(t *testing.T) {
+func TestSend_RootIsOfSendersTask(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch {
 		case r.Self.Role != "root" && answerCount(r) == 0:
@@ -452,7 +452,7 @@ func TestRootIsTheRootOfTheSendersTask(t *testing.T) {
 	}
 }
 
-func TestASenderCannotForgeWhoItIs(t *testing.T) {
+func TestSendMessage_RejectsForgedSender(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) == 0 {
 			return callTools("send_message", obj{"to": "user", "payload": "x", "from": "user"}, "send_message", obj{"to": "user", "payload": "x", "taskId": "t"})
@@ -467,7 +467,7 @@ func TestASenderCannotForgeWhoItIs(t *testing.T) {
 	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `"both refused"`, "")
 }
 
-func TestQuickRepliesAreMergedOrRefusedWithTheirCode(t *testing.T) {
+func TestSendMessage_QuickReplies(t *testing.T) {
 	eleven := strings.Split("abcdefghijk", "")
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) > 0 {
@@ -495,7 +495,7 @@ func TestQuickRepliesAreMergedOrRefusedWithTheirCode(t *testing.T) {
 	}
 }
 
-func TestTheOperatorWritesAsUser(t *testing.T) {
+func TestSend_OperatorSendsAsUser(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	id := fx.start(t, org.TaskSpec{})

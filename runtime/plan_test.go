@@ -154,7 +154,7 @@ func wantPlanPrompts(t *testing.T, list []model.Request) {
 	}
 }
 
-func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
+func TestPlan_PlansThenCalls(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		answers []model.Answer
@@ -224,7 +224,7 @@ func TestAnAgentOfThePatternPlanPlansAndThenCalls(t *testing.T) {
 }
 
 // A turn has at most six plans, for any kind of problem.
-func TestATurnHasAtMostSixPlans(t *testing.T) {
+func TestPlan_LimitsPlansPerTurn(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		nth     func(n int) model.Answer
@@ -255,7 +255,7 @@ func TestATurnHasAtMostSixPlans(t *testing.T) {
 
 // If the permission for a step is revoked after the plan was made, a new plan
 // is requested and the step is not called.
-func TestAStepThatIsTakenAwayIsReplanned(t *testing.T) {
+func TestPlan_ReplansRevokedStep(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		when    string // when the role is changed
@@ -315,7 +315,7 @@ func TestAStepThatIsTakenAwayIsReplanned(t *testing.T) {
 }
 
 // The workflow state changes exactly as for an agent that does not plan.
-func TestAPlanMovesTheStateAsCallsDo(t *testing.T) {
+func TestPlan_MovesStateLikeReact(t *testing.T) {
 	courses := map[org.Pattern]string{}
 	for _, pattern := range []org.Pattern{org.React, org.Plan} {
 		w := &recordedTools{}
@@ -335,7 +335,7 @@ func TestAPlanMovesTheStateAsCallsDo(t *testing.T) {
 	}
 }
 
-func TestAScriptCannotWorkByPlan(t *testing.T) {
+func TestPlan_RejectsScript(t *testing.T) {
 	fx := fixtureConfig{tools: new(recordedTools).tools(t), model: answerFunc(func(model.Request) model.Answer {
 		t.Error("it was called")
 		return endWith("done")
@@ -344,7 +344,7 @@ func TestAScriptCannotWorkByPlan(t *testing.T) {
 }
 
 // The fields about plans in an answer of a model are ignored.
-func TestAModelDoesNotSayThatItPlanned(t *testing.T) {
+func TestPlan_IgnoresForgedPlanFields(t *testing.T) {
 	forged := []model.Step{{Tool: "poke"}}
 	for _, c := range []struct {
 		name    string
@@ -387,7 +387,7 @@ func TestAModelDoesNotSayThatItPlanned(t *testing.T) {
 
 // The constraints of a tool-gated agent are the last part of its prompt, and
 // its plan may only have its own tools.
-func TestAGatedAgentThatPlansIsConstrainedLast(t *testing.T) {
+func TestPlan_ToolGatedConstraintsComeLast(t *testing.T) {
 	var asked modelRequests
 	gated := true
 	list := []model.Answer{planAnswer("run_command"), planAnswer("look"), callTools("look", obj{}), endWith("done")}
@@ -409,7 +409,7 @@ func TestAGatedAgentThatPlansIsConstrainedLast(t *testing.T) {
 
 // After a crash at any commit the next process continues at the same step of
 // the same plan.
-func TestAfterACrashAPlanGoesOnAtItsStep(t *testing.T) {
+func TestPlan_CrashContinuesAtStep(t *testing.T) {
 	for n, ended := 1, false; !ended; n++ {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("at commit %d, on disk %t", n, after), func(t *testing.T) {
@@ -470,7 +470,7 @@ func (cfg fixtureConfig) crashAtCommit(t *testing.T, id identity.TaskID, n int, 
 // Property: for any answers of a model with the pattern plan, and any changes
 // of its role, a tool runs only if the role has it at that time, in a state
 // that allows it, and as the next step of the recorded plan.
-func TestAPlanOnlyNarrows(t *testing.T) {
+func TestPlan_OnlyRestrictsProperty(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
@@ -597,7 +597,7 @@ func (m *randomPlanner) offPlanCall() string {
 
 // Reasoning may be sent back to a provider only with the calls it led to, so it
 // is not recorded without them.
-func TestReasoningOfCallsThatAreNotMadeIsDropped(t *testing.T) {
+func TestPlan_DropsReasoningOfDroppedCalls(t *testing.T) {
 	thought := json.RawMessage(`{"thought":"poke it"}`)
 	fx := fixtureConfig{tools: new(recordedTools).tools(t), model: withWindow(100_000, answerFunc(func(r model.Request) model.Answer {
 		a := []model.Answer{callTools("poke", obj{}), planAnswer("look"), callTools("look", obj{}), endWith("done")}[answerCount(r)]
@@ -614,7 +614,7 @@ func TestReasoningOfCallsThatAreNotMadeIsDropped(t *testing.T) {
 
 // A plan is parsed only if it is safe: a model may nest its JSON arbitrarily
 // deeply and make lists arbitrarily long.
-func TestAPlanThatIsNotSafeToReadIsNone(t *testing.T) {
+func TestPlan_RejectsUnsafeJSON(t *testing.T) {
 	for name, text := range map[string]string{
 		"brackets":            `{"plan":` + strings.Repeat("[", 4<<20) + `}`,
 		"a long list":         `{"plan":[0` + strings.Repeat(",0", 1<<20) + `]}`,

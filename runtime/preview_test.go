@@ -49,7 +49,7 @@ func callOnce(name string) modelFunc {
 
 // A result larger than an eighth of the window is stored as an artifact of the
 // task. The model and the journal get a preview of it.
-func TestALargeResultIsKeptAndPreviewed(t *testing.T) {
+func TestPreview_StoresLargeResult(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		value   any
@@ -127,7 +127,7 @@ func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 
 // A model that follows the note reads the complete result in parts, and no part
 // becomes an artifact.
-func TestAPreviewedResultIsReadInParts(t *testing.T) {
+func TestPreview_ResultIsReadInParts(t *testing.T) {
 	whole := map[string]any{"list": slices.Repeat([]string{`a "quoted" <word>, é`}, 1_500)}
 	var read strings.Builder
 	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", whole)}, model: withWindow(previewWindow, answerFunc(func(r model.Request) model.Answer {
@@ -175,7 +175,7 @@ func TestAPreviewedResultIsReadInParts(t *testing.T) {
 	}
 }
 
-func TestANoteSaysWhetherTheRestCanBeRead(t *testing.T) {
+func TestPreview_NoteExplainsHowToReadRest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		groups []string
@@ -203,7 +203,7 @@ func TestANoteSaysWhetherTheRestCanBeRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsShownAsAPictureIsNotPreviewed(t *testing.T) {
+func TestPreview_SkipsImages(t *testing.T) {
 	image := obj{"mediaType": "image/png", "encoding": "base64", "content": bytes.Repeat([]byte{1, 2, 3}, 4_000)}
 	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", image)}, model: withWindow(previewWindow, callOnce("look"))}.open(t)
 	if task := fx.run(t, fx.groupTask(t, "probe")); gjson.GetBytes(task.Result, "content").Str == "" {
@@ -211,7 +211,7 @@ func TestWhatIsShownAsAPictureIsNotPreviewed(t *testing.T) {
 	}
 }
 
-func TestAScriptIsGivenEveryResultWhole(t *testing.T) {
+func TestPreview_SkipsScripts(t *testing.T) {
 	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", strings.Repeat("x", 300_000))}, model: callOnce("look")}.open(t)
 	if task := fx.run(t, fx.groupTask(t, "probe")); len(task.Result) != 300_002 {
 		t.Errorf("it reads %d bytes", len(task.Result))
@@ -220,7 +220,7 @@ func TestAScriptIsGivenEveryResultWhole(t *testing.T) {
 
 // A tool name that a model makes up may be arbitrarily long. It is truncated in
 // the journal and in the result.
-func TestAMadeUpNameIsCut(t *testing.T) {
+func TestRecord_TruncatesUnknownToolName(t *testing.T) {
 	fx := fixtureConfig{model: withWindow(previewWindow, callOnce(strings.Repeat("no_such_tool_", 100_000)))}.open(t)
 	task := fx.run(t, fx.groupTask(t, "artifact"))
 	if len(task.Result) > 1000 || gjson.GetBytes(task.Result, "error").Str != string(errcode.UnknownTool) {

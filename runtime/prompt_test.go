@@ -41,7 +41,7 @@ func readPrompts(t *testing.T, fx *fixture, read chan model.Request, specs ...or
 
 // The prompt of an agent that can create roles lists the groups it may grant,
 // one line per group with its tools.
-func TestPromptsListWhatTheirAgentsMayGrant(t *testing.T) {
+func TestPrompt_ListsGrantableGroups(t *testing.T) {
 	read := make(chan model.Request)
 	odd := newTool(t, "odd", tool.Options{}, func(context.Context, obj) (any, error) { return nil, nil })
 	fx := fixtureConfig{model: modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
@@ -89,7 +89,7 @@ func TestPromptsListWhatTheirAgentsMayGrant(t *testing.T) {
 	}
 }
 
-func TestPromptsSayWhomTheirAgentsMayWriteTo(t *testing.T) {
+func TestPrompt_ListsRecipients(t *testing.T) {
 	read := make(chan model.Request)
 	fx := fixtureConfig{model: modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 		read <- r

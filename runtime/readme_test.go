@@ -7,7 +7,7 @@ import (
 )
 
 // The Go code in README.md equals that of the compiled example.
-func TestTheReadmeShowsTheExample(t *testing.T) {
+func TestReadme_ShowsExample(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)

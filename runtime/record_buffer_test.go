@@ -31,7 +31,7 @@ func countingFixture(t *testing.T, tools ...tool.Tool) (fx *fixture, commits *at
 
 // Read-only and denied calls do not wait for the disk. They are committed
 // together after ten milliseconds.
-func TestCallsThatChangeNothingShareACommit(t *testing.T) {
+func TestRecordBuffer_SharesCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx, commits := countingFixture(t, echoTool(t))
 		ann := fx.createCaller(t, "probe")
@@ -56,7 +56,7 @@ func TestCallsThatChangeNothingShareACommit(t *testing.T) {
 }
 
 // The number and the bytes of buffered events are bounded.
-func TestWhatWaitsForACommitIsBounded(t *testing.T) {
+func TestRecordBuffer_IsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls int
 		args  obj
@@ -80,9 +80,9 @@ func TestWhatWaitsForACommitIsBounded(t *testing.T) {
 	}
 }
 
-// All calls before a call with effects are on disk when that call runs, whoever
-// made them.
-func TestReadsAreOnRecordBeforeALaterWrite(t *testing.T) {
+// Calls of any caller before a call with effects are on disk when that call
+// runs.
+func TestRecordBuffer_FlushesBeforeLaterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fx *fixture
 		var seen []string
@@ -109,7 +109,7 @@ func TestReadsAreOnRecordBeforeALaterWrite(t *testing.T) {
 }
 
 // Close commits the buffered events.
-func TestCloseKeepsWhatWaits(t *testing.T) {
+func TestRecordBuffer_CloseFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{echoTool(t)}}
 		fx := cfg.open(t)
@@ -124,7 +124,7 @@ func TestCloseKeepsWhatWaits(t *testing.T) {
 
 // A failed commit of buffered events stops the runtime, although no call waited
 // for it.
-func TestAFailedCommitOfReadsStopsEverything(t *testing.T) {
+func TestRecordBuffer_FailedCommitStopsRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		var fatalCalls atomic.Int32
@@ -154,7 +154,7 @@ func TestAFailedCommitOfReadsStopsEverything(t *testing.T) {
 
 // A read-only call whose permission is revoked between the decision and its
 // start is decided again, like every call.
-func TestAReadThatIsSupersededIsDecidedAgain(t *testing.T) {
+func TestRecordBuffer_SupersededReadIsDecidedAgain(t *testing.T) {
 	var fx *fixture
 	var ann identity.Principal
 	var ran atomic.Int32

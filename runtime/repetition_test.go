@@ -17,7 +17,7 @@ import (
 
 // A model that repeats a call with the same result is warned from the third
 // time on, and its turn ends after the sixth.
-func TestWhoRepeatsItselfIsToldAndThenStopped(t *testing.T) {
+func TestRepetition_WarnsThenEndsTurn(t *testing.T) {
 	same := func(int) model.Answer { return callTools("look", obj{"n": 1}) }
 	for _, c := range []struct {
 		name   string
@@ -73,7 +73,7 @@ func TestWhoRepeatsItselfIsToldAndThenStopped(t *testing.T) {
 }
 
 // Repetitions of one turn do not count in the next.
-func TestRepetitionIsOfOneTurn(t *testing.T) {
+func TestRepetition_ResetsWithTurn(t *testing.T) {
 	ended := make(chan struct{})
 	var warned []int
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
@@ -103,7 +103,7 @@ func TestRepetitionIsOfOneTurn(t *testing.T) {
 }
 
 // A script may repeat calls any number of times.
-func TestAScriptMayRepeatItself(t *testing.T) {
+func TestRepetition_IgnoresScripts(t *testing.T) {
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
 	fx := fixtureConfig{tools: []tool.Tool{look}, model: answerFunc(func(r model.Request) model.Answer {
 		if strings.Contains(r.System, "You repeat yourself") {
@@ -118,7 +118,7 @@ func TestAScriptMayRepeatItself(t *testing.T) {
 }
 
 // Repetitions count across a restart.
-func TestARestartDoesNotForgetRepetition(t *testing.T) {
+func TestRepetition_SurvivesRestart(t *testing.T) {
 	var warned []int
 	stop := make(chan struct{})
 	stopped := false

@@ -129,7 +129,7 @@ func stateTools(t *testing.T) []tool.Tool {
 	}
 }
 
-func TestARequestIsLoggedWithTheFieldsOfTheSeed(t *testing.T) {
+func TestRequestLog_HasAllFields(t *testing.T) {
 	p := newLogRecorder()
 	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: answerOnce(callTools(
 		"enter", obj{}, "read_file", obj{"path": "x"}, "open", obj{}, "made_up", obj{}, "enter", obj{}))}.open(t)
@@ -155,7 +155,7 @@ func TestARequestIsLoggedWithTheFieldsOfTheSeed(t *testing.T) {
 	}
 }
 
-func TestEveryListOfARecordIsThereAndNoneIsNull(t *testing.T) {
+func TestRequestLog_ListsAreNeverNull(t *testing.T) {
 	p := newLogRecorder()
 	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: answerFunc(func(model.Request) model.Answer { return endWith("done") })}.open(t)
 	spec := fx.workerTask(t, "")
@@ -170,7 +170,7 @@ func TestEveryListOfARecordIsThereAndNoneIsNull(t *testing.T) {
 	}
 }
 
-func TestATurnThatFailsIsLoggedWithItsCode(t *testing.T) {
+func TestRequestLog_FailedTurnHasCode(t *testing.T) {
 	p := newLogRecorder()
 	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: modelFunc(func(context.Context, model.Request) (model.Answer, error) {
 		return model.Answer{}, errors.New("no connection")
@@ -186,7 +186,7 @@ func TestATurnThatFailsIsLoggedWithItsCode(t *testing.T) {
 
 // Each turn is a request: a turn that waits and the turn of the next message
 // are two, each beginning with its own message.
-func TestEachTurnOfEachAgentIsARequestOfItsOwn(t *testing.T) {
+func TestRequestLog_OneRecordPerTurn(t *testing.T) {
 	p := newLogRecorder()
 	waiting := make(chan struct{}) // closed when root waits
 	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {
@@ -217,7 +217,7 @@ func TestEachTurnOfEachAgentIsARequestOfItsOwn(t *testing.T) {
 
 // With both working patterns a request lasts from the message to the end and
 // has the same fields.
-func TestBothWorkingPatternsAreLoggedTheSameWay(t *testing.T) {
+func TestRequestLog_SameForBothPatterns(t *testing.T) {
 	planOrCall := answerFunc(func(r model.Request) model.Answer {
 		switch done := len(results(r)); {
 		case strings.Contains(r.System, "make a plan"):
@@ -248,7 +248,7 @@ func TestBothWorkingPatternsAreLoggedTheSameWay(t *testing.T) {
 
 // A model that reads one message at a time starts its next turn with a message
 // that is in the journal already.
-func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {
+func TestRequestLog_UnreadMessageStartsNextRequest(t *testing.T) {
 	p := newLogRecorder()
 	reached, more := make(chan struct{}), make(chan struct{})
 	fx := fixtureConfig{configure: p.configure(slog.LevelInfo), model: modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
@@ -275,7 +275,7 @@ func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {
 	}
 }
 
-func TestARecordIsBoundedWhateverAModelMakesUp(t *testing.T) {
+func TestRequestLog_IsBounded(t *testing.T) {
 	p := newLogRecorder()
 	var calls []any
 	for i := range 500 {
@@ -298,7 +298,7 @@ func TestARecordIsBoundedWhateverAModelMakesUp(t *testing.T) {
 	}
 }
 
-func TestNothingIsGatheredForALogThatDoesNotWantIt(t *testing.T) {
+func TestRequestLog_DisabledBelowLevel(t *testing.T) {
 	p := newLogRecorder()
 	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelWarn), model: answerOnce(callTools("made_up", obj{}))}.open(t)
 	fx.run(t, fx.workerTask(t, "shut"))
@@ -307,7 +307,7 @@ func TestNothingIsGatheredForALogThatDoesNotWantIt(t *testing.T) {
 	}
 }
 
-func TestEveryCommittedEventIsObservedInOrderBeforeAnybodyActsOnIt(t *testing.T) {
+func TestObserve_SeesEventsBeforeTheyTakeEffect(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[uint64]journal.Event{}
 	fx := fixtureConfig{tools: stateTools(t), model: answerFunc(func(r model.Request) model.Answer {
@@ -345,7 +345,7 @@ func TestEveryCommittedEventIsObservedInOrderBeforeAnybodyActsOnIt(t *testing.T)
 	}
 }
 
-func TestLoadCountsWhatThereIsToDo(t *testing.T) {
+func TestLoad_CountsWork(t *testing.T) {
 	asked, gone := make(chan struct{}), make(chan struct{})
 	fx := fixtureConfig{model: modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
 		if answerCount(r) == 0 {

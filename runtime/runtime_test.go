@@ -13,7 +13,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestNewNamesTheFieldThatIsMissing(t *testing.T) {
+func TestNew_NamesMissingField(t *testing.T) {
 	_, err := runtime.New(runtime.Config{})
 	if err == nil || !strings.Contains(err.Error(), "Config.Store") {
 		t.Errorf("without a store: %v", err)
@@ -27,7 +27,7 @@ func TestNewNamesTheFieldThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestATaskEndsWithItsRootsLastAnswer(t *testing.T) {
+func TestRuntime_TaskEndsWithRootsLastAnswer(t *testing.T) {
 	fx := openFixture(t, t.TempDir(), answerFunc(func(r model.Request) model.Answer { return endWith("hello " + r.Self.Role) }))
 	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "greet"}), `"hello root"`, "")
 }
@@ -44,7 +44,7 @@ func delegateWithDenial(r model.Request) model.Answer {
 	return endWith(fmt.Sprint(lastResult(r)["error"]))
 }
 
-func TestAnAgentIsDeniedWhatItsRoleHasNotAndTheRunGoesOn(t *testing.T) {
+func TestRuntime_DeniesToolOutsideRole(t *testing.T) {
 	fx := openFixture(t, t.TempDir(), answerFunc(delegateWithDenial))
 	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go"}), `{"text":"tool_not_available"}`, "")
 	var denied []string
@@ -58,7 +58,7 @@ func TestAnAgentIsDeniedWhatItsRoleHasNotAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
-func TestATaskThatWaitsForNobodyStalls(t *testing.T) {
+func TestRuntime_TaskWithoutActiveAgentStalls(t *testing.T) {
 	fx := openFixture(t, t.TempDir(), answerFunc(func(model.Request) model.Answer { return waitForMessage() }))
 	task := fx.run(t, org.TaskSpec{Text: "wait"})
 	fx.wantResult(t, task, "", "task_stalled")
@@ -67,7 +67,7 @@ func TestATaskThatWaitsForNobodyStalls(t *testing.T) {
 	}
 }
 
-func TestARestartedProcessGoesOnWhereItWas(t *testing.T) {
+func TestResume_ContinuesTask(t *testing.T) {
 	dir := fastTempDir(t)
 	reached := make(chan struct{})
 	fx := openFixture(t, dir, modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {

@@ -39,7 +39,7 @@ func newScript(t *testing.T, source string) *script.Model {
 // newScriptWithTimeout returns a script model with a time limit for each step.
 func newScriptWithTimeout(t *testing.T, source string, step time.Duration) *script.Model {
 	t.Helper()
-	m, err := script.Config{StepTimeout: step}.New("brain.js", []byte(source))
+	m, err := script.Config{StepTimeout: step}.New("agents.js", []byte(source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func newScriptWithTimeout(t *testing.T, source string, step time.Duration) *scri
 	return m
 }
 
-func TestABrainThatFailsFailsItsTurn(t *testing.T) {
+func TestScript_FailureFailsTurn(t *testing.T) {
 	for _, c := range []struct{ name, worker, says string }{
 		{"throws", `role("worker", function* () { throw new Error("out of coffee"); });`, "out of coffee"},
 		{"throws later", `role("worker", function* () { yield call("put_artifact", {type: "t", content: 1}); null.x; });`, "step 2"},
@@ -71,7 +71,7 @@ func TestABrainThatFailsFailsItsTurn(t *testing.T) {
 	}
 }
 
-func TestABrainThatChangedSinceTheRecordDiverges(t *testing.T) {
+func TestScript_ChangedScriptDiverges(t *testing.T) {
 	dir := fastTempDir(t)
 	reached := make(chan struct{})
 	stuck := newTool(t, "stuck", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
@@ -103,7 +103,7 @@ func TestABrainThatChangedSinceTheRecordDiverges(t *testing.T) {
 	}
 }
 
-func TestABrainGoesOnAfterARestartAsIfNothingHappened(t *testing.T) {
+func TestScript_ContinuesAfterRestart(t *testing.T) {
 	dir := fastTempDir(t)
 	reached := make(chan struct{}, 1)
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, in obj) (any, error) {
@@ -169,7 +169,7 @@ func workerSummary(t *testing.T, fx *fixture) []string {
 	return list
 }
 
-func TestMailThatComesDuringATurnIsReceivedInItOrStartsTheNext(t *testing.T) {
+func TestScript_MessageDuringTurn(t *testing.T) {
 	for _, c := range []struct{ name, reads, want string }{
 		{"received", `const more = yield receive(); seen.push(more.payload);`, `[["go","one"],["two"]]`},
 		{"left", ``, `[["go"],["one"],["two"]]`},
@@ -208,7 +208,7 @@ func TestMailThatComesDuringATurnIsReceivedInItOrStartsTheNext(t *testing.T) {
 }
 
 // After a failed turn the messages that it had not read start a new one.
-func TestABrainThatFailsWithUnreadMailIsAskedAgain(t *testing.T) {
+func TestScript_UnreadMessageAfterFailure(t *testing.T) {
 	running, run := make(chan struct{}), make(chan struct{})
 	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(running)
@@ -234,7 +234,7 @@ func TestABrainThatFailsWithUnreadMailIsAskedAgain(t *testing.T) {
 	fx.wantResult(t, fx.wait(t, id), `["llm_call_failed","unread"]`, "")
 }
 
-func TestSelfAndToolsAreThoseOfTheStep(t *testing.T) {
+func TestScript_SelfAndToolsAreCurrent(t *testing.T) {
 	open1 := newTool(t, "open", tool.Options{State: "open", States: []string{"shut"}}, func(context.Context, obj) (any, error) { return "ok", nil })
 	fx := fixtureConfig{tools: []tool.Tool{open1}, model: newScript(t, `role("*", function* (task) {
 		const before = [self.state, tools.includes("open")];

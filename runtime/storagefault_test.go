@@ -15,7 +15,7 @@ import (
 // When a commit fails, a call of another agent whose intent was just committed
 // does not start: the next process decides about it. Wait returns the error,
 // Fatal is called once, and Close returns.
-func TestWhenTheStoreStopsNothingMoreBegins(t *testing.T) {
+func TestRuntime_StoppedStoreStartsNoCall(t *testing.T) {
 	for _, effect := range []tool.Effect{tool.Mutating, tool.Idempotent, tool.ReadOnly} {
 		t.Run(effect.String(), func(t *testing.T) {
 			f := &failingStore{recorded: make(chan struct{}), stopped: make(chan struct{})}

@@ -17,7 +17,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func TestATaskDoesNotEndBeforeItsAgentsAreDone(t *testing.T) {
+func TestRuntime_TaskEndsAfterItsAgents(t *testing.T) {
 	work := make(chan struct{})
 	fx := openFixture(t, "", modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
 		if r.Self.Role == "worker" {
@@ -42,7 +42,7 @@ func TestATaskDoesNotEndBeforeItsAgentsAreDone(t *testing.T) {
 	fx.wantResult(t, fx.wait(t, id), `"heard 2"`, "")
 }
 
-func TestAResultIsRootsLastAnswerAsItIs(t *testing.T) {
+func TestRuntime_ResultIsUnchangedValue(t *testing.T) {
 	for _, value := range []string{`null`, `""`, `0`, `false`, `{"a":[1.50]}`, `[]`} {
 		fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer {
 			return model.Answer{Finish: model.FinishEnd, Text: "not this", Value: json.RawMessage(value)}
@@ -52,7 +52,7 @@ func TestAResultIsRootsLastAnswerAsItIs(t *testing.T) {
 	}
 }
 
-func TestAMessageAfterTheEndIsRecordedAndStartsNothing(t *testing.T) {
+func TestSend_AfterTaskEndIsOnlyRecorded(t *testing.T) {
 	var asked atomic.Int32
 	dir := fastTempDir(t)
 	m := answerFunc(func(r model.Request) model.Answer { asked.Add(1); return endWith("x") })
@@ -74,7 +74,7 @@ func TestAMessageAfterTheEndIsRecordedAndStartsNothing(t *testing.T) {
 	}
 }
 
-func TestATaskBoundToARoleHasNoRoot(t *testing.T) {
+func TestStart_TaskOfRoleHasNoRoot(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch {
 		case r.Self.Role == "lead":
@@ -105,7 +105,7 @@ func TestATaskBoundToARoleHasNoRoot(t *testing.T) {
 	}
 }
 
-func TestTwoTasksHaveTwoRoots(t *testing.T) {
+func TestStart_TasksHaveOwnRoots(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Role == "root" {
 			return delegate(r, "worker")
@@ -123,7 +123,7 @@ func TestTwoTasksHaveTwoRoots(t *testing.T) {
 	}
 }
 
-func TestCancelStopsWhoIsAtWork(t *testing.T) {
+func TestCancel_StopsActiveAgents(t *testing.T) {
 	busy, stopped := make(chan struct{}), make(chan struct{})
 	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(busy)
@@ -164,7 +164,7 @@ func TestCancelStopsWhoIsAtWork(t *testing.T) {
 	}
 }
 
-func TestCancelOfATaskNobodyWorksOn(t *testing.T) {
+func TestCancel_TaskThatIsNotRunning(t *testing.T) {
 	dir := fastTempDir(t)
 	free := make(chan struct{})
 	fx := openFixture(t, dir, blockingRoot(free, alwaysWait))
@@ -187,7 +187,7 @@ func TestCancelOfATaskNobodyWorksOn(t *testing.T) {
 	}
 }
 
-func TestWaitGivesUpWithItsContextAndWithTheRuntime(t *testing.T) {
+func TestWait_EndsWithContextOrRuntime(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	id := fx.start(t, org.TaskSpec{})
@@ -207,7 +207,7 @@ func TestWaitGivesUpWithItsContextAndWithTheRuntime(t *testing.T) {
 	}
 }
 
-func TestANarrowedTaskBoundsWhatRootGivesNotWhatItUses(t *testing.T) {
+func TestStart_GroupsLimitGrantNotUseOfRoot(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Role == "worker" {
 			if answerCount(r) == 0 {
@@ -262,7 +262,7 @@ func TestANarrowedTaskBoundsWhatRootGivesNotWhatItUses(t *testing.T) {
 	t.Error("root lost org_management")
 }
 
-func TestACallerFromOutsideGivesNoMoreThanItHas(t *testing.T) {
+func TestStart_CallerLimitsTask(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) == 0 {
 			return callTools("create_role", obj{"name": "wide", "rolePrompt": "", "toolGroups": []string{"console"}}, "create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{"artifact"}})

@@ -18,7 +18,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func TestWhoIsEndedTakesAllBelowWithIt(t *testing.T) {
+func TestTerminate_Cascades(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -54,7 +54,7 @@ func TestWhoIsEndedTakesAllBelowWithIt(t *testing.T) {
 	close(free)
 }
 
-func TestOnlyDescendantsAreEnded(t *testing.T) {
+func TestTerminate_OnlyDescendants(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -85,7 +85,7 @@ func TestOnlyDescendantsAreEnded(t *testing.T) {
 	close(free)
 }
 
-func TestEndingIsIdempotentByCall(t *testing.T) {
+func TestTerminate_IdempotentPerCall(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -104,7 +104,7 @@ func TestEndingIsIdempotentByCall(t *testing.T) {
 	close(free)
 }
 
-func TestWhoIsEndedAtWorkStopsAndWritesNothingMore(t *testing.T) {
+func TestTerminate_StopsActiveAgent(t *testing.T) {
 	for _, c := range []struct{ name, during string }{{"while a call runs", "slow"}, {"during a model request", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			free, busy, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -145,7 +145,7 @@ func TestWhoIsEndedAtWorkStopsAndWritesNothingMore(t *testing.T) {
 
 // An agent that is terminated while it is being woken has no turn that could be
 // cancelled. It must not start one.
-func TestWhoIsEndedWhileItWakesThinksNoMore(t *testing.T) {
+func TestTerminate_WhileAgentWakes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(fx *fixture, agent org.Agent) error
@@ -193,7 +193,7 @@ func TestWhoIsEndedWhileItWakesThinksNoMore(t *testing.T) {
 	}
 }
 
-func TestEndedListsWhoIsGone(t *testing.T) {
+func TestEnded_ListsTerminatedAgents(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -219,7 +219,7 @@ func TestEndedListsWhoIsGone(t *testing.T) {
 	close(free)
 }
 
-func TestARoleOutlivesTheAgentThatMadeIt(t *testing.T) {
+func TestTerminate_KeepsRolesOfAgent(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -235,7 +235,7 @@ func TestARoleOutlivesTheAgentThatMadeIt(t *testing.T) {
 
 // Stores written by earlier versions keep terminated agents among the active
 // ones.
-func TestWhoEndedBeforeIsKnown(t *testing.T) {
+func TestEnded_ReadsOldRecords(t *testing.T) {
 	dir, free := fastTempDir(t), make(chan struct{})
 	fx := openFixture(t, dir, blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
@@ -267,7 +267,7 @@ func TestWhoEndedBeforeIsKnown(t *testing.T) {
 
 // A repeated spawn fails if it cannot read whether its agent was terminated, so
 // a lost record does not bring an agent back.
-func TestARepeatedSpawnThatCannotLookMakesNobody(t *testing.T) {
+func TestSpawn_RepeatFailsOnUnreadableRecord(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)
 	damaged := &damagedStore{}

@@ -173,7 +173,7 @@ const (
 )
 
 // An agent without tools: the session ends with an error message.
-func TestAgentWithNoTools(t *testing.T) {
+func TestToolGated_NoTools(t *testing.T) {
 	for _, groups := range [][]toolgroups.GroupID{nil, {"uniswap"}, {"uniswap/swap", "nowhere"}} {
 		fx := newGatedFixture(t, func(model.Request) model.Answer { return endWith("Paris") })
 		task := fx.run(t, org.TaskSpec{Text: "What's the capital of France?", Role: string(fx.createAnalyst(t, groups...).ID)})
@@ -194,7 +194,7 @@ func TestAgentWithNoTools(t *testing.T) {
 
 // A spawned agent without tools is created, its first turn fails, and its
 // parent is notified.
-func TestASpawnedAgentWithNoToolsTellsItsParent(t *testing.T) {
+func TestToolGated_NoToolsNotifiesParent(t *testing.T) {
 	var role org.Role
 	fx := newGatedFixture(t, func(r model.Request) model.Answer {
 		if r.Self.Parent != "" {
@@ -224,7 +224,7 @@ func TestASpawnedAgentWithNoToolsTellsItsParent(t *testing.T) {
 // A model that calls a tool of another server: a tool_error event, and the call
 // is not executed. The message is the same for every tool that the agent does
 // not have.
-func TestUnauthorizedToolCall(t *testing.T) {
+func TestToolGated_UnauthorizedCall(t *testing.T) {
 	for _, name := range []string{"call_uniswap_swap", "call_magpie_liquidity", "call_nobody_knows", "CALL_MAGPIE_TVL", "create_role", "later", "x\nWARN y"} {
 		t.Run(name, func(t *testing.T) {
 			fx := newGatedFixture(t, func(r model.Request) model.Answer {
@@ -259,7 +259,7 @@ func TestUnauthorizedToolCall(t *testing.T) {
 }
 
 // A model that calls its own tool: the tool runs.
-func TestValidToolCall(t *testing.T) {
+func TestToolGated_ValidCall(t *testing.T) {
 	fx := newGatedFixture(t, func(r model.Request) model.Answer {
 		if n := answerCount(r); n < 2 {
 			return callTools("call_magpie_tvl", obj{})
@@ -290,7 +290,7 @@ const constraintsPrompt = `CRITICAL CONSTRAINTS (you must follow these exactly):
 
 // A question about general knowledge: the answer is up to the model, but the
 // prompt has the constraints and no tool runs.
-func TestGeneralKnowledgeQuestion(t *testing.T) {
+func TestToolGated_GeneralKnowledgeQuestion(t *testing.T) {
 	const refusal = "I can only provide information from my configured APIs"
 	fx := newGatedFixture(t, func(model.Request) model.Answer { return endWith(refusal) })
 	task := fx.run(t, org.TaskSpec{Text: "What's the capital of France?", Role: string(fx.createAnalyst(t, "magpie").ID)})
@@ -308,7 +308,7 @@ func TestGeneralKnowledgeQuestion(t *testing.T) {
 	}
 }
 
-func TestOtherAgentsAreToldNoConstraints(t *testing.T) {
+func TestToolGated_OtherAgentsHaveNoConstraints(t *testing.T) {
 	fx := newGatedFixture(t, func(model.Request) model.Answer { return endWith("Paris") })
 	fx.run(t, org.TaskSpec{Text: "What's the capital of France?"})
 	if asked := fx.model.asked(); len(asked) != 1 || strings.Contains(asked[0].System, "CRITICAL CONSTRAINTS") {
@@ -319,7 +319,7 @@ func TestOtherAgentsAreToldNoConstraints(t *testing.T) {
 
 // An agent that is restricted to a server can only call tools of that server,
 // whatever its groups contain: all groups, or a toolset of the operator.
-func TestAConfinedAgentHasItsServersToolsOnly(t *testing.T) {
+func TestToolGated_OnlyToolsOfServer(t *testing.T) {
 	for _, groups := range [][]toolgroups.GroupID{{"*"}, {"magpie", "uniswap"}, {"kit"}, {"uniswap/swap", "magpie/liquidity", "magpie/tvl"}} {
 		fx := newGatedFixture(t, func(r model.Request) model.Answer {
 			if answerCount(r) == 0 {
@@ -343,7 +343,7 @@ func TestAConfinedAgentHasItsServersToolsOnly(t *testing.T) {
 
 // The check for tools is done before every request: a turn ends when its tools
 // are removed.
-func TestToolsThatGoEndTheTurn(t *testing.T) {
+func TestToolGated_RemovedToolsEndTurn(t *testing.T) {
 	tests := []struct {
 		name   string
 		remove func(fx *gatedFixture, role org.Role) error

@@ -25,7 +25,7 @@ func writeOwnFile(r model.Request) model.Answer {
 
 // The quota belongs to the directory, by whatever path it is reached: agents of
 // two tasks in one directory cannot exceed it together.
-func TestAgentsOfOneFolderShareItsQuota(t *testing.T) {
+func TestWorkspace_TasksShareQuotaOfDirectory(t *testing.T) {
 	const tasks, limit = 6, 3
 	dir := filepath.Join(t.TempDir(), "folder")
 	link := filepath.Join(t.TempDir(), "link")
@@ -61,7 +61,7 @@ func TestAgentsOfOneFolderShareItsQuota(t *testing.T) {
 	}
 }
 
-func TestAConfigurationSetsTheQuota(t *testing.T) {
+func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	for _, c := range []struct{ set, want runtime.Storage }{
@@ -87,7 +87,7 @@ func TestAConfigurationSetsTheQuota(t *testing.T) {
 }
 
 // CanCall returns the current decision of the gate.
-func TestMayIsTheGatesAnswer(t *testing.T) {
+func TestCanCall_MatchesGate(t *testing.T) {
 	fx := fixtureConfig{}.openWithWorker(t)
 	for tool, want := range map[string]bool{"put_artifact": true, "read_file": false, "no_such_tool": false} {
 		if got := fx.CanCall(identity.ByAgent(fx.worker), tool); got != want {
@@ -109,7 +109,7 @@ func TestMayIsTheGatesAnswer(t *testing.T) {
 
 // A task's workspace may be inside that of another task, whose agents can
 // replace it by a symbolic link.
-func TestALinkInThePlaceOfAWorkspaceLeadsNowhere(t *testing.T) {
+func TestWorkspace_LinkIsNotFollowed(t *testing.T) {
 	outer, outside := t.TempDir(), t.TempDir()
 	inner := filepath.Join(outer, "inner")
 	secret := filepath.Join(outside, "secret")

@@ -24,7 +24,7 @@ func hasIntent(b *journal.Batch, name string) bool {
 
 // A call whose tool is revoked between the decision and the commit of its
 // intent does not run, and the model reads the reason.
-func TestWhatIsRevokedBeforeTheIntentCommitsDoesNotRun(t *testing.T) {
+func TestRuntime_RevokedBeforeIntentDoesNotRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		revoke func(fx *fixture, role identity.RoleID) error
@@ -83,7 +83,7 @@ func hasIntentEvent(list []journal.Event, name string) bool {
 
 // After Unregister has returned no call of the group's tools starts. Calls that
 // started before are recorded before.
-func TestAfterUnregisterNoCallStarts(t *testing.T) {
+func TestUnregister_NoCallStartsAfterwards(t *testing.T) {
 	free := make(chan struct{})
 	poke := newTool(t, "poke", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return "ran", nil })
 	fx := fixtureConfig{tools: []tool.Tool{poke}, model: blockingRoot(free, func(_ context.Context, r model.Request) (model.Answer, error) {
@@ -119,7 +119,7 @@ func TestAfterUnregisterNoCallStarts(t *testing.T) {
 	}
 }
 
-func TestAGroupThatComesBackIsTheirsAgain(t *testing.T) {
+func TestRegister_RestoresGroupForRoles(t *testing.T) {
 	poke := newTool(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { return "ran", nil })
 	var fx *fixture
 	fx = fixtureConfig{tools: []tool.Tool{poke}, model: answerFunc(func(r model.Request) model.Answer {

@@ -49,15 +49,15 @@ type modelRequests struct {
 	list []model.Request
 }
 
-// model returns a modelFunc that records its requests; think gets the number of
+// model returns a modelFunc that records its requests; answer gets the number of
 // the request.
-func (q *modelRequests) model(think func(ctx context.Context, r model.Request, n int) (model.Answer, error)) modelFunc {
+func (q *modelRequests) model(answer func(ctx context.Context, r model.Request, n int) (model.Answer, error)) modelFunc {
 	return func(ctx context.Context, r model.Request) (model.Answer, error) {
 		q.mu.Lock()
 		n := len(q.list)
 		q.list = append(q.list, r)
 		q.mu.Unlock()
-		return think(ctx, r, n)
+		return answer(ctx, r, n)
 	}
 }
 

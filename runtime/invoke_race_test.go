@@ -22,7 +22,7 @@ import (
 // A process that dies during a call leaves an intent without an outcome. The
 // next process does not run the call again, whatever its effect class, and the
 // state is unchanged.
-func TestACallThatACrashCutIsNotRunAgain(t *testing.T) {
+func TestInvoke_CrashDoesNotRepeatCall(t *testing.T) {
 	for _, effect := range []tool.Effect{tool.Mutating, tool.Idempotent, tool.ReadOnly} {
 		t.Run(effect.String(), func(t *testing.T) {
 			var ran atomic.Int32
@@ -60,7 +60,7 @@ func TestACallThatACrashCutIsNotRunAgain(t *testing.T) {
 
 // A call whose permissions or state change between the decision and the commit
 // of its intent is decided again.
-func TestACallThatIsSupersededIsDecidedAgain(t *testing.T) {
+func TestInvoke_SupersededCallIsDecidedAgain(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(fx *fixture, ann identity.Principal) error
@@ -114,7 +114,7 @@ func TestACallThatIsSupersededIsDecidedAgain(t *testing.T) {
 
 // No call of a caller starts after UpdateRole has returned, with any number of
 // concurrent calls.
-func TestNoCallFromOutsideStartsAfterItsRevocation(t *testing.T) {
+func TestInvoke_NoCallStartsAfterRevocation(t *testing.T) {
 	const rounds = 30
 	var epoch atomic.Uint64 // of the last acknowledged revocation; 0 while the role has the tool
 	fx := fixtureConfig{tools: []tool.Tool{echoTool(t)}}.open(t)

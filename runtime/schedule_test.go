@@ -41,7 +41,7 @@ func (fx *fixture) sendDelayed(t *testing.T, to identity.AgentID, payload string
 
 // The end of an agent or a task does not read the delayed messages of other
 // tasks, and leaves them as they are.
-func TestAnEndDoesNotReadTheMailOfOthers(t *testing.T) {
+func TestTerminate_ReadsNoOtherDelayedMessages(t *testing.T) {
 	var store *mailboxCounter
 	free := make(chan struct{})
 	fx := fixtureConfig{
@@ -73,7 +73,7 @@ func TestAnEndDoesNotReadTheMailOfOthers(t *testing.T) {
 
 // A delayed message does not keep a task running if its recipient is terminated
 // before the send returns.
-func TestAMessageForWhoIsGoneHoldsNothingUp(t *testing.T) {
+func TestSend_DelayedToTerminatedAgentDoesNotBlockTask(t *testing.T) {
 	sent, terminated, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	fx := fixtureConfig{
 		wrapStore: func(s journal.Store) journal.Store {

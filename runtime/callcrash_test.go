@@ -300,7 +300,7 @@ func (c *crashCase) expected() (f expectedCall) {
 // every point again. A Mutating tool acts at most once and an Idempotent one as
 // one call. A reported success has happened, and the workflow state changes
 // with it. A revoked call is denied and has no effect.
-func TestACrashAnywhereOnTheWayOfACall(t *testing.T) {
+func TestRuntime_CrashAtAnyPointOfCall(t *testing.T) {
 	cases := 0
 	for _, name := range []string{"look", "mark", "strike"} {
 		for first := range crashPointCount {

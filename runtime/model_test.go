@@ -33,7 +33,7 @@ func (b streamFunc) Generate(ctx context.Context, _ model.Request) iter.Seq2[mod
 
 // A failure of a model fails its turn, with a reason that does not disclose the
 // cause.
-func TestAModelThatBreaksFailsItsTurn(t *testing.T) {
+func TestModel_FailureFailsTurn(t *testing.T) {
 	answer := func(a model.Answer) streamFunc {
 		return func(_ context.Context, yield func(model.Delta, error) bool) { yield(model.Delta{Answer: &a}, nil) }
 	}
@@ -84,7 +84,7 @@ func TestAModelThatBreaksFailsItsTurn(t *testing.T) {
 
 // A model that ignores cancellation may answer after its turn has ended. Its
 // deltas are not shown then, and its answer is not recorded.
-func TestAnAnswerAfterTheEndOfTheTurnIsDiscarded(t *testing.T) {
+func TestModel_LateAnswerIsDiscarded(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(fx *fixture, task identity.TaskID, agent identity.AgentID) error
@@ -143,7 +143,7 @@ func TestAnAnswerAfterTheEndOfTheTurnIsDiscarded(t *testing.T) {
 
 // Invalid arguments and unknown tools are reported to the model, which may try
 // again. The provider is sent a valid conversation.
-func TestAModelIsToldWhatWasWrongWithItsCalls(t *testing.T) {
+func TestModel_InvalidCallsAreReported(t *testing.T) {
 	var asked modelRequests
 	fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: withWindow(100_000, asked.model(func(_ context.Context, _ model.Request, n int) (model.Answer, error) {
 		return []model.Answer{
@@ -170,7 +170,7 @@ func TestAModelIsToldWhatWasWrongWithItsCalls(t *testing.T) {
 }
 
 // While one agent waits for its model the others of its task continue.
-func TestNobodyWaitsForAnothersModel(t *testing.T) {
+func TestModel_AgentsDoNotBlockEachOther(t *testing.T) {
 	stuck, free, hired := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	fx := openFixture(t, "", withWindow(100_000, modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
 		switch r.Self.Role {

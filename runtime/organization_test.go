@@ -50,7 +50,7 @@ const anyValue = "*"
 // error codes and the fields of error objects. $worker, $root and so on in
 // arguments and results are ids of the agent tree, and $role is a role that
 // boss may spawn.
-func TestTheReferenceLineByLine(t *testing.T) {
+func TestOrganizationTools_Behavior(t *testing.T) {
 	const brief = `"objective":"o","constraints":[],"inputs":"i","outputs":"u","completion_criteria":"c"`
 	free := make(chan struct{})
 	defer close(free)
@@ -193,7 +193,7 @@ func matches(got, want any, ids *strings.Replacer) bool {
 	return got == want
 }
 
-func TestAMessageToAListReachesEverybodyOnceOrNobody(t *testing.T) {
+func TestSendAll_DeliversToAllOrNone(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
@@ -247,7 +247,7 @@ func TestAMessageToAListReachesEverybodyOnceOrNobody(t *testing.T) {
 
 // The process dies after the messages are committed and before the outcome of
 // the call is.
-func TestAListIsNotWrittenToTwice(t *testing.T) {
+func TestSendAll_CrashDoesNotSendTwice(t *testing.T) {
 	dir := fastTempDir(t)
 	died := make(chan struct{})
 	var result json.RawMessage

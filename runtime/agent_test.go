@@ -58,7 +58,7 @@ func answerOnce(a model.Answer) answerFunc {
 	}
 }
 
-func TestReadOnlyCallsOfOneAnswerRunSideBySideAndTheirResultsStandInOrder(t *testing.T) {
+func TestAgent_ReadOnlyCallsRunConcurrently(t *testing.T) {
 	var meet sync.WaitGroup // each call waits for the others
 	meet.Add(3)
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) {
@@ -70,7 +70,7 @@ func TestReadOnlyCallsOfOneAnswerRunSideBySideAndTheirResultsStandInOrder(t *tes
 	fx.wantResult(t, fx.run(t, fx.workerTask(t, "")), `["1","2","3"]`, "")
 }
 
-func TestMutatingCallsOfOneAnswerRunOneAfterAnother(t *testing.T) {
+func TestAgent_MutatingCallsRunSequentially(t *testing.T) {
 	var inside, most atomic.Int32
 	var order []any
 	poke := newTool(t, "poke", tool.Options{}, func(_ context.Context, in obj) (any, error) {
@@ -93,14 +93,14 @@ func TestMutatingCallsOfOneAnswerRunOneAfterAnother(t *testing.T) {
 	}
 }
 
-func TestADenialInTheMiddleStopsNothing(t *testing.T) {
+func TestAgent_DeniedCallDoesNotStopOthers(t *testing.T) {
 	poke := newTool(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { return "ok", nil })
 	fx := fixtureConfig{tools: []tool.Tool{poke}, model: answerOnce(callTools(
 		"poke", obj{}, "read_file", obj{"path": "x"}, "poke", obj{}, "nothing_known", obj{}, "put_artifact", obj{}, "poke", obj{}))}.open(t)
 	fx.wantResult(t, fx.run(t, fx.workerTask(t, "")), `["\"ok\"","tool_not_available","\"ok\"","unknown_tool","invalid_arguments","\"ok\""]`, "")
 }
 
-func TestAStateIsEnteredBySuccessAndSeenByTheNextCall(t *testing.T) {
+func TestAgent_SuccessMovesState(t *testing.T) {
 	dir := fastTempDir(t)
 	var fail atomic.Bool
 	fail.Store(true)
@@ -157,7 +157,7 @@ type errorNotice struct {
 	Timestamp time.Time       `json:"timestamp"`
 }
 
-func TestATurnThatEndsInAnErrorIsToldToTheParent(t *testing.T) {
+func TestAgent_FailedTurnNotifiesParent(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		work modelFunc
@@ -226,7 +226,7 @@ func nestedArrays(depth int) json.RawMessage {
 	return json.RawMessage(strings.Repeat("[", depth) + strings.Repeat("]", depth))
 }
 
-func TestARootsTurnThatEndsInAnErrorFailsItsTask(t *testing.T) {
+func TestAgent_FailedRootTurnFailsTask(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		work modelFunc
@@ -254,7 +254,7 @@ func TestARootsTurnThatEndsInAnErrorFailsItsTask(t *testing.T) {
 	}
 }
 
-func TestARoleMayHaveARoundLimitOfItsOwn(t *testing.T) {
+func TestAgent_RoundLimitOfRole(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer { return callTools("put_artifact", obj{"type": "t", "content": 1}) }))
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet("artifact"), Limits: org.Limits{Rounds: 2}}); err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestARoleMayHaveARoundLimitOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatCannotBeReadAreARefusalTheModelReads(t *testing.T) {
+func TestAgent_InvalidArgumentsAreReported(t *testing.T) {
 	ran := 0
 	poke := newTool(t, "poke", tool.Options{}, func(context.Context, obj) (any, error) { ran++; return "ok", nil })
 	for _, c := range []struct{ name, args string }{
@@ -303,7 +303,7 @@ func TestArgumentsThatCannotBeReadAreARefusalTheModelReads(t *testing.T) {
 	}
 }
 
-func TestArgumentsLeftOutAreNone(t *testing.T) {
+func TestAgent_MissingArgumentsAreEmpty(t *testing.T) {
 	poke := newTool(t, "poke", tool.Options{}, func(_ context.Context, in obj) (any, error) { return len(in), nil })
 	for _, args := range []string{"", "{}", " { } "} {
 		fx := fixtureConfig{tools: []tool.Tool{poke}, model: answerOnce(callTools("poke", json.RawMessage(args)))}.open(t)
@@ -312,7 +312,7 @@ func TestArgumentsLeftOutAreNone(t *testing.T) {
 	}
 }
 
-func TestAToolThatPanicsIsAFailureTheModelReads(t *testing.T) {
+func TestAgent_ToolPanicIsReported(t *testing.T) {
 	boom := newTool(t, "boom", tool.Options{}, func(context.Context, obj) (any, error) { panic("secret") })
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { panic("secret") })
 	fx := fixtureConfig{tools: []tool.Tool{boom, look}, model: answerOnce(callTools("boom", obj{}, "look", obj{}, "look", obj{}))}.open(t)
@@ -322,7 +322,7 @@ func TestAToolThatPanicsIsAFailureTheModelReads(t *testing.T) {
 	}
 }
 
-func TestAnAbortIsSilentAndTheAgentAnswersItsNextMessage(t *testing.T) {
+func TestAbort_IsSilentAndAgentContinues(t *testing.T) {
 	for _, c := range []struct{ name, during string }{{"while a call runs", "slow"}, {"during a model request", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			free, busy, cut := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -374,7 +374,7 @@ func TestAnAbortIsSilentAndTheAgentAnswersItsNextMessage(t *testing.T) {
 	}
 }
 
-func TestAbortOfOneWhoRestsIsAConflict(t *testing.T) {
+func TestAbort_IdleAgentIsConflict(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	id := fx.start(t, org.TaskSpec{})
@@ -391,7 +391,7 @@ func TestAbortOfOneWhoRestsIsAConflict(t *testing.T) {
 
 // A context that is not cancelled stays registered with its parent, so one for
 // each turn of an agent would be a leak.
-func TestTheContextOfATurnEndsWithIt(t *testing.T) {
+func TestAgent_TurnContextEnds(t *testing.T) {
 	var turn context.Context
 	fx := openFixture(t, "", modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 		turn = ctx
@@ -403,7 +403,7 @@ func TestTheContextOfATurnEndsWithIt(t *testing.T) {
 	}
 }
 
-func TestAMessageOfEveryAnswerThatGoesOnReachesTheUser(t *testing.T) {
+func TestAgent_ContinuedAnswersReachUser(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if n := answerCount(r); n < 3 {
 			return model.Answer{Finish: model.FinishContinue, Text: fmt.Sprint("part ", n)}

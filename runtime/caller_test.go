@@ -46,7 +46,7 @@ var builtinCallerResults = map[string]struct {
 	"console_print":         {obj{"text": "hello"}, ""},
 }
 
-func TestWhatBuiltInToolsAnswerACaller(t *testing.T) {
+func TestCaller_BuiltinToolResults(t *testing.T) {
 	var console bytes.Buffer
 	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Console = &console }}.open(t)
 	role, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "guest"})
@@ -77,7 +77,7 @@ func TestWhatBuiltInToolsAnswerACaller(t *testing.T) {
 }
 
 // A user name from outside is printed on one line without control characters.
-func TestTheConsoleNamesTheCaller(t *testing.T) {
+func TestCaller_ConsoleNameIsSafe(t *testing.T) {
 	var console bytes.Buffer
 	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Console = &console }}.open(t)
 	ann := fx.createCaller(t, "console")
@@ -92,7 +92,7 @@ func TestTheConsoleNamesTheCaller(t *testing.T) {
 
 // Each user has its own directory in each role, whatever the names are, with
 // the usual quota. It is the same one after a restart.
-func TestACallersWorkspaceIsItsOwn(t *testing.T) {
+func TestCaller_WorkspacePerUserAndRole(t *testing.T) {
 	cfg := fixtureConfig{dir: fastTempDir(t), configure: func(c *runtime.Config) { c.Storage.WorkspaceBytes = 1000 }}
 	fx := cfg.open(t)
 	ann := fx.createCaller(t, "workspace")
@@ -148,7 +148,7 @@ func countFiles(t *testing.T, dir string) (n int) {
 }
 
 // Without a directory for workspaces a caller has none.
-func TestACallerWithoutAPlaceForWorkspaces(t *testing.T) {
+func TestCaller_WithoutWorkspaceDirectory(t *testing.T) {
 	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Workspaces = "" }}.open(t)
 	ann := fx.createCaller(t, "workspace")
 	if got := fx.invokeCode(t, ann, "list_files", obj{}); got != errcode.WorkspaceNotBound {
@@ -157,7 +157,7 @@ func TestACallerWithoutAPlaceForWorkspaces(t *testing.T) {
 }
 
 // A directory that was replaced by a symbolic link is not opened.
-func TestACallersWorkspaceThatWasReplaced(t *testing.T) {
+func TestCaller_ReplacedWorkspaceIsNotFollowed(t *testing.T) {
 	cfg := fixtureConfig{dir: fastTempDir(t)}
 	fx := cfg.open(t)
 	ann := fx.createCaller(t, "workspace")
@@ -181,7 +181,7 @@ func TestACallersWorkspaceThatWasReplaced(t *testing.T) {
 // An artifact of a caller is its own. No other user finds it, nor the same user
 // in another role, nor an agent, even of its own task. A caller does not find
 // the artifacts of agents. The operator finds all.
-func TestACallersArtifactsAreItsOwn(t *testing.T) {
+func TestCaller_ArtifactsAreIsolated(t *testing.T) {
 	var callerRef string
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch answerCount(r) {
@@ -233,7 +233,7 @@ func (fx *fixture) wantArtifacts(t *testing.T, ann identity.Principal, callerRef
 
 // Principals whose names and roles are equal when concatenated have different
 // keys.
-func TestNamesThatReadAlikeAreTwo(t *testing.T) {
+func TestCaller_KeysAreUnambiguous(t *testing.T) {
 	fx := openFixture(t, "", nil)
 	seen := map[string]bool{}
 	for _, p := range []identity.Principal{identity.ByCaller("a@b", "c"), identity.ByCaller("a", "b@c"), identity.ByAgent("a@b@c")} {
