@@ -29,9 +29,8 @@ func Example() {
 	err = json.Unmarshal(text, &back)
 	fmt.Println(back.Seq, back.Body.(journal.ToolCall).Tool, err)
 	// Output:
-	// {"seq":7,"at":"2026-01-02T03:04:05Z","type":"tool_call","stream":"a1","task":"t1","agent":"a1","role":"scribe","call":"c1","tool":"read_file","group":"workspace","decision":"denied","code":"tool_not_available","reason":"tool
-	// read_file is not available to this role","epoch":3} <nil> 7 read_file
-	// <nil>
+	// {"seq":7,"at":"2026-01-02T03:04:05Z","type":"tool_call","stream":"a1","task":"t1","agent":"a1","role":"scribe","call":"c1","tool":"read_file","group":"workspace","decision":"denied","code":"tool_not_available","reason":"tool read_file is not available to this role","epoch":3} <nil>
+	// 7 read_file <nil>
 }
 
 // bodies has every Body with its fields set, and the names of its JSON fields.

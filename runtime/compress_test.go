@@ -226,7 +226,7 @@ func TestCompress_RejectsConversationThatCannotFit(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		text      int // bytes of the task
-		answer     func(r model.Request) model.Answer
+		answer    func(r model.Request) model.Answer
 		summaries int
 	}{
 		{"task longer than the window", 50_000, func(model.Request) model.Answer { return endWith("read it") }, 0},
