@@ -37,7 +37,7 @@ func mustCompress(level string) bool { return level == "critical" || level == "e
 
 // compress lets the agent's model summarize the older part of the conversation
 // and rebuilds the request. Recent items stay, and a call is never separated
-// from its results. It returns q unchanged if there is nothing older.
+// from its results. It returns req unchanged if there is nothing older.
 func (a *actor) compress(ctx context.Context, m agentModel, req *turnRequest) (*turnRequest, error) {
 	cut := a.state.olderItems(recentTokens(chat.Length(req.Request), a.state.usage.with(req.Request), m.window))
 	if cut <= a.state.compressedItems() {

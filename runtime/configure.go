@@ -62,8 +62,8 @@ func (rt *Runtime) Plan(s OrgConfig) error {
 func (rt *Runtime) Configure(s OrgConfig) error {
 	rt.configureMu.Lock()
 	defer rt.configureMu.Unlock()
-	preset, specs := s.defaultGroups(), rt.rolesToApply(s)
-	if err := rt.checkRoles(specs, preset); err != nil {
+	defaults, specs := s.defaultGroups(), rt.rolesToApply(s)
+	if err := rt.checkRoles(specs, defaults); err != nil {
 		return err
 	}
 	if !s.KeepRoles { // remove permissions before adding any
@@ -72,9 +72,9 @@ func (rt *Runtime) Configure(s OrgConfig) error {
 		}
 	}
 	rt.settings.Store(rt.config.settingsFor(s))
-	rt.org.SetDefault(preset)
+	rt.org.SetDefault(defaults)
 	for _, spec := range specs {
-		if err := rt.applyRole(spec, preset); err != nil {
+		if err := rt.applyRole(spec, defaults); err != nil {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
