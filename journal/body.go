@@ -10,86 +10,86 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Type names a kind of event; the values are the contract's.
+// Type names a kind of event. The values are part of the API.
 type Type string
 
-// Body is what an event of one type says. The set of bodies is closed.
+// Body is the content of an event of one type. The set of bodies is closed.
 type Body interface {
 	Type() Type
 	body()
 }
 
-// TaskStarted: a task was given to the organization.
+// TaskStarted records the start of a task.
 type TaskStarted struct {
 	Text   string   `json:"text"`
 	Caller string   `json:"caller"`
-	Groups []string `json:"groups,omitzero"` // the narrowing; nil is none
-	State  string   `json:"state,omitempty"`
+	Groups []string `json:"groups,omitzero"` // groups the task is restricted to; nil if unrestricted
+	State  string   `json:"state,omitempty"` // initial workflow state
 }
 
-// AgentSpawned: an agent was made.
+// AgentSpawned records a new agent.
 type AgentSpawned struct {
 	Parent identity.AgentID `json:"parent,omitempty"`
 	RoleID identity.RoleID  `json:"roleId"`
-	Tools  []string         `json:"tools"` // visible at its start
+	Tools  []string         `json:"tools"` // tools visible at the start
 }
 
-// AgentTerminated: an agent was ended.
+// AgentTerminated records the termination of an agent.
 type AgentTerminated struct {
 	By     string           `json:"by"`
 	Parent identity.AgentID `json:"parent,omitempty"`
 	Reason string           `json:"reason,omitempty"`
 }
 
-// MessageSent: somebody wrote to somebody.
+// MessageSent records a message from an agent or the user to another.
 type MessageSent struct {
 	Message model.Message `json:"message"`
-	Due     string        `json:"due,omitempty"` // RFC 3339, of a delayed one
+	Due     string        `json:"due,omitempty"` // delivery time in RFC 3339, if delayed
 }
 
-// MessageReceived: an agent took a message into its journal. It is for the
-// agent's own replay and shown to nobody.
+// MessageReceived records that an agent received a message. It is needed for
+// replay only and is not public.
 type MessageReceived struct {
 	Message model.Message `json:"message"`
 }
 
-// ModelAnswered: the model of an agent answered.
+// ModelAnswered records an answer of an agent's model.
 type ModelAnswered struct {
 	Answer model.Answer `json:"answer"`
 }
 
-// ModelDelta: a piece of an answer that is coming. It is shown to who watches
-// at that moment and never stored.
+// ModelDelta is a part of an answer in progress. It is shown to current
+// watchers and never stored.
 type ModelDelta struct {
 	Text    string `json:"text,omitempty"`
-	Tool    string `json:"tool,omitempty"`  // a call of this tool begins
-	Args    string `json:"args,omitempty"`  // a piece of that call's arguments
-	Restart bool   `json:"again,omitempty"` // the answer is begun anew: what came so far is void
+	Tool    string `json:"tool,omitempty"`  // a call of this tool starts
+	Args    string `json:"args,omitempty"`  // a part of that call's arguments
+	Restart bool   `json:"again,omitempty"` // the answer starts again: the previous deltas are void
 	Note    string `json:"note,omitempty"`  // what the model is waiting for
 }
 
-// ToolCall: a call was decided; if it was allowed, it has started.
+// ToolCall records the decision about a call. An allowed call has started.
 type ToolCall struct {
 	Call     identity.CallID `json:"call"`
 	Tool     string          `json:"tool"`
 	Args     json.RawMessage `json:"args,omitempty"`
 	Group    string          `json:"group,omitempty"`
-	Decision string          `json:"decision"` // allowed or denied
+	Decision string          `json:"decision"` // Allowed or Denied
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	Rule     string          `json:"rule,omitempty"` // of the View, when that denied: a toolgroups.Rule
+	Rule     string          `json:"rule,omitempty"` // the toolgroups.Rule that denied the call
 	Epoch    uint64          `json:"epoch"`
-	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent is Mutating
-	Caller   string          `json:"caller,omitempty"` // who called, if it was no agent: an identity.Principal
+	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means Mutating
+	Caller   string          `json:"caller,omitempty"` // the identity.Principal that called, unless it is an agent
 }
 
-// The decisions of a ToolCall.
+// Decisions of a ToolCall.
 const (
 	Allowed = "allowed"
 	Denied  = "denied"
 )
 
-// ToolResult: a call ended well.
+// ToolResult records the result of a successful call.
 type ToolResult struct {
 	Call   identity.CallID `json:"call"`
 	Tool   string          `json:"tool"`
@@ -97,7 +97,7 @@ type ToolResult struct {
 	Caller string          `json:"caller,omitempty"` // as in ToolCall
 }
 
-// ToolError: a call was denied or failed.
+// ToolError records the error of a denied or failed call.
 type ToolError struct {
 	Call   identity.CallID `json:"call"`
 	Tool   string          `json:"tool"`
@@ -106,26 +106,27 @@ type ToolError struct {
 	Caller string          `json:"caller,omitempty"` // as in ToolCall
 }
 
-// StateTransition: a successful call moved the workflow state of an agent, or
-// of a caller from outside in its role.
+// StateTransition records a change of the workflow state of an agent, or of an
+// external caller in its role.
 type StateTransition struct {
-	Tool   string `json:"tool"` // "" when the operator moved it
+	Tool   string `json:"tool"` // "" if the operator reset the state
 	From   string `json:"from"`
 	To     string `json:"to"`
 	Caller string `json:"caller,omitempty"` // as in ToolCall
 }
 
-// RoleChanged: a role was created, changed or deleted.
+// RoleChanged records that a role was created, updated or deleted.
 type RoleChanged struct {
 	RoleID identity.RoleID `json:"roleId"`
-	Change string          `json:"change"` // created, updated, deleted
+	Change string          `json:"change"` // created, updated or deleted
 	By     string          `json:"by"`
-	Record json.RawMessage `json:"record"`         // the role as it is now
-	Diff   json.RawMessage `json:"diff,omitempty"` // org.Diff
+	Record json.RawMessage `json:"record"`         // the role after the change
+	Diff   json.RawMessage `json:"diff,omitempty"` // an org.Diff
 	Epoch  uint64          `json:"epoch"`
 }
 
-// GroupRegistered: a tool group was registered or replaced while running.
+// GroupRegistered records that a tool group was registered or replaced at run
+// time.
 type GroupRegistered struct {
 	Group string   `json:"group"`
 	Owner string   `json:"owner"`
@@ -133,39 +134,39 @@ type GroupRegistered struct {
 	Epoch uint64   `json:"epoch"`
 }
 
-// GroupUnregistered: a tool group is gone.
+// GroupUnregistered records that a tool group was unregistered.
 type GroupUnregistered struct {
 	Group string `json:"group"`
 	Owner string `json:"owner"`
 	Epoch uint64 `json:"epoch"`
 }
 
-// ContextCompressed: from now on the first Items of the conversation are sent
-// to the model as Summary.
+// ContextCompressed records a compression: the model is sent Summary in place
+// of the first Items of the conversation from then on.
 type ContextCompressed struct {
-	Call    identity.CallID `json:"call,omitempty"` // that asked for it
+	Call    identity.CallID `json:"call,omitempty"` // the call that requested it
 	Summary string          `json:"summary"`
 	Items   int             `json:"items"`
-	Usage   model.Usage     `json:"usage,omitzero"` // of the request for the summary, when the runtime made it
+	Usage   model.Usage     `json:"usage,omitzero"` // of the summary request, if the runtime made one
 }
 
-// Failed: an agent's turn ended in an error. Messages after the first Read
-// were not read in it; zero says that all were.
+// Failed records that an agent's turn ended with an error. Messages after the
+// first MessagesRead were not read in the turn; zero means that all were.
 type Failed struct {
 	Code         errcode.Code `json:"code"`
 	Message      string       `json:"message"`
 	MessagesRead int          `json:"read,omitempty"`
 }
 
-// Result: a task ended.
+// Result records the end of a task.
 type Result struct {
-	Status string          `json:"status"` // done, failed, cancelled
+	Status string          `json:"status"` // done, failed or cancelled
 	Result json.RawMessage `json:"result,omitempty"`
 	Code   errcode.Code    `json:"code,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// The types of events, each beside its body.
+// Types of the events.
 func (TaskStarted) Type() Type       { return "task_started" }
 func (AgentSpawned) Type() Type      { return "agent_spawned" }
 func (AgentTerminated) Type() Type   { return "agent_terminated" }
@@ -202,22 +203,23 @@ func (ContextCompressed) body() {}
 func (Failed) body()            {}
 func (Result) body()            {}
 
-// Public says whether an event is shown outside its agent's journal.
+// Public reports whether an event is shown outside its agent's journal.
 func Public(b Body) bool {
 	_, internal := b.(MessageReceived)
 	return !internal
 }
 
-// decodeBody reads the body of a type from an event's flat object.
+// decodeBody decodes the body of a type from an event's flat object.
 func decodeBody(t Type, data []byte) (Body, error) {
 	for _, decode := range decoders {
 		if b, err := decode(t, data); b != nil || err != nil {
 			return b, err
 		}
 	}
-	return nil, fmt.Errorf("event type %q is not known here", t)
+	return nil, fmt.Errorf("unknown event type %q", t)
 }
 
+// decoders has a decoder for each Body.
 var decoders = []func(Type, []byte) (Body, error){
 	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
@@ -225,13 +227,14 @@ var decoders = []func(Type, []byte) (Body, error){
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[Failed], decoder[Result],
 }
 
+// decoder decodes a body of type B. It returns nil for other types.
 func decoder[B Body](t Type, data []byte) (Body, error) {
 	var b B
 	if b.Type() != t {
 		return nil, nil
 	}
 	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fmt.Errorf("event of type %q: %w", t, err)
+		return nil, fmt.Errorf("decode event of type %q: %w", t, err)
 	}
 	return b, nil
 }

@@ -1,11 +1,18 @@
-// Package journal owns what happened: the events of agents and of the
-// organization, and the interface of the log that keeps them.
+// Package journal defines the events of agents and of the organization, and the
+// interfaces of the store that holds them.
 //
-// Every agent has one stream, its journal, with one writer: the agent. The
-// organization has a stream too (Org). A Batch puts events, messages for
-// others and changed records into the log in one commit. The package stores
-// nothing and decides nothing: persist implements Log, runtime writes and
-// folds.
+// Every agent has one stream, its journal, with the agent as its only writer.
+// The organization has a stream too (Org). A Batch commits events, messages to
+// agents and changed records together:
+//
+//	seq, err := store.Commit(ctx, &journal.Batch{
+//		Stream: agent,
+//		Events: []journal.Event{{At: now, Agent: agent, Body: body}},
+//	})
+//
+// The package stores nothing and makes no decisions: package persist implements
+// Store on disk, package memory in memory, and package runtime writes events
+// and folds them into the state of agents.
 package journal
 
 import (
@@ -19,22 +26,25 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Errors a Log gives.
+// Errors of a Store.
 var (
-	// ErrClosed: the log is closed or has stopped after a failed commit.
-	// Nothing more is kept; the process has to end.
-	ErrClosed = errors.New("nothing more is taken")
-	// ErrDamaged: a record is not what was written. It must not be used.
+	// ErrClosed is returned when the store is closed, or has stopped after a
+	// failed commit. The process must end then, since it cannot commit any
+	// more.
+	ErrClosed = errors.New("journal closed")
+	// ErrDamaged is returned for data that differs from what was written. It
+	// must not be used.
 	ErrDamaged = errors.New("damaged")
 )
 
-// Org is the stream of the organization.
+// Org is the id of the organization's stream.
 const Org identity.AgentID = ""
 
-// Event is one thing that happened. Agent and Role name whom it is about,
-// Stream whose journal it stands in.
+// Event is a recorded event. Task, Agent and Role name what it is about, Stream
+// the journal that has it.
 type Event struct {
-	Seq    uint64 // place in the whole log, from 1; set by Commit
+	Seq uint64 // sequence number in the whole log, from 1; set by Commit
+	// time of the event
 	At     time.Time
 	Stream identity.AgentID
 	Task   identity.TaskID
@@ -43,81 +53,90 @@ type Event struct {
 	Body   Body
 }
 
-// Message is a message on its way to an agent. Seq is set by Commit.
+// Message is a message to an agent that was not received yet. Seq is set by
+// Commit.
 type Message struct {
 	model.Message
 	Seq uint64
-	Due time.Time // a delayed message's; zero for one that may be read now
+	Due time.Time // delivery time of a delayed message; zero for others
 }
 
-// Record is a keyed record that is replaced whole; a nil Value removes it.
+// Record is a stored value with a kind and a key. A nil Value removes it.
 type Record struct {
 	Kind  string
 	Key   string
 	Value []byte
 }
 
-// RecordInfo is a record as a listing gives it, without its value.
+// RecordInfo describes a record in a listing, without its value.
 type RecordInfo struct {
 	Key  string
 	Size int // bytes of the value
 }
 
-// Batch is what one commit makes last. Its fields are applied together or not
-// at all.
+// Batch is the content of one commit. Its fields are applied together or not at
+// all.
 type Batch struct {
-	Stream  identity.AgentID // whose journal Events go to
+	Stream  identity.AgentID // the stream of Events
 	Events  []Event
-	Send    []Message          // to inboxes, or to the delayed ones when Due is set
-	Consume []uint64           // messages of Stream's inbox that Events took in
-	Deliver []Message          // delayed messages to be moved to their inboxes; those that no longer wait are passed over
-	Purge   []identity.AgentID // agents that are no more: their inbox and what is delayed for them is let go
+	Send    []Message          // added to the inboxes, or to the delayed messages if Due is set
+	Consume []uint64           // sequence numbers of messages in Stream's inbox that Events include
+	Deliver []Message          // delayed messages to move to their inboxes; those not waiting any more are ignored
+	Purge   []identity.AgentID // terminated agents, whose inboxes and delayed messages are removed
 	Put     []Record
-	Idle    bool // Stream has nothing more to do unless its inbox holds something
+	Idle    bool // Stream has nothing to do unless its inbox has messages
 
-	// Prepare, if set, runs first and in commit order, once: it decides, and
-	// may add to the batch; what is there stays as it is. Its error keeps the batch out and is Commit's.
+	// Prepare, if set, is called once before the batch is applied, in commit
+	// order. It makes the decisions that need this order, and may add to the
+	// batch but not change what is in it. If it fails, nothing is committed and
+	// Commit returns its error.
 	Prepare func(*Batch) error
 }
 
-// Log keeps events, messages and records. Methods are safe for concurrent
-// use. Commit returns when the batch is on disk, with the sequence number of
-// its last event; once it is queued, ctx is ignored and the caller gets the
-// real outcome. An error that is not Prepare's means the outcome is unknown:
-// the log takes nothing more.
+// Log is an append-only log of events. Methods are safe for concurrent use.
+//
+// Commit returns the sequence number of the batch's last event when the batch
+// is on disk. Once the batch is queued the end of ctx is ignored and Commit
+// returns the real outcome. After an error other than that of Prepare the
+// outcome is unknown and the log accepts no more batches.
+//
+// Read yields the events of a stream after a sequence number, in order.
 type Log interface {
 	Commit(ctx context.Context, b *Batch) (seq uint64, err error)
 	Read(ctx context.Context, stream identity.AgentID, after uint64) iter.Seq2[Event, error]
 }
 
-// Mailbox is what waits for an agent.
+// Mailbox reads undelivered and delayed messages.
 type Mailbox interface {
-	Inbox(ctx context.Context, agent identity.AgentID) ([]Message, error) // in order of Seq
-	Delayed(ctx context.Context) ([]Message, error)                       // in order of Due, then Seq
-	Runnable(ctx context.Context) ([]identity.AgentID, error)             // agents with unfinished business
+	Inbox(ctx context.Context, agent identity.AgentID) ([]Message, error) // sorted by Seq
+	Delayed(ctx context.Context) ([]Message, error)                       // of all agents, sorted by Due, then Seq
+	Runnable(ctx context.Context) ([]identity.AgentID, error)             // agents with unfinished work
 }
 
-// Records are the keyed records.
+// Records reads the stored records.
 type Records interface {
-	Record(ctx context.Context, kind, key string) (value []byte, err error) // nil when absent
+	Record(ctx context.Context, kind, key string) (value []byte, err error) // nil if there is none
+	// Records yields the records of a kind whose keys have a prefix, sorted by
+	// key.
 	Records(ctx context.Context, kind, prefix string) iter.Seq2[Record, error]
-	// Entries is Records without the values: they may be large. It does not
-	// look at them, so that a damaged one is listed too.
+	// Entries is Records without the values, which may be large. It does not
+	// read them, so it also yields damaged ones.
 	Entries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
-// Follower is the whole log, in order.
+// Follower reads the whole log in order.
 type Follower interface {
-	// Follow yields the events after a sequence number and, when wait is set,
-	// those to come until ctx ends.
+	// Follow yields the events after a sequence number. With wait it continues
+	// with new events until ctx ends.
 	Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
-	// FollowTask is Follow for one task. Of the events of others it yields
-	// the numbers alone, without a body: how far the log was read.
+	// FollowTask is Follow for one task. For events of other tasks it yields
+	// only the sequence number, without a body, to report how far the log was
+	// read.
 	FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[Event, error]
-	Seq() uint64 // the number of the last event
+	Seq() uint64 // sequence number of the last event
 }
 
-// Store is all of it.
+// Store is a complete store.
 type Store interface {
 	Log
 	Mailbox
@@ -125,7 +144,7 @@ type Store interface {
 	Follower
 }
 
-// header is what every event has on the wire and on disk.
+// header has the fields that all events have in JSON, in the API and on disk.
 type header struct {
 	Seq    uint64           `json:"seq,omitempty"`
 	At     time.Time        `json:"at"`
@@ -136,10 +155,11 @@ type header struct {
 	Role   string           `json:"role,omitempty"`
 }
 
-// MarshalJSON gives one flat object: the header's fields, then the body's.
+// MarshalJSON encodes an event as one flat object: the fields of the header,
+// then those of the body.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
-		return nil, errors.New("the event has no body")
+		return nil, errors.New("event has no body")
 	}
 	head, err := json.Marshal(header{e.Seq, e.At, e.Body.Type(), e.Stream, e.Task, e.Agent, e.Role})
 	if err != nil {
@@ -155,7 +175,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), body[1:]...), nil
 }
 
-// UnmarshalJSON takes what MarshalJSON gives; a type it does not know is an error.
+// UnmarshalJSON decodes the output of MarshalJSON. It rejects unknown event
+// types.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var h header
 	if err := json.Unmarshal(data, &h); err != nil {

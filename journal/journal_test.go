@@ -33,7 +33,7 @@ func Example() {
 	// 7 read_file <nil>
 }
 
-// bodies has every Body, filled, with the fields it must show on the wire.
+// bodies has every Body with its fields set, and the names of its JSON fields.
 var bodies = []struct {
 	body   journal.Body
 	fields string
@@ -63,8 +63,8 @@ func event(b journal.Body) journal.Event {
 	return journal.Event{Seq: 9, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Stream: "s", Task: "t", Agent: "a", Role: "r", Body: b}
 }
 
-// contract §4: {"seq","at","type","task","agent","role",…}, one flat object.
-func TestEventsAreFlatAndComeBack(t *testing.T) {
+// An event is one flat JSON object that decodes to the same event.
+func TestEvent_RoundTripIsFlatJSON(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(string(tt.body.Type()), func(t *testing.T) {
 			for i, e := range []journal.Event{event(tt.body), {At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Body: tt.body}} {
@@ -80,22 +80,22 @@ func TestEventsAreFlatAndComeBack(t *testing.T) {
 					head = "at type "
 				}
 				if diff := cmp.Diff(keys(t, text), strings.Fields(head+tt.fields)); diff != "" {
-					t.Errorf("fields, got before want:\n%s", diff)
+					t.Errorf("fields (-got +want):\n%s", diff)
 				}
 				var back journal.Event
 				if err := json.Unmarshal(text, &back); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(unescaped(t, back), unescaped(t, e)); diff != "" {
-					t.Errorf("got before want:\n%s", diff)
+				if diff := cmp.Diff(roundTrip(t, back), roundTrip(t, e)); diff != "" {
+					t.Errorf("(-got +want):\n%s", diff)
 				}
 			}
 		})
 	}
 }
 
-// unescaped gives an event whose payloads are spelled in one way.
-func unescaped(t *testing.T, e journal.Event) journal.Event {
+// roundTrip returns an event whose payloads have the escapes of encoding/json.
+func roundTrip(t *testing.T, e journal.Event) journal.Event {
 	t.Helper()
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -128,9 +128,9 @@ func keys(t *testing.T, text []byte) (list []string) {
 	return list
 }
 
-// contract §4 names the types.
-func TestTypesAreTheContracts(t *testing.T) {
-	contract := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
+// The types of public events are part of the API.
+func TestType_PublicTypes(t *testing.T) {
+	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered context_compressed error result")
 	var public []string
 	seen := map[journal.Type]bool{}
@@ -143,17 +143,17 @@ func TestTypesAreTheContracts(t *testing.T) {
 			public = append(public, string(tt.body.Type()))
 		}
 	}
-	slices.Sort(contract)
+	slices.Sort(api)
 	slices.Sort(public)
-	if diff := cmp.Diff(public, contract); diff != "" {
-		t.Errorf("got before want:\n%s", diff)
+	if diff := cmp.Diff(public, api); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
 	}
 	if !seen["message_taken"] || journal.Public(journal.MessageReceived{}) {
-		t.Error("what an agent took in is public")
+		t.Error("MessageReceived is public or missing")
 	}
 }
 
-func TestZeroBodiesComeBack(t *testing.T) {
+func TestEvent_ZeroBodiesRoundTrip(t *testing.T) {
 	for _, tt := range bodies {
 		zero := reflect.Zero(reflect.TypeOf(tt.body)).Interface().(journal.Body)
 		text, err := json.Marshal(event(zero))
@@ -168,16 +168,16 @@ func TestZeroBodiesComeBack(t *testing.T) {
 	}
 }
 
-func TestUnmarshalRefuses(t *testing.T) {
+func TestEvent_UnmarshalRejects(t *testing.T) {
 	tests := []struct{ name, doc, want string }{
-		{"a type that is not known", `{"at":"2026-01-02T03:04:05Z","type":"model_dream"}`, `event type "model_dream" is not known here`},
-		{"no type", `{"at":"2026-01-02T03:04:05Z"}`, `event type "" is not known here`},
-		{"a type in other letters", `{"type":"Message"}`, `"Message" is not known`},
-		{"a field of a wrong kind", `{"type":"tool_call","tool":7}`, `event of type "tool_call"`},
-		{"a header of a wrong kind", `{"type":"tool_call","seq":-1}`, "seq"},
-		{"a time that is none", `{"type":"tool_call","at":"yesterday"}`, "yesterday"},
+		{"unknown type", `{"at":"2026-01-02T03:04:05Z","type":"model_dream"}`, `unknown event type "model_dream"`},
+		{"no type", `{"at":"2026-01-02T03:04:05Z"}`, `unknown event type ""`},
+		{"type in wrong case", `{"type":"Message"}`, `unknown event type "Message"`},
+		{"field of the wrong kind", `{"type":"tool_call","tool":7}`, `event of type "tool_call"`},
+		{"header field of the wrong kind", `{"type":"tool_call","seq":-1}`, "seq"},
+		{"invalid time", `{"type":"tool_call","at":"yesterday"}`, "yesterday"},
 		{"a list", `[]`, "array"},
-		{"half an object", `{"type":"tool_call"`, "unexpected end"},
+		{"truncated object", `{"type":"tool_call"`, "unexpected end"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -186,31 +186,31 @@ func TestUnmarshalRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if diff := cmp.Diff(e, event(journal.Failed{})); diff != "" {
-				t.Errorf("the event changed, got before want:\n%s", diff)
+				t.Errorf("the event changed (-got +want):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestMarshalRefuses(t *testing.T) {
+func TestEvent_MarshalRejects(t *testing.T) {
 	tests := []struct {
 		name  string
 		event journal.Event
 	}{
-		{"an event without a body", event(nil)},
-		{"arguments that are no JSON", event(journal.ToolCall{Args: json.RawMessage(`{`)})},
-		{"a year of five digits", journal.Event{At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), Body: journal.Failed{}}},
+		{"no body", event(nil)},
+		{"invalid JSON arguments", event(journal.ToolCall{Args: json.RawMessage(`{`)})},
+		{"year of five digits", journal.Event{At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), Body: journal.Failed{}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if text, err := json.Marshal(tt.event); err == nil {
-				t.Errorf("got %s, want a refusal", text)
+				t.Errorf("got %s, want an error", text)
 			}
 		})
 	}
 }
 
-// Whatever is read can be written, and is read again as the same.
+// A decoded event can be encoded, and decodes to the same event again.
 func FuzzEvent(f *testing.F) {
 	for _, tt := range bodies {
 		text, err := json.Marshal(event(tt.body))

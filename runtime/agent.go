@@ -17,42 +17,42 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Why an agent stops in the middle of a turn.
+// Reasons why an agent stops in the middle of a turn.
 var (
-	errClosing    = errors.New("the runtime is closing")  // goes on after the restart
-	errAborted    = errors.New("the turn was aborted")    // the turn is over
-	errTerminated = errors.New("the agent is terminated") // or its task has ended
+	errClosing    = errors.New("runtime is closing") // the turn continues after a restart
+	errAborted    = errors.New("turn aborted")       // the turn ends
+	errTerminated = errors.New("agent terminated")   // the agent is terminated or its task has ended
 )
 
-// actor drives one agent while it has something to do. It is the only writer
-// of the agent's journal; its goroutine owns everything but redo, again and
-// cancel.
+// actor drives one agent while the agent is active. It is the only writer of
+// the agent's journal. Its fields belong to its goroutine, except those that
+// Runtime.mu guards.
 type actor struct {
 	rt   *Runtime
 	task identity.TaskID // never changes
-	role string          // the role's name, for records
+	role string          // the role's name, for events and logs
 	*idleAgent
 
-	taken []journal.Event // messages applied to state, to be kept with the next commit
-	takes []uint64        // their places in the inbox
-	idle  bool            // the last commit said that the agent rests
+	received   []journal.Event // messages applied to state, to be recorded with the next commit
+	inboxSeqs  []uint64        // their sequence numbers in the inbox
+	markedIdle bool            // the last commit marked the agent as idle
 
-	current *turnRecord // what the log gathers of this turn; nil when there is none
+	current *turnRecord // collects the request log of this turn; nil if there is none
 
-	recovered  map[identity.CallID]tool.Effect // calls a former process had started; guarded by Runtime.mu
-	hasNewMail bool                            // mail came meanwhile; guarded by Runtime.mu
-	cancel     context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
+	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by Runtime.mu
+	newMessages bool                            // a message arrived since the inbox was last read; guarded by Runtime.mu
+	cancel      context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
 }
 
-// run is the loop of an agent: take mail, ask the model, run the calls it
-// wants, ask again, until there is nothing left to do.
+// run is the main loop of an agent: read the inbox, ask the model, run the tool
+// calls of its answer, ask again, until there is nothing left to do.
 func (a *actor) run(ctx context.Context) {
 	defer a.rt.agentStopped(a)
 	err := a.load(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	for turn := a.rt.turn(ctx, a); err == nil; {
+	for turn := a.rt.beginTurn(ctx, a); err == nil; {
 		err = a.step(turn)
 		if cause := context.Cause(turn); err != nil && err != errIdle && cause != nil {
 			err = cause
@@ -62,7 +62,7 @@ func (a *actor) run(ctx context.Context) {
 			err = nil
 		case errors.Is(err, errAborted):
 			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
-			turn = a.rt.turn(ctx, a)
+			turn = a.rt.beginTurn(ctx, a)
 		}
 	}
 	if err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
@@ -70,23 +70,24 @@ func (a *actor) run(ctx context.Context) {
 	}
 }
 
-// errIdle: the agent has nothing to do and this is on record.
-var errIdle = errors.New("at rest")
+// errIdle reports that the agent has nothing to do and that this is recorded.
+var errIdle = errors.New("agent is idle")
 
-// step does one thing. Mail is taken at its beginning: never while a call runs.
+// step does one step. It reads the inbox only while no call is open, so that a
+// message never comes between a call and its result.
 func (a *actor) step(ctx context.Context) error {
 	if len(a.state.pending) == 0 {
-		if err := a.take(ctx); err != nil {
+		if err := a.readInbox(ctx); err != nil {
 			return err
 		}
 	}
 	switch a.state.next() {
-	case call:
-		return a.call(ctx, nil)
-	case ask:
-		return a.ask(ctx)
+	case stepCall:
+		return a.runCalls(ctx, nil)
+	case stepAsk:
+		return a.askModel(ctx)
 	}
-	if !a.idle {
+	if !a.markedIdle {
 		if err := a.commit(&journal.Batch{Idle: true}); err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (a *actor) step(ctx context.Context) error {
 	return errIdle
 }
 
-// load folds the agent's journal, unless the runtime remembers it.
+// load folds the agent's journal, unless the agent came from the cache.
 func (a *actor) load(ctx context.Context) error {
 	a.role = a.rt.roleName(a.agent)
 	if a.state != nil {
@@ -104,7 +105,7 @@ func (a *actor) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stored.State = a.agent.State // the one in force
+	stored.State = a.agent.State // the cached record is newer than the one read
 	a.agent = stored
 	if a.state, err = a.rt.fold(ctx, stored.ID); err != nil {
 		return err
@@ -116,26 +117,27 @@ func (a *actor) load(ctx context.Context) error {
 	return nil
 }
 
-// take applies the mail that waits; it is recorded with the next commit.
-func (a *actor) take(ctx context.Context) error {
+// readInbox reads the new messages of the inbox and applies them to the state.
+// They are recorded with the next commit.
+func (a *actor) readInbox(ctx context.Context) error {
 	inbox, err := a.rt.store.Inbox(ctx, a.agent.ID)
 	if err != nil {
 		return fmt.Errorf("read inbox of agent %s: %w", a.agent.ID, err)
 	}
-	for _, m := range inbox[min(len(a.takes), len(inbox)):] {
+	for _, m := range inbox[min(len(a.inboxSeqs), len(inbox)):] {
 		e := a.event(journal.MessageReceived{Message: m.Message})
-		a.taken, a.takes = append(a.taken, e), append(a.takes, m.Seq)
+		a.received, a.inboxSeqs = append(a.received, e), append(a.inboxSeqs, m.Seq)
 		a.state.apply(e)
-		a.idle = false
+		a.markedIdle = false
 	}
 	return nil
 }
 
-// ask asks the model once and acts on the answer.
-func (a *actor) ask(ctx context.Context) error {
+// askModel requests one answer from the model and acts on it.
+func (a *actor) askModel(ctx context.Context) error {
 	answer, err := a.generate(ctx)
 	switch {
-	case ctx.Err() != nil: // an answer after the end of the turn is discarded
+	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
 		return context.Cause(ctx)
 	case err != nil:
 		return a.fail(err)
@@ -145,47 +147,48 @@ func (a *actor) ask(ctx context.Context) error {
 	}
 	switch answer.Finish {
 	case model.FinishToolCalls:
-		return a.call(ctx, answer)
+		return a.runCalls(ctx, answer)
 	case model.FinishContinue:
-		return a.say(answer)
+		return a.sayToUser(answer)
 	case model.FinishPlan:
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
 	}
 	return a.finish(answer)
 }
 
-// checkAnswer refuses an answer that cannot be acted on, and one too many in a
-// turn that does not end.
+// checkAnswer rejects an answer whose finish and calls contradict each other,
+// and an answer that exceeds the limit of answers per turn.
 func (a *actor) checkAnswer(answer *model.Answer) error {
 	switch answer.Finish {
 	case model.FinishWait, model.FinishEnd:
 		if len(answer.Calls) > 0 {
-			return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q and holds calls", answer.Finish)
+			return errcode.New(errcode.LLMCallFailed, "model answer with finish %q contains tool calls", answer.Finish)
 		}
 		return nil
 	case model.FinishToolCalls, model.FinishContinue, model.FinishPlan:
 	default:
-		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in %q, which is nothing known", answer.Finish)
+		return errcode.New(errcode.LLMCallFailed, "model answer has the unknown finish %q", answer.Finish)
 	}
 	if answer.Finish == model.FinishToolCalls && len(answer.Calls) == 0 {
-		return errcode.New(errcode.LLMCallFailed, "the model's answer ends in calls and holds none")
+		return errcode.New(errcode.LLMCallFailed, "model answer with finish %q contains no tool calls", answer.Finish)
 	}
-	if limit := a.rt.rounds(a.agent); a.state.rounds >= limit {
-		return errcode.New(errcode.MaxToolRounds, "%d answers in one turn that did not end it; at most %d are allowed", a.state.rounds+1, limit)
+	if limit := a.rt.maxRounds(a.agent); a.state.rounds >= limit {
+		return errcode.New(errcode.MaxToolRounds, "turn did not end after %d answers; at most %d are allowed", a.state.rounds+1, limit)
 	}
 	return nil
 }
 
-// say records an answer whose text goes to the user.
-func (a *actor) say(answer *model.Answer) error {
+// sayToUser records an answer whose text is sent to the user while the turn
+// goes on.
+func (a *actor) sayToUser(answer *model.Answer) error {
 	text := a.message("user", textPayload(answer.Text), "say")
 	return a.commit(&journal.Batch{Events: []journal.Event{
 		a.event(journal.ModelAnswered{Answer: *answer}), a.event(journal.MessageSent{Message: text}),
 	}})
 }
 
-// finish records an answer that ends or suspends the turn; an outcome goes to
-// the parent, that of a task's top agent to the user.
+// finish records an answer that ends or suspends the turn. A final answer is
+// sent to the parent, that of the task's top agent to the user.
 func (a *actor) finish(answer *model.Answer) error {
 	b := &journal.Batch{Idle: answer.MessagesRead >= a.state.messages}
 	b.Events = append(b.Events, a.event(journal.ModelAnswered{Answer: *answer}))
@@ -199,10 +202,10 @@ func (a *actor) finish(answer *model.Answer) error {
 	return a.commit(b)
 }
 
-// fail ends the turn in an error. The parent is told; a top agent has nobody
-// to tell, so its task fails with it. An abort is silent.
+// fail ends the turn with an error. The parent is notified; without a parent
+// the task fails too. An aborted turn notifies no one.
 func (a *actor) fail(cause error) error {
-	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // there is more than is told
+	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // the log gets details that peers do not see
 		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
 	}
 	read := a.messagesRead(cause)
@@ -218,7 +221,7 @@ func (a *actor) fail(cause error) error {
 	return a.commit(b)
 }
 
-// failTask ends the agent's task with its turn.
+// failTask ends the agent's task together with its turn.
 func (a *actor) failTask(b *journal.Batch, cause error) error {
 	task, err := a.rt.TaskRecord(a.rt.ctx, a.agent.Task)
 	if err != nil {
@@ -232,7 +235,7 @@ func (a *actor) failTask(b *journal.Batch, cause error) error {
 	return errTerminated
 }
 
-// report adds a message to the parent, or to the user.
+// report adds a message to the parent, or to the user if there is no parent.
 func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
 	to := "user"
 	if a.agent.Parent != "" {
@@ -245,7 +248,8 @@ func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
 	}
 }
 
-// message makes a message of this step; its id is that of the step.
+// message builds a message of the current step. Its id is derived from the
+// step, so a repeated step sends the same message.
 func (a *actor) message(to string, payload []byte, kind string) model.Message {
 	return model.Message{
 		ID:   identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
@@ -253,9 +257,10 @@ func (a *actor) message(to string, payload []byte, kind string) model.Message {
 	}
 }
 
-// call takes the open calls through the gate: those of answer, which is
-// recorded with the first intents, or those that an earlier process left.
-func (a *actor) call(ctx context.Context, answer *model.Answer) error {
+// runCalls passes the open calls to the gate: those of answer, which is recorded
+// with the first intents, or with a nil answer those an earlier process left
+// open.
+func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 	calls := a.state.pending
 	if answer != nil {
 		calls = answer.Calls
@@ -269,13 +274,14 @@ func (a *actor) call(ctx context.Context, answer *model.Answer) error {
 	return err
 }
 
-// commit puts a batch into the agent's journal, with the mail taken since the
-// last one, and folds it in. An agent that is gone commits nothing.
+// commit appends a batch to the agent's journal, together with the messages
+// received since the last commit, and applies its events to the state. It fails
+// with errTerminated if the agent is no longer active.
 func (a *actor) commit(b *journal.Batch) error {
 	fresh := b.Events
-	b.Stream, b.Consume = a.agent.ID, a.takes
-	if len(a.taken) > 0 {
-		b.Events = slices.Concat(a.taken, fresh)
+	b.Stream, b.Consume = a.agent.ID, a.inboxSeqs
+	if len(a.received) > 0 {
+		b.Events = slices.Concat(a.received, fresh)
 	}
 	decide := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
@@ -291,14 +297,15 @@ func (a *actor) commit(b *journal.Batch) error {
 		b.Events = fresh
 		return err
 	}
-	for _, e := range b.Events[len(a.taken):] {
+	for _, e := range b.Events[len(a.received):] {
 		a.state.apply(e)
 	}
-	a.taken, a.takes, a.idle = nil, nil, b.Idle
+	a.received, a.inboxSeqs, a.markedIdle = nil, nil, b.Idle
 	a.logRequest(b.Events)
 	return nil
 }
 
+// event returns an event of this agent.
 func (a *actor) event(body journal.Body) journal.Event {
 	return journal.Event{At: a.rt.now(), Task: a.agent.Task, Agent: a.agent.ID, Role: a.role, Body: body}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The kinds of records artifacts are kept as: the content once by its hash,
-// and one record for each put.
+// Record kinds of artifacts: the content, stored once under its hash, and one
+// record per artifact.
 const (
 	kindArtifact = "artifact"
 	kindBlob     = "blob"
 )
 
-// Artifact is one put artifact.
+// Artifact is the record of an artifact.
 type Artifact struct {
 	ID        string           `json:"id"`
 	Type      string           `json:"type"`
@@ -33,18 +33,19 @@ type Artifact struct {
 	Blob      string           `json:"blob"` // SHA-256 of the content, in hex
 	Binary    bool             `json:"binary,omitempty"`
 	Size      int              `json:"size"`                // bytes of the content
-	MediaType string           `json:"mediaType,omitempty"` // a guess from the content
+	MediaType string           `json:"mediaType,omitempty"` // guessed from the content
 	Task      identity.TaskID  `json:"taskId"`
 	By        identity.AgentID `json:"agentId"`
 	CreatedAt time.Time        `json:"createdAt"`
 
-	// Of an artifact that a caller from outside put, which belongs to no task:
-	Caller string `json:"caller,omitempty"` // an identity.Principal, for people
+	// Set for the artifacts of external callers, which belong to no task.
+	Caller string `json:"caller,omitempty"` // the identity.Principal, as text
 	Owner  string `json:"owner,omitempty"`  // its identity.Principal.Key
 }
 
-// artifactOwner gives what an artifact of a principal says of whom it belongs to:
-// an agent's task, or the caller; false for whoever has none.
+// artifactOwner returns an Artifact with the owner fields of a principal set:
+// the task of an agent, or the caller. It returns false for other principals
+// and terminated agents.
 func (rt *Runtime) artifactOwner(by identity.Principal) (Artifact, bool) {
 	switch by.Kind {
 	case identity.Agent:
@@ -56,41 +57,42 @@ func (rt *Runtime) artifactOwner(by identity.Principal) (Artifact, bool) {
 	return Artifact{}, false
 }
 
-// shares says whether two artifacts belong to the same.
-func (a Artifact) shares(b Artifact) bool {
+// sameOwner reports whether two artifacts have the same owner.
+func (a Artifact) sameOwner(b Artifact) bool {
 	return a.Owner == b.Owner && a.Task == b.Task && a.Owner+string(a.Task) != ""
 }
 
 // refPrefix begins a reference to an artifact.
 const refPrefix = "artifact:"
 
-// maxMeta is how many bytes the facts about an artifact may have: whoever
-// looks at its record gets all of them.
+// maxMeta bounds the metadata of an artifact in bytes, since readers of the
+// record always get all of it.
 const maxMeta = 64 << 10
 
 // ArtifactLimit implements builtin.Limits.
-func (rt *Runtime) ArtifactLimit() int64 { return rt.rules.Load().Storage.ArtifactBytes }
+func (rt *Runtime) ArtifactLimit() int64 { return rt.settings.Load().Storage.ArtifactBytes }
 
 // PutArtifact implements builtin.Artifacts.
 func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
-	of, ok := rt.artifactOwner(c.By)
+	owner, ok := rt.artifactOwner(c.By)
 	if !ok {
-		return "", errcode.New(errcode.AgentNotFound, "put an artifact: there is no %s", c.By)
+		return "", errcode.New(errcode.AgentNotFound, "put artifact: %s not found", c.By)
 	}
-	record, put, err := rt.artifactRecords(identity.Derive(string(c.ID), "artifact"), of, a)
+	record, put, err := rt.artifactRecords(identity.Derive(string(c.ID), "artifact"), owner, a)
 	if err != nil {
 		return "", err
 	}
 	err = rt.change(c.By, func(b *journal.Batch) error {
-		rt.blobs.named(record.Blob)
+		rt.blobs.addReference(record.Blob)
 		b.Put = put
 		return nil
 	})
 	return refPrefix + record.ID, err
 }
 
-// artifactRecords gives what is stored of an artifact; of has its belongings.
-func (rt *Runtime) artifactRecords(id string, of Artifact, a builtin.Artifact) (Artifact, []journal.Record, error) {
+// artifactRecords returns the record of a new artifact and what must be stored
+// for it; of has the owner fields.
+func (rt *Runtime) artifactRecords(id string, owner Artifact, a builtin.Artifact) (Artifact, []journal.Record, error) {
 	content := a.Data
 	if content == nil {
 		content = a.Value
@@ -102,7 +104,7 @@ func (rt *Runtime) artifactRecords(id string, of Artifact, a builtin.Artifact) (
 	record := Artifact{
 		ID: id, Type: a.Type, Meta: a.Meta,
 		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
-		Task: of.Task, By: of.By, Caller: of.Caller, Owner: of.Owner, CreatedAt: rt.now(),
+		Task: owner.Task, By: owner.By, Caller: owner.Caller, Owner: owner.Owner, CreatedAt: rt.now(),
 	}
 	value, err := json.Marshal(record)
 	if err != nil {
@@ -113,25 +115,26 @@ func (rt *Runtime) artifactRecords(id string, of Artifact, a builtin.Artifact) (
 	}, nil
 }
 
+// checkArtifact checks the size limits of an artifact.
 func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
-	if size := int64(len(content)); size > rt.rules.Load().Storage.ArtifactBytes {
-		return builtin.TooLarge(size, rt.rules.Load().Storage.ArtifactBytes)
+	if size := int64(len(content)); size > rt.settings.Load().Storage.ArtifactBytes {
+		return builtin.TooLarge(size, rt.settings.Load().Storage.ArtifactBytes)
 	}
 	if len(meta) > maxMeta {
-		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put what is long into the content", len(meta), maxMeta)
+		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put long data into the content", len(meta), maxMeta)
 	}
 	return nil
 }
 
-// GetArtifact implements builtin.Artifacts: artifacts belong to the task, or
-// to the caller from outside that put them.
+// GetArtifact implements builtin.Artifacts. It returns nil if the artifact does
+// not exist or has another owner than the caller.
 func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
-	of, ok := rt.artifactOwner(c.By)
+	owner, ok := rt.artifactOwner(c.By)
 	if !ok {
 		return nil, nil
 	}
 	a, content, err := rt.Artifact(ctx, ref)
-	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.shares(of) {
+	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
 		return nil, nil
 	}
 	if err != nil {
@@ -144,20 +147,20 @@ func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*b
 	return out, nil
 }
 
-// Artifact gives an artifact by its id or reference, with its content.
+// Artifact returns an artifact and its content by id or reference.
 func (rt *Runtime) Artifact(ctx context.Context, ref string) (Artifact, []byte, error) {
-	a, err := stored[Artifact](ctx, rt, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
+	a, err := readRecord[Artifact](ctx, rt, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
 	if err != nil {
 		return a, nil, err
 	}
 	content, err := rt.store.Record(ctx, kindBlob, a.Blob)
 	if err == nil && content == nil && a.Size > 0 {
-		err = fmt.Errorf("artifact %s: its content %s is missing", a.ID, a.Blob)
+		err = fmt.Errorf("artifact %s: content %s is missing", a.ID, a.Blob)
 	}
 	return a, content, err
 }
 
-// Artifacts lists artifacts, of one task or of all for "", sorted by id.
+// Artifacts lists the artifacts of a task, or all for "", sorted by id.
 func (rt *Runtime) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
 	return func(yield func(Artifact, error) bool) {
 		for r, err := range rt.store.Records(ctx, kindArtifact, "") {

@@ -16,76 +16,79 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// blobs knows of contents that no record on disk names yet and that are not to
-// be swept. The zero blobs is ready.
+// blobs tracks contents that the garbage collection must keep although no
+// record on disk references them yet. The zero value is ready to use.
 type blobs struct {
-	mu   sync.Mutex
-	kept map[string]bool // in the life of this process: a task to come will name them
-	new  map[string]bool // named by a commit since the sweep under way began; nil when there is none
+	mu         sync.Mutex      // guards the fields below
+	pinned     map[string]bool // until the process ends: a future task will reference them
+	referenced map[string]bool // referenced by commits during the current collection; nil if none is running
 }
 
-// keep spares a content until the process ends.
-func (b *blobs) keep(hash string) {
+// pin protects a content until the process ends.
+func (b *blobs) pin(hash string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.kept == nil {
-		b.kept = map[string]bool{}
+	if b.pinned == nil {
+		b.pinned = map[string]bool{}
 	}
-	b.kept[hash] = true
+	b.pinned[hash] = true
 }
 
-// named is called by the committer with what a commit names.
-func (b *blobs) named(hash string) {
+// addReference notes that a commit references a content. It is called within the
+// commit.
+func (b *blobs) addReference(hash string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.new != nil {
-		b.new[hash] = true
+	if b.referenced != nil {
+		b.referenced[hash] = true
 	}
 }
 
-// begin notes from now on what commits name; there is one sweep at a time.
+// begin starts collecting the references of commits. It fails if a collection
+// is running.
 func (b *blobs) begin() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.new != nil {
-		return errcode.New(errcode.Conflict, "contents are being swept already; wait for it to end")
+	if b.referenced != nil {
+		return errcode.New(errcode.Conflict, "a garbage collection is running; wait for it to end")
 	}
-	b.new = map[string]bool{}
+	b.referenced = map[string]bool{}
 	return nil
 }
 
 func (b *blobs) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.new = nil
+	b.referenced = nil
 }
 
-// keepReferenced takes from a list what is not to be swept.
-func (b *blobs) keepReferenced(found map[string]int) {
+// dropReferenced removes from found what must be kept.
+func (b *blobs) dropReferenced(found map[string]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(found, func(hash string, _ int) bool { return b.kept[hash] || b.new[hash] })
+	maps.DeleteFunc(found, func(hash string, _ int) bool { return b.pinned[hash] || b.referenced[hash] })
 }
 
-// SweepResult is what a sweep removed, or would have.
+// SweepResult counts what a garbage collection removed, or with DryRun would
+// remove.
 type SweepResult struct {
 	Contents int   `json:"contents"`
 	Bytes    int64 `json:"bytes"`
 	DryRun   bool  `json:"dryRun,omitempty"`
 }
 
-// CollectGarbage removes stored contents that nothing names: no artifact, no task whose
-// configuration they are, no event of any journal. With dryRun it only counts
-// them. It may run beside everything else:
+// CollectGarbage removes stored contents without a reference: no artifact, no
+// task's configuration and no event of any journal names them. With dryRun it
+// only counts them. It may run while the organization works:
 //
-//  1. a commit marks the beginning: what was named before it is on disk when
-//     it returns, what is named after it is noted (blobs.named),
-//  2. what nothing on disk names is found,
-//  3. one commit removes of it what was not named meanwhile. Whoever names a
-//     content later puts it again, in the same commit.
+//  1. A commit marks the start. References committed before it are on disk when
+//     it returns; references committed later are noted (blobs.addReference).
+//  2. The contents without a reference on disk are listed.
+//  3. One commit removes those that were not referenced meanwhile. A later
+//     reference stores the content again, in the same commit.
 //
-// When a record cannot be read nothing is removed, since nobody knows what it
-// names. Errors: conflict while another sweep is under way.
+// If a record cannot be read nothing is removed, since its references are
+// unknown. Errors: conflict while another collection is running.
 func (rt *Runtime) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult, error) {
 	if err := rt.beginSweep(); err != nil {
 		return SweepResult{}, err
@@ -93,14 +96,14 @@ func (rt *Runtime) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult
 	defer rt.blobs.end()
 	found, err := rt.unreferencedBlobs(ctx)
 	if err != nil {
-		return SweepResult{}, fmt.Errorf("sweep stored contents: %w; nothing was removed", err)
+		return SweepResult{}, fmt.Errorf("collect garbage: %w; nothing was removed", err)
 	}
 	if dryRun {
-		rt.blobs.keepReferenced(found)
-		return sweptOf(found, true), nil
+		rt.blobs.dropReferenced(found)
+		return newSweepResult(found, true), nil
 	}
 	_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		rt.blobs.keepReferenced(found)
+		rt.blobs.dropReferenced(found)
 		for hash := range found {
 			b.Put = append(b.Put, journal.Record{Kind: kindBlob, Key: hash})
 		}
@@ -109,9 +112,10 @@ func (rt *Runtime) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult
 	if err != nil {
 		return SweepResult{}, err
 	}
-	return sweptOf(found, false), nil
+	return newSweepResult(found, false), nil
 }
 
+// beginSweep commits the mark of step 1.
 func (rt *Runtime) beginSweep() error {
 	began := false
 	_, err := rt.commit(&journal.Batch{Prepare: func(*journal.Batch) error {
@@ -125,7 +129,7 @@ func (rt *Runtime) beginSweep() error {
 	return err
 }
 
-func sweptOf(found map[string]int, dryRun bool) SweepResult {
+func newSweepResult(found map[string]int, dryRun bool) SweepResult {
 	s := SweepResult{Contents: len(found), DryRun: dryRun}
 	for _, size := range found {
 		s.Bytes += int64(size)
@@ -133,7 +137,8 @@ func sweptOf(found map[string]int, dryRun bool) SweepResult {
 	return s
 }
 
-// unreferencedBlobs lists the contents that nothing names, with their sizes.
+// unreferencedBlobs returns the contents without a reference on disk, with
+// their sizes.
 func (rt *Runtime) unreferencedBlobs(ctx context.Context) (map[string]int, error) {
 	found := map[string]int{}
 	for e, err := range rt.store.Entries(ctx, kindBlob, "") {
@@ -155,7 +160,7 @@ func (rt *Runtime) unreferencedBlobs(ctx context.Context) (map[string]int, error
 	return found, rt.dropReferencedByEvents(ctx, found)
 }
 
-// recordFields gives what the records of a kind have in one field.
+// recordFields yields the value of one field for each record of a kind.
 func (rt *Runtime) recordFields(ctx context.Context, kind, field string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for r, err := range rt.store.Records(ctx, kind, "") {
@@ -169,10 +174,11 @@ func (rt *Runtime) recordFields(ctx context.Context, kind, field string) iter.Se
 	}
 }
 
+// hashes matches the hash of a content in an event.
 var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// dropReferencedByEvents takes from found what an event names. The log is long: it is read
-// only when there is something to look for.
+// dropReferencedByEvents removes from found what an event references. It reads
+// the whole log, so it returns early if found is empty.
 func (rt *Runtime) dropReferencedByEvents(ctx context.Context, found map[string]int) error {
 	if len(found) == 0 {
 		return nil

@@ -23,36 +23,37 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// archive is a house with one worker, whose task goes on.
-type archive struct {
-	*house
+// workerFixture is a fixture with one worker whose task keeps running.
+type workerFixture struct {
+	*fixture
 	worker identity.AgentID
 }
 
-func (p plan) archive(t *testing.T) archive {
+// openWithWorker opens a workerFixture.
+func (cfg fixtureConfig) openWithWorker(t *testing.T) workerFixture {
 	t.Helper()
 	free := make(chan struct{})
-	p.model = busyRoot(free, waits)
-	h := p.open(t)
-	root := h.top(t, h.start(t, org.TaskSpec{}))
-	return archive{h, h.hire(t, root, org.RoleSpec{Name: "worker", Use: use("artifact")})}
+	cfg.model = blockingRoot(free, alwaysWait)
+	fx := cfg.open(t)
+	root := fx.topAgent(t, fx.start(t, org.TaskSpec{}))
+	return workerFixture{fx, fx.spawnAgent(t, root, org.RoleSpec{Name: "worker", Use: groupSet("artifact")})}
 }
 
-// keep puts a text as the worker.
-func (a archive) keep(t *testing.T, text string) string {
+// put stores a text as an artifact of the worker and returns its reference.
+func (fx workerFixture) put(t *testing.T, text string) string {
 	t.Helper()
-	ref, err := a.PutArtifact(t.Context(), called(identity.ByAgent(a.worker)), builtin.Artifact{Type: "t", Value: encode(text)})
+	ref, err := fx.PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), builtin.Artifact{Type: "t", Value: mustJSON(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ref
 }
 
-// orphan stores a content that nothing names.
-func (a archive) orphan(t *testing.T, content []byte) string {
+// putOrphan stores a content without a reference and returns its hash.
+func (fx workerFixture) putOrphan(t *testing.T, content []byte) string {
 	t.Helper()
 	hash := hashOf(content)
-	if _, err := a.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "blob", Key: hash, Value: content}}}); err != nil {
+	if _, err := fx.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "blob", Key: hash, Value: content}}}); err != nil {
 		t.Fatal(err)
 	}
 	return hash
@@ -63,11 +64,11 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// blobs lists the stored contents.
-func (h *house) blobs(t *testing.T) []string {
+// contents lists the stored contents.
+func (fx *fixture) contents(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	for r, err := range h.store.Records(t.Context(), "blob", "") {
+	for r, err := range fx.store.Records(t.Context(), "blob", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,133 +78,133 @@ func (h *house) blobs(t *testing.T) []string {
 	return list
 }
 
-// whole checks that every artifact has its content.
-func (h *house) whole(t *testing.T) {
+// checkArtifacts checks that every artifact has its content.
+func (fx *fixture) checkArtifacts(t *testing.T) {
 	t.Helper()
-	for a, err := range h.Artifacts(t.Context(), "") {
+	for a, err := range fx.Artifacts(t.Context(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, content, err := h.Artifact(t.Context(), a.ID); err != nil || hashOf(content) != a.Blob || len(content) != a.Size {
+		if _, content, err := fx.Artifact(t.Context(), a.ID); err != nil || hashOf(content) != a.Blob || len(content) != a.Size {
 			t.Errorf("artifact %s has the content %q (%v)", a.ID, content, err)
 		}
 	}
 }
 
-func TestAnArtifactIsKeptUpToItsLastByte(t *testing.T) {
-	a := plan{config: func(c *runtime.Config) { c.Storage.ArtifactBytes = 100 }}.archive(t)
-	meta := func(n int) []byte { return encode(obj{"k": strings.Repeat("x", n-len(`{"k":""}`))}) }
+func TestPutArtifact_EnforcesSizeLimits(t *testing.T) {
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Storage.ArtifactBytes = 100 }}.openWithWorker(t)
+	meta := func(n int) []byte { return mustJSON(obj{"k": strings.Repeat("x", n-len(`{"k":""}`))}) }
 	for _, c := range []struct {
 		name string
 		put  builtin.Artifact
-		kind string // the media type; "" when it is refused
+		kind string // the media type; "" if it is rejected
 	}{
-		{"bytes up to the cap", builtin.Artifact{Data: bytes.Repeat([]byte{0}, 100)}, "application/octet-stream"},
-		{"bytes over the cap", builtin.Artifact{Data: make([]byte, 101)}, ""},
+		{"bytes up to the limit", builtin.Artifact{Data: bytes.Repeat([]byte{0}, 100)}, "application/octet-stream"},
+		{"bytes over the limit", builtin.Artifact{Data: make([]byte, 101)}, ""},
 		{"no bytes", builtin.Artifact{Data: []byte{}}, "text/plain; charset=utf-8"},
-		{"a picture", builtin.Artifact{Data: []byte("GIF89a")}, "image/gif"},
-		{"a page", builtin.Artifact{Data: []byte("<html>")}, "text/html; charset=utf-8"},
-		{"a text up to the cap", builtin.Artifact{Value: encode(strings.Repeat("x", 98))}, "text/plain; charset=utf-8"},
-		{"a text over the cap", builtin.Artifact{Value: encode(strings.Repeat("x", 99))}, ""},
-		{"JSON", builtin.Artifact{Value: encode(obj{})}, "application/json"},
-		{"meta up to its cap", builtin.Artifact{Value: encode(1), Meta: meta(64 << 10)}, "application/json"},
-		{"meta over its cap", builtin.Artifact{Value: encode(1), Meta: meta(64<<10 + 1)}, ""},
+		{"an image", builtin.Artifact{Data: []byte("GIF89a")}, "image/gif"},
+		{"an HTML page", builtin.Artifact{Data: []byte("<html>")}, "text/html; charset=utf-8"},
+		{"a text up to the limit", builtin.Artifact{Value: mustJSON(strings.Repeat("x", 98))}, "text/plain; charset=utf-8"},
+		{"a text over the limit", builtin.Artifact{Value: mustJSON(strings.Repeat("x", 99))}, ""},
+		{"JSON", builtin.Artifact{Value: mustJSON(obj{})}, "application/json"},
+		{"meta up to its limit", builtin.Artifact{Value: mustJSON(1), Meta: meta(64 << 10)}, "application/json"},
+		{"meta over its limit", builtin.Artifact{Value: mustJSON(1), Meta: meta(64<<10 + 1)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.put.Type = "t"
-			ref, err := a.PutArtifact(t.Context(), called(identity.ByAgent(a.worker)), c.put)
+			ref, err := fx.PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), c.put)
 			if c.kind == "" {
 				if errcode.Of(err) != errcode.InvalidArguments {
 					t.Errorf("error %v, want invalid_arguments", err)
 				}
 				return
 			}
-			got, content, err := a.Artifact(t.Context(), ref)
+			got, content, err := fx.Artifact(t.Context(), ref)
 			if err != nil || got.MediaType != c.kind || len(content) != got.Size || len(content) != len(c.put.Data)+len(c.put.Value) {
 				t.Errorf("got %+v, %v, want type %s", got, err, c.kind)
 			}
 		})
 	}
-	a.whole(t)
+	fx.checkArtifacts(t)
 }
 
-func TestASweepRemovesWhatNothingNames(t *testing.T) {
-	a := plan{}.archive(t)
-	call := called(identity.ByAgent(a.worker))
-	for _, text := range []string{"first try", "second try"} { // a call that is run again may find something else
-		if _, err := a.PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: encode(text)}); err != nil {
+func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
+	fx := fixtureConfig{}.openWithWorker(t)
+	call := newCall(identity.ByAgent(fx.worker))
+	for _, text := range []string{"first try", "second try"} { // a repeated call may store another content
+		if _, err := fx.PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: mustJSON(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.PutBlob([]byte("a task to come")); err != nil {
+	if _, err := fx.PutBlob([]byte("a future task")); err != nil {
 		t.Fatal(err)
 	}
-	a.orphan(t, []byte("orphan"))
-	a.tell(t, a.worker, `"look at `+a.orphan(t, []byte("named by an event"))+`"`)
-	configured := a.orphan(t, []byte("configuration"))
-	if _, err := a.Start(t.Context(), org.TaskSpec{Caller: operator, Config: configured}); err != nil {
+	fx.putOrphan(t, []byte("orphan"))
+	fx.send(t, fx.worker, `"look at `+fx.putOrphan(t, []byte("named by an event"))+`"`)
+	configured := fx.putOrphan(t, []byte("configuration"))
+	if _, err := fx.Start(t.Context(), org.TaskSpec{Caller: operator, Config: configured}); err != nil {
 		t.Fatal(err)
 	}
-	before := a.blobs(t)
+	before := fx.contents(t)
 	swept := runtime.SweepResult{Contents: 2, Bytes: int64(len(`"first try"`) + len("orphan"))}
-	t.Run("dry, it only counts", func(t *testing.T) {
+	t.Run("dry run counts only", func(t *testing.T) {
 		want := swept
 		want.DryRun = true
-		if got, err := a.CollectGarbage(t.Context(), true); err != nil || got != want {
+		if got, err := fx.CollectGarbage(t.Context(), true); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
-		if diff := cmp.Diff(a.blobs(t), before); diff != "" {
-			t.Errorf("got before want:\n%s", diff)
+		if diff := cmp.Diff(fx.contents(t), before); diff != "" {
+			t.Errorf("(-got +want):\n%s", diff)
 		}
 	})
-	t.Run("it leaves what is named", func(t *testing.T) {
-		if got, err := a.CollectGarbage(t.Context(), false); err != nil || got != swept {
+	t.Run("referenced contents stay", func(t *testing.T) {
+		if got, err := fx.CollectGarbage(t.Context(), false); err != nil || got != swept {
 			t.Errorf("got %+v, %v, want %+v", got, err, swept)
 		}
-		if diff := cmp.Diff(a.blobs(t), []string{`"second try"`, "a task to come", "configuration", "named by an event"}); diff != "" {
-			t.Errorf("got before want:\n%s", diff)
+		if diff := cmp.Diff(fx.contents(t), []string{`"second try"`, "a future task", "configuration", "named by an event"}); diff != "" {
+			t.Errorf("(-got +want):\n%s", diff)
 		}
-		a.whole(t)
+		fx.checkArtifacts(t)
 	})
-	t.Run("again, it finds nothing", func(t *testing.T) {
-		if got, err := a.CollectGarbage(t.Context(), false); err != nil || got != (runtime.SweepResult{}) {
+	t.Run("a second run finds nothing", func(t *testing.T) {
+		if got, err := fx.CollectGarbage(t.Context(), false); err != nil || got != (runtime.SweepResult{}) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
-	t.Run("what a process kept for a task that never came goes with the next", func(t *testing.T) {
-		dir := scratch(t)
-		first := plan{dir: dir}.archive(t)
-		if _, err := first.PutBlob([]byte("a task to come")); err != nil {
+	t.Run("a pinned content is removed by the next process", func(t *testing.T) {
+		dir := fastTempDir(t)
+		first := fixtureConfig{dir: dir}.openWithWorker(t)
+		if _, err := first.PutBlob([]byte("a future task")); err != nil {
 			t.Fatal(err)
 		}
-		first.leave(t)
-		second := open(t, dir, brain(crew))
+		first.shutdown(t)
+		second := openFixture(t, dir, answerFunc(mixedWorkload))
 		if got, err := second.CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 }
 
-// interrupted is a store on which something happens while the log is read, or
-// which fails to give records.
-type interrupted struct {
+// followHookStore is a store with a hook that is called when the log is read,
+// and with an optional error for the records of artifacts.
+type followHookStore struct {
 	journal.Store
-	follow func()
-	broken error
+	onFollow   func()
+	recordsErr error
 }
 
-func (s *interrupted) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
-	if s.follow != nil && !wait {
-		s.follow()
+func (s *followHookStore) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	if s.onFollow != nil && !wait {
+		s.onFollow()
 	}
 	return s.Store.Follow(ctx, after, wait)
 }
 
-func (s *interrupted) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+func (s *followHookStore) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		for r, err := range s.Store.Records(ctx, kind, prefix) {
-			if kind == "artifact" && s.broken != nil {
-				err = s.broken
+			if kind == "artifact" && s.recordsErr != nil {
+				err = s.recordsErr
 			}
 			if !yield(r, err) {
 				return
@@ -212,73 +213,73 @@ func (s *interrupted) Records(ctx context.Context, kind, prefix string) iter.Seq
 	}
 }
 
-// What is named while a sweep looks for it stays, however late.
-func TestASweepSparesWhatIsNamedMeanwhile(t *testing.T) {
-	s := &interrupted{}
-	a := plan{store: func(below journal.Store) journal.Store { s.Store = below; return s }}.archive(t)
+// A content that is referenced during a collection is kept.
+func TestCollectGarbage_KeepsContentsReferencedMeanwhile(t *testing.T) {
+	s := &followHookStore{}
+	fx := fixtureConfig{wrapStore: func(below journal.Store) journal.Store { s.Store = below; return s }}.openWithWorker(t)
 	for _, text := range []string{"put", "kept", "orphan"} {
-		a.orphan(t, encode(text))
+		fx.putOrphan(t, mustJSON(text))
 	}
 	calls := 0
-	s.follow = func() {
+	s.onFollow = func() {
 		calls++
-		a.keep(t, "put")
-		if _, err := a.PutBlob(encode("kept")); err != nil {
+		fx.put(t, "put")
+		if _, err := fx.PutBlob(mustJSON("kept")); err != nil {
 			t.Error(err)
 		}
-		if _, err := a.CollectGarbage(t.Context(), false); errcode.Of(err) != errcode.Conflict {
-			t.Errorf("a second sweep beside the first: %v, want a conflict", err)
+		if _, err := fx.CollectGarbage(t.Context(), false); errcode.Of(err) != errcode.Conflict {
+			t.Errorf("a second concurrent collection: %v, want a conflict", err)
 		}
 	}
-	if got, err := a.CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 || calls != 1 {
-		t.Errorf("got %+v, %v after %d interruptions", got, err, calls)
+	if got, err := fx.CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 || calls != 1 {
+		t.Errorf("got %+v, %v after %d calls of the hook", got, err, calls)
 	}
-	s.follow = nil
-	if diff := cmp.Diff(a.blobs(t), []string{`"kept"`, `"put"`}); diff != "" {
-		t.Errorf("got before want:\n%s", diff)
+	s.onFollow = nil
+	if diff := cmp.Diff(fx.contents(t), []string{`"kept"`, `"put"`}); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
 	}
-	a.whole(t)
+	fx.checkArtifacts(t)
 }
 
-// A record that cannot be read may name anything.
-func TestASweepThatCannotSeeRemovesNothing(t *testing.T) {
-	s := &interrupted{}
-	a := plan{store: func(below journal.Store) journal.Store { s.Store = below; return s }}.archive(t)
-	a.keep(t, "named")
-	a.orphan(t, []byte("orphan"))
-	before := a.blobs(t)
-	s.broken = journal.ErrDamaged
-	if _, err := a.CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
+// An unreadable record may reference any content.
+func TestCollectGarbage_RemovesNothingAfterReadError(t *testing.T) {
+	s := &followHookStore{}
+	fx := fixtureConfig{wrapStore: func(below journal.Store) journal.Store { s.Store = below; return s }}.openWithWorker(t)
+	fx.put(t, "named")
+	fx.putOrphan(t, []byte("orphan"))
+	before := fx.contents(t)
+	s.recordsErr = journal.ErrDamaged
+	if _, err := fx.CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
-	s.broken = nil
-	if _, err := a.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "artifact", Key: "x", Value: []byte(`{"blob":`)}}}); err != nil {
+	s.recordsErr = nil
+	if _, err := fx.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "artifact", Key: "x", Value: []byte(`{"blob":`)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
-		t.Errorf("with a record cut short: error %v, want ErrDamaged", err)
+	if _, err := fx.CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("with a truncated record: error %v, want ErrDamaged", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.CollectGarbage(ctx, false); !errors.Is(err, context.Canceled) {
+	if _, err := fx.CollectGarbage(ctx, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want canceled", err)
 	}
-	if diff := cmp.Diff(a.blobs(t), before); diff != "" {
-		t.Errorf("got before want:\n%s", diff)
+	if diff := cmp.Diff(fx.contents(t), before); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
 	}
 }
 
-// Puts of the same few contents, all of them orphans at first, beside sweeps:
-// what was put is there.
-func TestSweepsAndPutsRunBesideEachOther(t *testing.T) {
+// Artifacts with the same few contents are stored during collections; all of
+// them keep their content.
+func TestCollectGarbage_ConcurrentWithPuts(t *testing.T) {
 	const writers, each = 4, 40
-	a := plan{}.archive(t)
+	fx := fixtureConfig{}.openWithWorker(t)
 	stop := make(chan struct{})
 	swept := make(chan int)
 	go func() {
 		n := 0
 		for {
-			got, err := a.CollectGarbage(t.Context(), false)
+			got, err := fx.CollectGarbage(t.Context(), false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -296,71 +297,73 @@ func TestSweepsAndPutsRunBesideEachOther(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				text := fmt.Sprint("content ", i)
-				a.orphan(t, encode(text))
+				fx.putOrphan(t, mustJSON(text))
 				if (w+i)%3 == 0 {
-					a.keep(t, text)
+					fx.put(t, text)
 				}
 			}
 		})
 	}
 	all.Wait()
 	close(stop)
-	t.Logf("%d contents were swept meanwhile", <-swept)
-	a.whole(t)
+	t.Logf("%d contents were removed meanwhile", <-swept)
+	fx.checkArtifacts(t)
 }
 
-// A crash at any commit, in the middle of a sweep too, leaves every artifact
-// with its content, and all that were acknowledged.
-func TestAfterACrashNoArtifactIsWithoutItsContent(t *testing.T) {
+// After a crash at any commit, also during a collection, every artifact has its
+// content and every acknowledged artifact exists.
+func TestCollectGarbage_CrashKeepsArtifactsComplete(t *testing.T) {
 	ended := false
 	for n := 1; !ended; n++ {
 		for _, after := range []bool{false, true} {
-			dir, dead := scratch(t), &mortal{after: after, left: 1 << 30}
-			a := plan{dir: dir, store: func(s journal.Store) journal.Store { dead.Store = s; return dead }}.archive(t)
-			a.orphan(t, encode("shared"))
-			a.orphan(t, encode("orphan"))
-			dead.mu.Lock()
-			dead.left = n
-			dead.mu.Unlock()
-			acknowledged := a.work(t)
-			ended = !dead.died()
-			a.leave(t)
+			dir, crashing := fastTempDir(t), &crashingStore{after: after, commitsLeft: 1 << 30}
+			fx := fixtureConfig{dir: dir, wrapStore: func(s journal.Store) journal.Store { crashing.Store = s; return crashing }}.openWithWorker(t)
+			fx.putOrphan(t, mustJSON("shared"))
+			fx.putOrphan(t, mustJSON("orphan"))
+			crashing.mu.Lock()
+			crashing.commitsLeft = n
+			crashing.mu.Unlock()
+			acknowledged := fx.putAndCollect(t)
+			ended = !crashing.crashed()
+			fx.shutdown(t)
 
-			h := open(t, dir, brain(crew))
-			h.whole(t)
+			reopened := openFixture(t, dir, answerFunc(mixedWorkload))
+			reopened.checkArtifacts(t)
 			for _, ref := range acknowledged {
-				if _, _, err := h.Artifact(t.Context(), ref); err != nil {
+				if _, _, err := reopened.Artifact(t.Context(), ref); err != nil {
 					t.Errorf("crash at commit %d: %s was acknowledged: %v", n, ref, err)
 				}
 			}
-			if _, err := h.CollectGarbage(t.Context(), false); err != nil {
+			if _, err := reopened.CollectGarbage(t.Context(), false); err != nil {
 				t.Error(err)
 			}
-			h.whole(t)
-			h.leave(t)
+			reopened.checkArtifacts(t)
+			reopened.shutdown(t)
 		}
 	}
 }
 
-func (s *mortal) died() bool {
+// crashed reports whether the crash has happened.
+func (s *crashingStore) crashed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.left <= 0
+	return s.commitsLeft <= 0
 }
 
-// work puts and sweeps, and lists the references of what was put.
-func (a archive) work(t *testing.T) (refs []string) {
-	again := called(identity.ByAgent(a.worker))
+// putAndCollect stores artifacts and collects garbage. It returns the
+// references of the acknowledged artifacts.
+func (fx workerFixture) putAndCollect(t *testing.T) (refs []string) {
+	again := newCall(identity.ByAgent(fx.worker))
 	for i, text := range []string{"first", "second", "", "shared", "first", ""} {
 		if text == "" {
-			_, _ = a.CollectGarbage(t.Context(), false) // it may die
+			_, _ = fx.CollectGarbage(t.Context(), false) // it may crash
 			continue
 		}
-		call := called(identity.ByAgent(a.worker))
+		call := newCall(identity.ByAgent(fx.worker))
 		if i < 2 {
 			call = again
 		}
-		if ref, err := a.PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: encode(text)}); err == nil {
+		if ref, err := fx.PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: mustJSON(text)}); err == nil {
 			refs = append(refs, ref)
 		}
 	}

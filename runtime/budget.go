@@ -8,39 +8,39 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Budget bounds what the models of one task may use up. A zero bound is not
-// set.
+// Budget limits the model usage of one task, in tokens and in cost. A zero
+// limit is not enforced.
 type Budget struct {
 	Tokens int64
 	Cost   model.Money
 }
 
-// taskUsage is what a task has used up; the sum of the usage on its record.
+// taskUsage is the model usage of a task.
 type taskUsage struct {
-	known    bool // what was on record before this process is in it
+	loaded   bool // usage from before this process is included
 	tokens   int64
-	reserved int64 // for requests under way
+	reserved int64 // for requests in progress
 	cost     model.Money
 }
 
-// answerShare is what an answer is reserved before it is known.
-const answerShare = 1024
+// answerReserve is the number of tokens reserved for an answer.
+const answerReserve = 1024
 
-// reservation is a request's part of its task's budget. The zero reservation
-// is of a task without one.
+// reservation is the part of its task's budget that a request reserves. The
+// zero reservation belongs to a task without a budget.
 type reservation struct {
 	run    *taskRun
 	rt     *Runtime
 	tokens int64
 }
 
-// reserve puts aside the tokens of a request before it is made, so that agents
-// that ask at once do not pass the bound together. What it costs is known only
-// afterwards: past its bound no further request is made.
+// reserve reserves tokens for a request before it is sent, so that concurrent
+// requests cannot exceed the limit together. Cost is known only afterwards:
+// once it exceeds its limit no further request is sent.
 //
 // Errors: budget_exceeded.
 func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
-	limit := rt.rules.Load().Budget
+	limit := rt.settings.Load().Budget
 	if limit == (Budget{}) {
 		return reservation{}, nil
 	}
@@ -48,21 +48,21 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 	if err != nil {
 		return reservation{}, err
 	}
-	need := int64(tokens) + answerShare
+	need := int64(tokens) + answerReserve
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	s := &run.spent
 	switch {
 	case limit.Tokens > 0 && s.tokens+s.reserved > limit.Tokens-need:
-		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, %d are set aside for requests under way, and the next request needs about %d", s.tokens, limit.Tokens, s.reserved, need)
+		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, %d are reserved for requests in progress, and the next request needs about %d", s.tokens, limit.Tokens, s.reserved, need)
 	case limit.Cost > 0 && s.cost >= limit.Cost:
-		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has cost %v of the %v it may cost", s.cost, limit.Cost)
+		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has cost %v of its budget of %v", s.cost, limit.Cost)
 	}
 	s.reserved += need
 	return reservation{run, rt, need}, nil
 }
 
-// release gives back what a request that came to nothing had put aside.
+// release returns the reserved tokens of a failed request.
 func (r reservation) release() {
 	if r.run == nil {
 		return
@@ -72,7 +72,7 @@ func (r reservation) release() {
 	r.run.spent.reserved -= r.tokens
 }
 
-// spend puts what an answer used in the place of what was reserved for it.
+// spend replaces the reservation by the actual usage.
 func (r reservation) spend(u model.Usage) {
 	if r.run == nil {
 		return
@@ -83,17 +83,18 @@ func (r reservation) spend(u model.Usage) {
 	r.run.spent.add(u)
 }
 
-func (s *taskUsage) add(u model.Usage) { // sums of what is sane do not overflow
+// add adds usage. Usage is clamped by collect, so the sums do not overflow.
+func (s *taskUsage) add(u model.Usage) {
 	s.tokens += int64(u.Input) + int64(u.Output)
 	s.cost += u.Cost
 }
 
-// taskSpending finds a task's spending; that of a task taken up again is read from
-// its record first.
+// taskSpending returns the run of a task with its usage loaded. That of a
+// resumed task is summed up from its record first.
 func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskRun, error) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
-	known := run != nil && run.spent.known
+	known := run != nil && run.spent.loaded
 	rt.mu.Unlock()
 	switch {
 	case run == nil:
@@ -108,8 +109,8 @@ func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskR
 	before, err := rt.usage(ctx, task)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if err == nil && !run.spent.known {
-		run.spent.known = true
+	if err == nil && !run.spent.loaded {
+		run.spent.loaded = true
 		run.spent.add(before)
 	}
 	return run, err

@@ -19,60 +19,62 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func budget(b runtime.Budget) func(*runtime.Config) {
+// withBudget returns a configuration with a budget.
+func withBudget(b runtime.Budget) func(*runtime.Config) {
 	return func(c *runtime.Config) { c.Budget = b }
 }
 
-func TestABudgetTooSmallForTheFirstRequestAsksNobody(t *testing.T) {
-	h := plan{config: budget(runtime.Budget{Tokens: 100}), model: fluent(100_000, brain(func(model.Request) model.Answer {
-		t.Error("the model is asked")
-		return end("done")
+func TestBudget_TooSmallForFirstRequest(t *testing.T) {
+	fx := fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 100}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
+		t.Error("the model was called")
+		return endWith("done")
 	}))}.open(t)
-	task := h.run(t, org.TaskSpec{})
-	h.want(t, task, "", errcode.BudgetExceeded)
-	want := regexp.MustCompile(`^the task has used 0 of its 100 tokens, 0 are set aside for requests under way, and the next request needs about \d{4,}$`)
+	task := fx.run(t, org.TaskSpec{})
+	fx.wantResult(t, task, "", errcode.BudgetExceeded)
+	want := regexp.MustCompile(`^the task has used 0 of its 100 tokens, 0 are reserved for requests in progress, and the next request needs about \d{4,}$`)
 	if task.Error != nil && !want.MatchString(task.Error.Message) {
 		t.Errorf("the reason is %q", task.Error.Message)
 	}
 }
 
-// crowd is a house in which root and two workers think, each as long as
-// the test wants: the task may use a little more than one request of theirs.
-type crowd struct {
-	*house
+// twoWorkers is a fixture with two workers whose requests block until the test
+// answers them. The budget of the task allows little more than one request.
+type twoWorkers struct {
+	*fixture
 	first, second identity.AgentID
 	asked         chan identity.AgentID
-	answer        chan error // what the worker that is asked comes to
+	answer        chan error // the error of the pending request, or nil
 }
 
-func newCrowd(t *testing.T) *crowd {
-	c := &crowd{asked: make(chan identity.AgentID), answer: make(chan error)}
-	think := mind(func(ctx context.Context, r model.Request) (model.Answer, error) {
+func newTwoWorkers(t *testing.T) *twoWorkers {
+	c := &twoWorkers{asked: make(chan identity.AgentID), answer: make(chan error)}
+	answer := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 		if r.Self.Role == "root" {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
 		c.asked <- r.Self.ID
 		err := <-c.answer
-		a := wait()
+		a := waitForMessage()
 		a.Usage = model.Usage{Input: 10, Output: 10}
 		return a, err
 	})
-	c.house = plan{config: budget(runtime.Budget{Tokens: 150_000}), model: fluent(1_000_000, think)}.open(t)
+	c.fixture = fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 150_000}), model: withWindow(1_000_000, answer)}.open(t)
 	id := c.start(t, org.TaskSpec{})
-	c.first = c.hire(t, c.top(t, id), org.RoleSpec{Name: "first", Use: use()})
-	c.second = c.hire(t, c.top(t, id), org.RoleSpec{Name: "second", Use: use()})
+	c.first = c.spawnAgent(t, c.topAgent(t, id), org.RoleSpec{Name: "first", Use: groupSet()})
+	c.second = c.spawnAgent(t, c.topAgent(t, id), org.RoleSpec{Name: "second", Use: groupSet()})
 	return c
 }
 
-// give has a worker read about 100,000 tokens.
-func (c *crowd) give(t *testing.T, to identity.AgentID) {
-	c.tell(t, to, `"`+strings.Repeat("x", 400_000)+`"`)
+// sendLarge sends a worker a message of about 100,000 tokens.
+func (c *twoWorkers) sendLarge(t *testing.T, to identity.AgentID) {
+	c.send(t, to, `"`+strings.Repeat("x", 400_000)+`"`)
 }
 
-// refused waits until a turn of an agent has ended for want of tokens.
-func (c *crowd) refused(t *testing.T, id identity.AgentID) string {
-	e := c.until(t, func(e journal.Event) bool {
+// waitBudgetExceeded waits until a turn of an agent fails for lack of budget
+// and returns the message.
+func (c *twoWorkers) waitBudgetExceeded(t *testing.T, id identity.AgentID) string {
+	e := c.waitEvent(t, func(e journal.Event) bool {
 		_, failed := e.Body.(journal.Failed)
 		return failed && e.Agent == id
 	})
@@ -83,9 +85,9 @@ func (c *crowd) refused(t *testing.T, id identity.AgentID) string {
 	return failed.Message
 }
 
-// Two requests at once do not pass a bound that one of them keeps, and what was
-// set aside for a request is given back when it has ended, however it ends.
-func TestRequestsUnderWayAreSetAside(t *testing.T) {
+// Two concurrent requests cannot exceed a limit that allows one of them. The
+// reservation of a request is released when it ends, with or without an error.
+func TestBudget_ReservesConcurrentRequests(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error
@@ -94,26 +96,27 @@ func TestRequestsUnderWayAreSetAside(t *testing.T) {
 		{"the first fails", errcode.New(errcode.RateLimited, "later")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newCrowd(t)
-			h.give(t, h.first)
-			<-h.asked
-			h.give(t, h.second)
-			reason := h.refused(t, h.second)
-			if want := regexp.MustCompile(`^the task has used \d{1,5} of its 150000 tokens, 10\d{4} are set aside for requests under way, and the next request needs about 10\d{4}$`); !want.MatchString(reason) {
+			fx := newTwoWorkers(t)
+			fx.sendLarge(t, fx.first)
+			<-fx.asked
+			fx.sendLarge(t, fx.second)
+			reason := fx.waitBudgetExceeded(t, fx.second)
+			if want := regexp.MustCompile(`^the task has used \d{1,5} of its 150000 tokens, 10\d{4} are reserved for requests in progress, and the next request needs about 10\d{4}$`); !want.MatchString(reason) {
 				t.Errorf("the reason is %q", reason)
 			}
-			h.answer <- c.err
-			h.until(t, func(e journal.Event) bool { return e.Agent == h.first && ends(e.Body) })
-			h.tell(t, h.second, `"again"`)
-			if id := <-h.asked; id != h.second {
-				t.Errorf("%s is asked, want %s", id, h.second)
+			fx.answer <- c.err
+			fx.waitEvent(t, func(e journal.Event) bool { return e.Agent == fx.first && endsRequest(e.Body) })
+			fx.send(t, fx.second, `"again"`)
+			if id := <-fx.asked; id != fx.second {
+				t.Errorf("%s is asked, want %s", id, fx.second)
 			}
-			h.answer <- nil
+			fx.answer <- nil
 		})
 	}
 }
 
-func ends(b journal.Body) bool {
+// endsRequest reports whether an event ends a model request.
+func endsRequest(b journal.Body) bool {
 	switch b.(type) {
 	case journal.ModelAnswered, journal.Failed:
 		return true
@@ -121,11 +124,11 @@ func ends(b journal.Body) bool {
 	return false
 }
 
-// What a task used up before the process ended counts in the next one.
-func TestAResumedTaskHasUsedWhatIsOnItsRecord(t *testing.T) {
+// The usage of a task before a restart counts after it.
+func TestBudget_CountsUsageBeforeRestart(t *testing.T) {
 	hangs := make(chan struct{})
 	again := false
-	look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, _ obj) (any, error) {
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, _ obj) (any, error) {
 		if again {
 			return "seen", nil
 		}
@@ -134,63 +137,63 @@ func TestAResumedTaskHasUsedWhatIsOnItsRecord(t *testing.T) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	})
-	p := plan{dir: scratch(t), tools: []tool.Tool{look}, config: budget(runtime.Budget{Tokens: 250_000}), model: fluent(1_000_000, brain(func(r model.Request) model.Answer {
-		if answers(r) > 0 {
-			t.Error("the model is asked past the bound")
+	cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{look}, configure: withBudget(runtime.Budget{Tokens: 250_000}), model: withWindow(1_000_000, answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) > 0 {
+			t.Error("the model was called beyond the budget")
 		}
-		return counted(do("look", obj{}), 150_000)
+		return withUsage(callTools("look", obj{}), 150_000)
 	}))}
-	h := p.open(t)
-	id := h.start(t, h.role(t, "probe"))
+	fx := cfg.open(t)
+	id := fx.start(t, fx.groupTask(t, "probe"))
 	<-hangs
-	h.leave(t)
-	h = p.open(t)
-	h.resume(t, id)
-	task := h.wait(t, id)
-	h.want(t, task, "", errcode.BudgetExceeded)
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	fx.resume(t, id)
+	task := fx.wait(t, id)
+	fx.wantResult(t, task, "", errcode.BudgetExceeded)
 	if task.Error != nil && !strings.HasPrefix(task.Error.Message, "the task has used 150010 of its 250000 tokens") {
 		t.Errorf("the reason is %q", task.Error.Message)
 	}
 }
 
-// The sums only grow: no count of a provider lowers them or makes them
-// overflow, and one that counts nothing is estimated.
-func TestWhatCountsAgainstABudget(t *testing.T) {
+// The usage never decreases: counts of a provider neither lower it nor make it
+// overflow, and missing counts are estimated.
+func TestBudget_SumsNeitherDecreaseNorOverflow(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		bound   runtime.Budget
-		usage   []model.Usage // of the answers, the last one again and again
-		answers int           // before the bound is reached; 0 is some
+		usage   []model.Usage // of the answers; the last one repeats
+		answers int           // before the limit is reached; 0 means some
 	}{
-		{"tokens that were counted", runtime.Budget{Tokens: 60_000}, []model.Usage{{Input: 20_000, Output: 1_000}}, 2},
-		{"what was cached", runtime.Budget{Tokens: 60_000}, []model.Usage{{Input: 20_000, Cached: 20_000, Output: 1_000}}, 2},
-		{"tokens that nobody counted", runtime.Budget{Tokens: 20_000}, []model.Usage{{}}, 0},
-		{"tokens below nothing", runtime.Budget{Tokens: 20_000}, []model.Usage{{Input: -1 << 40, Output: -1 << 40, Cached: -1}}, 0},
-		{"tokens past every number", runtime.Budget{Tokens: math.MaxInt64 - 5_000}, []model.Usage{{Input: math.MaxInt, Output: math.MaxInt}}, -1},
-		{"more tokens than the bound", runtime.Budget{Tokens: 1 << 27}, []model.Usage{{Input: math.MaxInt, Output: math.MaxInt}}, 1},
+		{"counted tokens", runtime.Budget{Tokens: 60_000}, []model.Usage{{Input: 20_000, Output: 1_000}}, 2},
+		{"cached tokens", runtime.Budget{Tokens: 60_000}, []model.Usage{{Input: 20_000, Cached: 20_000, Output: 1_000}}, 2},
+		{"uncounted tokens", runtime.Budget{Tokens: 20_000}, []model.Usage{{}}, 0},
+		{"negative tokens", runtime.Budget{Tokens: 20_000}, []model.Usage{{Input: -1 << 40, Output: -1 << 40, Cached: -1}}, 0},
+		{"maximal tokens", runtime.Budget{Tokens: math.MaxInt64 - 5_000}, []model.Usage{{Input: math.MaxInt, Output: math.MaxInt}}, -1},
+		{"more tokens than the limit", runtime.Budget{Tokens: 1 << 27}, []model.Usage{{Input: math.MaxInt, Output: math.MaxInt}}, 1},
 		{"cost", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: 400}}, 3},
-		{"cost below nothing", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: 999}, {Input: 1, Cost: -999}, {Input: 1, Cost: 1}}, 3},
-		{"cost past every number", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: math.MaxInt64}}, 1},
-		{"cost, and tokens within the bound", runtime.Budget{Tokens: 1 << 40, Cost: 1_000}, []model.Usage{{Input: 1, Cost: 1_000}}, 1},
+		{"negative cost", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: 999}, {Input: 1, Cost: -999}, {Input: 1, Cost: 1}}, 3},
+		{"maximal cost", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: math.MaxInt64}}, 1},
+		{"cost, with tokens within the limit", runtime.Budget{Tokens: 1 << 40, Cost: 1_000}, []model.Usage{{Input: 1, Cost: 1_000}}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
-			h := plan{tools: []tool.Tool{look}, config: budget(c.bound), model: fluent(1<<40, brain(func(r model.Request) model.Answer {
-				n := answers(r)
-				a := do("look", obj{"n": n})
+			look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
+			fx := fixtureConfig{tools: []tool.Tool{look}, configure: withBudget(c.bound), model: withWindow(1<<40, answerFunc(func(r model.Request) model.Answer {
+				n := answerCount(r)
+				a := callTools("look", obj{"n": n})
 				a.Usage = c.usage[min(n, len(c.usage)-1)]
 				if n == 100 {
-					return end("never stopped")
+					return endWith("never stopped")
 				}
 				return a
 			}))}.open(t)
-			task := h.run(t, h.role(t, "probe"))
-			if c.answers == -1 { // the bound is past what all answers may come to
-				h.want(t, task, `"never stopped"`, "")
+			task := fx.run(t, fx.groupTask(t, "probe"))
+			if c.answers == -1 { // the limit is larger than the clamped sum of all answers
+				fx.wantResult(t, task, `"never stopped"`, "")
 				return
 			}
-			h.want(t, task, "", errcode.BudgetExceeded)
-			list := said[journal.ModelAnswered](t, h)
+			fx.wantResult(t, task, "", errcode.BudgetExceeded)
+			list := bodiesOf[journal.ModelAnswered](t, fx)
 			if c.answers > 0 && len(list) != c.answers {
 				t.Errorf("%d answers, want %d", len(list), c.answers)
 			}
@@ -198,7 +201,7 @@ func TestWhatCountsAgainstABudget(t *testing.T) {
 			for _, a := range list {
 				u := a.Answer.Usage
 				if u.Input <= 0 || u.Output < 0 || u.Cached < 0 || u.Cost < 0 {
-					t.Errorf("on record: %+v", u)
+					t.Errorf("recorded usage: %+v", u)
 				}
 				tokens += int64(u.Input + u.Output)
 			}
@@ -209,55 +212,55 @@ func TestWhatCountsAgainstABudget(t *testing.T) {
 	}
 }
 
-func TestACostBoundSaysWhatTheTaskHasCost(t *testing.T) {
-	h := plan{config: budget(runtime.Budget{Cost: 2_500_000_000}), model: fluent(100_000, brain(func(model.Request) model.Answer {
-		a := do("look", obj{})
+func TestBudget_CostLimitErrorHasAmounts(t *testing.T) {
+	fx := fixtureConfig{configure: withBudget(runtime.Budget{Cost: 2_500_000_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
+		a := callTools("look", obj{})
 		a.Usage = model.Usage{Input: 5, Cost: 3_000_000_000}
 		return a
 	}))}.open(t)
-	task := h.run(t, org.TaskSpec{})
-	h.want(t, task, "", errcode.BudgetExceeded)
-	if want := "the task has cost 3.000000 of the 2.500000 it may cost"; task.Error == nil || task.Error.Message != want {
+	task := fx.run(t, org.TaskSpec{})
+	fx.wantResult(t, task, "", errcode.BudgetExceeded)
+	if want := "the task has cost 3.000000 of its budget of 2.500000"; task.Error == nil || task.Error.Message != want {
 		t.Errorf("the reason is %v, want %q", task.Error, want)
 	}
 }
 
-func TestEveryTaskHasABudgetOfItsOwn(t *testing.T) {
-	h := plan{config: budget(runtime.Budget{Tokens: 60_000}), model: fluent(100_000, brain(func(model.Request) model.Answer {
-		return counted(end("done"), 40_000)
+func TestBudget_AppliesPerTask(t *testing.T) {
+	fx := fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 60_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
+		return withUsage(endWith("done"), 40_000)
 	}))}.open(t)
 	for range 3 {
-		h.want(t, h.run(t, org.TaskSpec{}), `"done"`, "")
+		fx.wantResult(t, fx.run(t, org.TaskSpec{}), `"done"`, "")
 	}
 }
 
-// unread is a store whose log is not to be read.
-type unread struct {
+// followCounter is a store that counts the reads of the log of a task.
+type followCounter struct {
 	journal.Store
-	reads atomic.Int32
+	count atomic.Int32
 }
 
-func (s *unread) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
-	s.reads.Add(1)
+func (s *followCounter) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	s.count.Add(1)
 	return s.Store.FollowTask(ctx, task, after, wait)
 }
 
-func TestWithoutABudgetTheLogIsNotRead(t *testing.T) {
+func TestBudget_UnsetReadsNoLog(t *testing.T) {
 	for _, c := range []struct {
 		bound runtime.Budget
 		reads int32
 	}{{runtime.Budget{}, 0}, {runtime.Budget{Tokens: 1 << 40}, 1}} {
 		t.Run(fmt.Sprint(c.bound), func(t *testing.T) {
-			log := &unread{}
-			h := plan{config: budget(c.bound), store: func(s journal.Store) journal.Store { log.Store = s; return log }, model: fluent(100_000, brain(func(r model.Request) model.Answer {
-				if answers(r) < 3 {
-					return do("console_print", obj{"text": fmt.Sprint(answers(r))})
+			log := &followCounter{}
+			fx := fixtureConfig{configure: withBudget(c.bound), wrapStore: func(s journal.Store) journal.Store { log.Store = s; return log }, model: withWindow(100_000, answerFunc(func(r model.Request) model.Answer {
+				if answerCount(r) < 3 {
+					return callTools("console_print", obj{"text": fmt.Sprint(answerCount(r))})
 				}
-				return end("done")
+				return endWith("done")
 			}))}.open(t)
-			h.want(t, h.run(t, org.TaskSpec{}), `"done"`, "")
-			if n := log.reads.Load(); n != c.reads {
-				t.Errorf("it is read %d times, want %d", n, c.reads)
+			fx.wantResult(t, fx.run(t, org.TaskSpec{}), `"done"`, "")
+			if n := log.count.Load(); n != c.reads {
+				t.Errorf("the log was read %d times, want %d", n, c.reads)
 			}
 		})
 	}

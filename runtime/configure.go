@@ -16,19 +16,19 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// OrgConfig is what the operator's configuration says about the organization.
-// Nil Default is all groups; a zero limit is the Runtime's own.
+// OrgConfig is the operator's configuration of the organization. Zero values
+// mean the defaults of Config.
 type OrgConfig struct {
 	RootPrompt string
-	Default    *toolgroups.Set // toolGroups of roles created without
+	Default    *toolgroups.Set // tool groups of roles created without any; nil means all groups
 	Rounds     int
 	Storage    Storage
 	Budget     Budget
 	Roles      []org.RoleSpec
-	KeepRoles  bool // roles that are there stay as they are; Roles only fills in those that are missing
+	KeepRoles  bool // keep existing roles as they are; Roles only adds the missing ones
 }
 
-// settings is what a configuration says beside roles. A value never changes.
+// settings is the configuration without its roles. It is immutable.
 type settings struct {
 	RootPrompt string
 	Rounds     int
@@ -36,60 +36,61 @@ type settings struct {
 	Budget     Budget
 }
 
-// rules gives what is in force under s; what s leaves out is as the Runtime was
-// made.
-func (c *Config) rules(s OrgConfig) *settings {
+// settingsFor returns the settings for s, with the defaults of c.
+func (c *Config) settingsFor(s OrgConfig) *settings {
 	return &settings{
 		RootPrompt: cmp.Or(s.RootPrompt, c.RootPrompt),
 		Rounds:     cmp.Or(s.Rounds, c.Rounds),
-		Storage:    s.Storage.or(c.Storage),
+		Storage:    s.Storage.orDefault(c.Storage),
 		Budget:     cmp.Or(s.Budget, c.Budget),
 	}
 }
 
-// Plan says whether Configure would refuse s, and changes nothing.
+// Plan reports the error that Configure would return, without changing
+// anything.
 func (rt *Runtime) Plan(s OrgConfig) error {
-	return rt.planRoles(rt.wanted(s), s.preset())
+	return rt.checkRoles(rt.rolesToApply(s), s.defaultGroups())
 }
 
-// Configure puts a configuration in force, in the place of the one before: roles
-// of that which are no more in it are deleted, and its own are made or changed.
-// Agents at work go on under it: calls that were recorded as started end as they
-// would have, what comes after is decided anew. One that is refused changes
-// nothing. Errors: those of org.CreateRole and org.UpdateRole, with the role's
-// name.
+// Configure replaces the active configuration. Roles of the previous
+// configuration that are missing in s are deleted; those of s are created or
+// updated. Active agents continue under the new configuration: calls that have
+// started end normally, later calls are decided by it. A rejected configuration
+// changes nothing.
+//
+// Errors: those of org.CreateRole and org.UpdateRole, with the role's name.
 func (rt *Runtime) Configure(s OrgConfig) error {
 	rt.configureMu.Lock()
 	defer rt.configureMu.Unlock()
-	preset, specs := s.preset(), rt.wanted(s)
-	if err := rt.planRoles(specs, preset); err != nil {
+	defaults, specs := s.defaultGroups(), rt.rolesToApply(s)
+	if err := rt.checkRoles(specs, defaults); err != nil {
 		return err
 	}
-	if !s.KeepRoles { // before others get more
-		if err := rt.dropRoles(specs); err != nil {
+	if !s.KeepRoles { // remove permissions before adding any
+		if err := rt.deleteRolesExcept(specs); err != nil {
 			return err
 		}
 	}
-	rt.rules.Store(rt.config.rules(s))
-	rt.org.SetDefault(preset)
+	rt.settings.Store(rt.config.settingsFor(s))
+	rt.org.SetDefault(defaults)
 	for _, spec := range specs {
-		if err := rt.configureRole(spec, preset); err != nil {
+		if err := rt.applyRole(spec, defaults); err != nil {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
 	return nil
 }
 
-// preset gives the tool groups of roles that name none.
-func (s OrgConfig) preset() toolgroups.Set {
+// defaultGroups returns the tool groups of roles that name none.
+func (s OrgConfig) defaultGroups() toolgroups.Set {
 	if s.Default == nil {
 		return toolgroups.All()
 	}
 	return *s.Default
 }
 
-// wanted gives the roles that are to be as s says.
-func (rt *Runtime) wanted(s OrgConfig) []org.RoleSpec {
+// rolesToApply returns the roles that must match s.
+func (rt *Runtime) rolesToApply(s OrgConfig) []org.RoleSpec {
 	if !s.KeepRoles {
 		return s.Roles
 	}
@@ -99,18 +100,19 @@ func (rt *Runtime) wanted(s OrgConfig) []org.RoleSpec {
 	})
 }
 
-// planRoles refuses a configuration one of whose roles cannot be made, before
-// any of it is in force.
-func (rt *Runtime) planRoles(specs []org.RoleSpec, fallback toolgroups.Set) error {
+// checkRoles checks that all roles can be created or updated, before any change
+// is made.
+func (rt *Runtime) checkRoles(specs []org.RoleSpec, fallback toolgroups.Set) error {
 	for _, spec := range specs {
-		if err := rt.planRole(withDefaults(spec, fallback)); err != nil {
+		if err := rt.checkRole(withDefaults(spec, fallback)); err != nil {
 			return fmt.Errorf("configure role %q: %w", spec.Name, err)
 		}
 	}
 	return nil
 }
 
-func (rt *Runtime) planRole(spec org.RoleSpec) error {
+// checkRole checks one role.
+func (rt *Runtime) checkRole(spec org.RoleSpec) error {
 	old, ok := rt.org.RoleNamed(spec.Name)
 	if !ok || old.CreatedBy != org.CreatorConfig {
 		_, err := rt.org.PlanRole(byConfig, spec)
@@ -120,10 +122,11 @@ func (rt *Runtime) planRole(spec org.RoleSpec) error {
 	return err
 }
 
+// byConfig is the principal of changes made by the configuration.
 var byConfig = identity.Principal{Kind: identity.Configuration}
 
-// configureRole makes a role what the configuration says.
-func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) error {
+// applyRole creates or updates one role.
+func (rt *Runtime) applyRole(spec org.RoleSpec, fallback toolgroups.Set) error {
 	spec = withDefaults(spec, fallback)
 	old, ok := rt.org.RoleNamed(spec.Name)
 	if !ok || old.CreatedBy != org.CreatorConfig {
@@ -137,7 +140,8 @@ func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) err
 	return err
 }
 
-// withDefaults fills in what a configuration leaves out, so that it can be compared.
+// withDefaults fills in the defaults, so that a role can be compared with its
+// stored form.
 func withDefaults(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
 	if spec.Use == nil {
 		spec.Use = &fallback
@@ -151,46 +155,48 @@ func withDefaults(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
 	return spec
 }
 
-func (rt *Runtime) dropRoles(keep []org.RoleSpec) error {
+// deleteRolesExcept deletes the roles of the configuration that are not in keep.
+func (rt *Runtime) deleteRolesExcept(keep []org.RoleSpec) error {
 	for _, role := range rt.org.Roles() {
 		if role.CreatedBy != org.CreatorConfig || slices.ContainsFunc(keep, func(s org.RoleSpec) bool { return s.Name == role.Name }) {
 			continue
 		}
 		if _, err := rt.DeleteRole(byConfig, role.ID, false); err != nil {
-			return fmt.Errorf("delete role %q, which the configuration no longer has: %w", role.Name, err)
+			return fmt.Errorf("delete role %q, which is no longer configured: %w", role.Name, err)
 		}
 	}
 	return nil
 }
 
-// PutBlob stores content under its hash, once, and gives the hash.
+// PutBlob stores content under its SHA-256 hash, in hex, and returns the hash.
+// The content is kept at least until the process ends.
 func (rt *Runtime) PutBlob(content []byte) (string, error) {
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
-	rt.blobs.keep(hash)
+	rt.blobs.pin(hash)
 	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindBlob, Key: hash, Value: content}}})
 	return hash, err
 }
 
-// Blob gives what Keep stored.
+// Blob returns content that PutBlob stored.
 func (rt *Runtime) Blob(ctx context.Context, hash string) ([]byte, error) {
 	content, err := rt.store.Record(ctx, kindBlob, hash)
 	if err == nil && content == nil {
-		return nil, errcode.New(errcode.ArtifactNotFound, "there is no stored content %q", hash)
+		return nil, errcode.New(errcode.ArtifactNotFound, "stored content %q not found", hash)
 	}
 	return content, err
 }
 
-// advance moves the epoch once in the life of a process that runs agents:
-// what the registry holds may differ from the process before.
-func (rt *Runtime) advance() error {
+// advanceEpoch advances the epoch once per process that runs agents, since the
+// registered tools may differ from those of the previous process.
+func (rt *Runtime) advanceEpoch() error {
 	rt.advanceMu.Lock()
 	defer rt.advanceMu.Unlock()
 	if rt.advanced {
 		return nil
 	}
 	_, err := rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		b.Put = records(rt.org.Advance())
+		b.Put = storeRecords(rt.org.Advance())
 		return nil
 	}})
 	rt.advanced = err == nil

@@ -14,45 +14,45 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// configured opens a house in dir, puts configurations in force one after
-// another, and gives the role worker as it is then.
-func configured(t *testing.T, dir string, setups ...runtime.OrgConfig) (*house, org.Role) {
+// configuredFixture opens a fixture in dir, applies configurations one after
+// another and returns the resulting role worker.
+func configuredFixture(t *testing.T, dir string, setups ...runtime.OrgConfig) (*fixture, org.Role) {
 	t.Helper()
-	h := open(t, dir, once(do("find_role_by_name", obj{"name": "x"})))
+	fx := openFixture(t, dir, answerOnce(callTools("find_role_by_name", obj{"name": "x"})))
 	for _, s := range setups {
-		if err := h.Configure(s); err != nil {
+		if err := fx.Configure(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	role, _ := h.Org().RoleNamed("worker")
-	return h, role
+	role, _ := fx.Org().RoleNamed("worker")
+	return fx, role
 }
 
-func roles(specs ...org.RoleSpec) runtime.OrgConfig { return runtime.OrgConfig{Roles: specs} }
+func withRoles(specs ...org.RoleSpec) runtime.OrgConfig { return runtime.OrgConfig{Roles: specs} }
 
-func TestAConfigurationMakesItsRolesOnce(t *testing.T) {
-	dir := scratch(t)
-	s := roles(org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: use("artifact"), Limits: org.Limits{Rounds: 3}}, org.RoleSpec{Name: "other"})
-	h, first := configured(t, dir, s, s)
+func TestConfigure_CreatesRolesOnce(t *testing.T) {
+	dir := fastTempDir(t)
+	s := withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Limits: org.Limits{Rounds: 3}}, org.RoleSpec{Name: "other"})
+	fx, first := configuredFixture(t, dir, s, s)
 	if first.CreatedBy != org.CreatorConfig || first.Revision != 1 || first.Prompt != "work" || first.Model != "m" || first.Limits.Rounds != 3 {
-		t.Errorf("made %+v", first)
+		t.Errorf("created %+v", first)
 	}
-	h.leave(t)
-	h, again := configured(t, dir, s)
-	if diff := cmp.Diff(string(encode(first)), string(encode(again))); diff != "" {
+	fx.shutdown(t)
+	fx, again := configuredFixture(t, dir, s)
+	if diff := cmp.Diff(string(mustJSON(first)), string(mustJSON(again))); diff != "" {
 		t.Errorf("the same configuration changed its role (-first +again):\n%s", diff)
 	}
-	if n := len(said[journal.RoleChanged](t, h)); n != 2 {
-		t.Errorf("%d changes of roles on record, want the making of two", n)
+	if n := len(bodiesOf[journal.RoleChanged](t, fx)); n != 2 {
+		t.Errorf("%d role changes recorded, want 2", n)
 	}
 }
 
-func TestAConfigurationChangesWhatIsDifferent(t *testing.T) {
-	whole := org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: use("artifact"), Grant: use(), Limits: org.Limits{Rounds: 3}}
+func TestConfigure_UpdatesChangedFields(t *testing.T) {
+	whole := org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Grant: groupSet(), Limits: org.Limits{Rounds: 3}}
 	for _, c := range []struct {
 		name   string
 		change func(*org.RoleSpec)
-		right  func(org.Role) bool
+		check  func(org.Role) bool
 	}{
 		{"another prompt", func(s *org.RoleSpec) { s.Prompt = "rest" }, func(r org.Role) bool { return r.Prompt == "rest" }},
 		{"no prompt", func(s *org.RoleSpec) { s.Prompt = "" }, func(r org.Role) bool { return r.Prompt == "" }},
@@ -60,128 +60,128 @@ func TestAConfigurationChangesWhatIsDifferent(t *testing.T) {
 		{"the default model", func(s *org.RoleSpec) { s.Model = "" }, func(r org.Role) bool { return r.Model == "" }},
 		{"another limit", func(s *org.RoleSpec) { s.Limits.Rounds = 4 }, func(r org.Role) bool { return r.Limits.Rounds == 4 }},
 		{"no limit", func(s *org.RoleSpec) { s.Limits = org.Limits{} }, func(r org.Role) bool { return r.Limits.Rounds == 0 }},
-		{"other groups", func(s *org.RoleSpec) { s.Use = use("console") }, func(r org.Role) bool { return r.Use.Equal(*use("console")) }},
-		{"no groups", func(s *org.RoleSpec) { s.Use = use() }, func(r org.Role) bool { return r.Use.Equal(*use()) }},
+		{"other groups", func(s *org.RoleSpec) { s.Use = groupSet("console") }, func(r org.Role) bool { return r.Use.Equal(*groupSet("console")) }},
+		{"no groups", func(s *org.RoleSpec) { s.Use = groupSet() }, func(r org.Role) bool { return r.Use.Equal(*groupSet()) }},
 		{"the default groups", func(s *org.RoleSpec) { s.Use = nil }, func(r org.Role) bool { return r.Use.IsAll() }},
-		{"a grant", func(s *org.RoleSpec) { s.Grant = use("network") }, func(r org.Role) bool { return r.Grant.Equal(*use("network")) }},
+		{"a grant", func(s *org.RoleSpec) { s.Grant = groupSet("network") }, func(r org.Role) bool { return r.Grant.Equal(*groupSet("network")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			next := whole
 			c.change(&next)
-			_, role := configured(t, "", roles(whole), roles(next), roles(next))
-			if !c.right(role) || role.Revision != 2 {
-				t.Errorf("after the change, and the same again: revision %d, %s", role.Revision, encode(role))
+			_, role := configuredFixture(t, "", withRoles(whole), withRoles(next), withRoles(next))
+			if !c.check(role) || role.Revision != 2 {
+				t.Errorf("after the change, and the same again: revision %d, %s", role.Revision, mustJSON(role))
 			}
-			_, role = configured(t, "", roles(whole), roles(next), roles(whole))
+			_, role = configuredFixture(t, "", withRoles(whole), withRoles(next), withRoles(whole))
 			if !role.Is(whole) || role.Revision != 3 {
-				t.Errorf("after the change back: revision %d, %s", role.Revision, encode(role))
+				t.Errorf("after the change back: revision %d, %s", role.Revision, mustJSON(role))
 			}
 		})
 	}
 }
 
-func TestARoleThatTheConfigurationNoLongerHasIsDeleted(t *testing.T) {
-	dir := scratch(t)
+func TestConfigure_DeletesRemovedRoles(t *testing.T) {
+	dir := fastTempDir(t)
 	worker, other := org.RoleSpec{Name: "worker"}, org.RoleSpec{Name: "other"}
-	h, _ := configured(t, dir, roles(worker, other))
-	if _, err := h.CreateRole(t.Context(), called(operator), org.RoleSpec{Name: "by hand"}); err != nil {
+	fx, _ := configuredFixture(t, dir, withRoles(worker, other))
+	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "by hand"}); err != nil {
 		t.Fatal(err)
 	}
-	h.leave(t)
-	h, gone := configured(t, dir, roles(other))
+	fx.shutdown(t)
+	fx, gone := configuredFixture(t, dir, withRoles(other))
 	if gone.ID != "" {
-		t.Errorf("worker is there still: %+v", gone)
+		t.Errorf("worker still exists: %+v", gone)
 	}
 	var names []string
-	for _, r := range h.Org().Roles() {
+	for _, r := range fx.Org().Roles() {
 		names = append(names, r.Name)
 	}
 	if diff := cmp.Diff([]string{"by hand", "other"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	h.leave(t)
-	if _, back := configured(t, dir, roles(worker, other)); back.Status != org.Active {
-		t.Errorf("a role that comes back: %+v", back)
+	fx.shutdown(t)
+	if _, back := configuredFixture(t, dir, withRoles(worker, other)); back.Status != org.Active {
+		t.Errorf("a role that is configured again: %+v", back)
 	}
 }
 
-func TestAConfigurationDoesNotTakeARoleFromItsMaker(t *testing.T) {
-	h := open(t, "", brain(team))
-	if _, err := h.CreateRole(t.Context(), called(operator), org.RoleSpec{Name: "worker", Use: use()}); err != nil {
+func TestConfigure_KeepsRolesOfOtherCreators(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(delegateWithDenial))
+	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Configure(roles(org.RoleSpec{Name: "worker"})); errcode.Of(err) != errcode.RoleExists {
+	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker"})); errcode.Of(err) != errcode.RoleExists {
 		t.Errorf("%v, want role_exists", err)
 	}
-	if err := h.Configure(roles()); err != nil {
+	if err := fx.Configure(withRoles()); err != nil {
 		t.Error(err)
 	}
-	role, ok := h.Org().RoleNamed("worker")
+	role, ok := fx.Org().RoleNamed("worker")
 	if !ok || role.CreatedBy != org.CreatorOperator || !role.Use.Equal(toolgroups.Of()) {
 		t.Errorf("the role is now %+v", role)
 	}
 }
 
-func TestAConfigurationThatIsRefusedChangesNothing(t *testing.T) {
-	h := open(t, "", brain(team))
-	if _, err := h.CreateRole(t.Context(), called(operator), org.RoleSpec{Name: "taken", Use: use()}); err != nil {
+func TestConfigure_RejectedChangesNothing(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(delegateWithDenial))
+	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "taken", Use: groupSet()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Configure(roles(org.RoleSpec{Name: "worker", Prompt: "work", Use: use()}, org.RoleSpec{Name: "other"})); err != nil {
+	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Use: groupSet()}, org.RoleSpec{Name: "other"})); err != nil {
 		t.Fatal(err)
 	}
-	before, limit := encode(h.Org().Roles()), h.ArtifactLimit()
+	before, limit := mustJSON(fx.Org().Roles()), fx.ArtifactLimit()
 	for name, spec := range map[string]org.RoleSpec{
-		"a name that is taken":            {Name: "taken"},
-		"a pattern there is not":          {Name: "worker", Pattern: "dance"},
-		"a pattern there is not, of none": {Name: "new", Pattern: "dance"},
+		"a name that is taken":             {Name: "taken"},
+		"an unknown pattern":               {Name: "worker", Pattern: "dance"},
+		"an unknown pattern of a new role": {Name: "new", Pattern: "dance"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := roles(org.RoleSpec{Name: "first"}, spec)
+			s := withRoles(org.RoleSpec{Name: "first"}, spec)
 			s.Storage.ArtifactBytes = limit + 1
-			if h.Plan(s) == nil || h.Configure(s) == nil {
-				t.Error("it was not refused")
+			if fx.Plan(s) == nil || fx.Configure(s) == nil {
+				t.Error("it was not rejected")
 			}
-			if diff := cmp.Diff(string(before), string(encode(h.Org().Roles()))); diff != "" || h.ArtifactLimit() != limit {
-				t.Errorf("it changed something: limit %d\n%s", h.ArtifactLimit(), diff)
+			if diff := cmp.Diff(string(before), string(mustJSON(fx.Org().Roles()))); diff != "" || fx.ArtifactLimit() != limit {
+				t.Errorf("it changed something: limit %d\n%s", fx.ArtifactLimit(), diff)
 			}
 		})
 	}
 }
 
-// What an earlier configuration said and the next leaves out is as before both.
-func TestALimitThatAConfigurationLeavesOutIsTheRuntimesOwn(t *testing.T) {
-	h := open(t, "", brain(team))
-	own := h.ArtifactLimit()
+// A limit that a configuration leaves out has the default of the Runtime, not
+// the previous value.
+func TestConfigure_OmittedLimitIsRuntimeDefault(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(delegateWithDenial))
+	own := fx.ArtifactLimit()
 	for _, c := range []struct{ says, want int64 }{{own + 1, own + 1}, {0, own}} {
-		s := roles()
+		s := withRoles()
 		s.Storage.ArtifactBytes = c.says
-		if err := h.Configure(s); err != nil || h.ArtifactLimit() != c.want {
-			t.Errorf("a configuration of %d: limit %d, %v; want %d", c.says, h.ArtifactLimit(), err, c.want)
+		if err := fx.Configure(s); err != nil || fx.ArtifactLimit() != c.want {
+			t.Errorf("a configuration of %d: limit %d, %v; want %d", c.says, fx.ArtifactLimit(), err, c.want)
 		}
 	}
 }
 
-// Agents are at work while configurations come and go: every task ends well, and
-// under the last configuration the next one has its tools.
-func TestAConfigurationComesInForceBesideAgentsAtWork(t *testing.T) {
-	h := open(t, "", brain(func(r model.Request) model.Answer {
-		if answers(r) < 5 {
-			return do("get_artifact", obj{"artifactRef": "artifact:none"})
+// Configurations are replaced while agents are active. Every task completes.
+func TestConfigure_ConcurrentWithActiveAgents(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) < 5 {
+			return callTools("get_artifact", obj{"artifactRef": "artifact:none"})
 		}
-		return end("done")
+		return endWith("done")
 	}))
-	wide, narrow := org.RoleSpec{Name: "worker", Use: use("artifact", "console")}, org.RoleSpec{Name: "worker", Use: use("artifact")}
-	if err := h.Configure(roles(wide)); err != nil {
+	wide, narrow := org.RoleSpec{Name: "worker", Use: groupSet("artifact", "console")}, org.RoleSpec{Name: "worker", Use: groupSet("artifact")}
+	if err := fx.Configure(withRoles(wide)); err != nil {
 		t.Fatal(err)
 	}
-	role, _ := h.Org().RoleNamed("worker")
+	role, _ := fx.Org().RoleNamed("worker")
 	stop, changed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for n := 0; ; n++ {
-			s := roles([]org.RoleSpec{wide, narrow}[n%2], org.RoleSpec{Name: "other", Prompt: strconv.Itoa(n)})
+			s := withRoles([]org.RoleSpec{wide, narrow}[n%2], org.RoleSpec{Name: "other", Prompt: strconv.Itoa(n)})
 			s.Storage.ArtifactBytes, s.RootPrompt, s.Rounds = int64(1000+n), strconv.Itoa(n), 100+n
-			err := h.Configure(s)
+			err := fx.Configure(s)
 			select {
 			case <-stop:
 				changed <- err
@@ -195,7 +195,7 @@ func TestAConfigurationComesInForceBesideAgentsAtWork(t *testing.T) {
 		}
 	}()
 	for range 10 {
-		if task := h.run(t, org.TaskSpec{Text: "go", Role: string(role.ID)}); task.Status != org.Done {
+		if task := fx.run(t, org.TaskSpec{Text: "go", Role: string(role.ID)}); task.Status != org.Done {
 			t.Errorf("the task is %s: %+v", task.Status, task.Error)
 		}
 	}
@@ -205,29 +205,29 @@ func TestAConfigurationComesInForceBesideAgentsAtWork(t *testing.T) {
 	}
 }
 
-func TestRolesCreatedWithoutToolGroupsGetTheDefault(t *testing.T) {
+func TestConfigure_DefaultToolGroups(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		preset    *toolgroups.Set
+		defaults  *toolgroups.Set
 		use, root toolgroups.Set
 	}{
-		{"nothing said", nil, toolgroups.All(), toolgroups.All()},
-		{"a list", use("artifact", "org_management"), *use("artifact", "org_management"), *use("artifact", "org_management")},
-		{"none", use(), *use(), *use()},
+		{"no default", nil, toolgroups.All(), toolgroups.All()},
+		{"a list", groupSet("artifact", "org_management"), *groupSet("artifact", "org_management"), *groupSet("artifact", "org_management")},
+		{"none", groupSet(), *groupSet(), *groupSet()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := open(t, "", brain(func(r model.Request) model.Answer {
-				if answers(r) == 0 {
-					return do("create_role", obj{"name": "made", "rolePrompt": ""})
+			fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
+				if answerCount(r) == 0 {
+					return callTools("create_role", obj{"name": "made", "rolePrompt": ""})
 				}
-				return end("made")
+				return endWith("made")
 			}))
-			if err := h.Configure(runtime.OrgConfig{Default: c.preset, Roles: []org.RoleSpec{{Name: "worker"}, {Name: "own", Use: use("console")}}}); err != nil {
+			if err := fx.Configure(runtime.OrgConfig{Default: c.defaults, Roles: []org.RoleSpec{{Name: "worker"}, {Name: "own", Use: groupSet("console")}}}); err != nil {
 				t.Fatal(err)
 			}
-			h.run(t, org.TaskSpec{})
+			fx.run(t, org.TaskSpec{})
 			for name, want := range map[string]toolgroups.Set{"worker": c.use, "made": c.root, "own": toolgroups.Of("console")} {
-				role, _ := h.Org().RoleNamed(name)
+				role, _ := fx.Org().RoleNamed(name)
 				grant := toolgroups.Set{}
 				if want.Has(toolgroups.OrgManagement) {
 					grant = want
@@ -240,16 +240,16 @@ func TestRolesCreatedWithoutToolGroupsGetTheDefault(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsFoundByItsHash(t *testing.T) {
-	h := open(t, "", brain(team))
-	hash, err := h.PutBlob([]byte("kind: role"))
+func TestPutBlob_ReadByHash(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(delegateWithDenial))
+	hash, err := fx.PutBlob([]byte("kind: role"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
+	if got, err := fx.Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := h.Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
-		t.Errorf("nothing: %v", err)
+	if _, err := fx.Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
+		t.Errorf("unknown hash: %v", err)
 	}
 }

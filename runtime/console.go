@@ -3,8 +3,11 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -14,12 +17,24 @@ func (rt *Runtime) Print(_ context.Context, by identity.Principal, text string) 
 	return err
 }
 
-// consoleName says who prints: an agent's role, a caller with its role. What
-// somebody outside is called stays on its line and acts on no terminal.
+// consoleName returns the name printed before a text: the role of an agent, or
+// the user and role of a caller. Names from outside are made safe to print on
+// one line.
 func (rt *Runtime) consoleName(by identity.Principal) string {
 	if by.Kind == identity.Caller {
-		return printable(line("user " + string(by.User) + ", " + rt.roleName(org.Agent{Role: by.Role})))
+		return textutil.Sanitize(textutil.OneLine("user "+string(by.User)+", "+rt.roleName(org.Agent{Role: by.Role}), maxLine))
 	}
 	agent, _ := rt.org.Agent(by.Agent)
 	return rt.roleName(agent)
+}
+
+// printable replaces characters that could control a terminal. Newlines and
+// tabs stay.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }

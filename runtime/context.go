@@ -12,77 +12,78 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// contextWindow is how many tokens a conversation may have with a model that is
-// no language model.
+// contextWindow is the assumed context window of models other than language
+// models, in tokens.
 const contextWindow = 128_000
 
-// ContextUsage implements builtin.Contexts: the tokens the provider counted
-// with its last answer and an estimate of what came since, or an estimate of
-// all that the model is sent.
+// ContextUsage implements builtin.Contexts. It returns the tokens that the
+// provider counted for the last answer plus an estimate of what was added
+// since, or else an estimate of the whole request.
 func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
-	a, err := rt.atWork(id)
+	a, err := rt.activeActor(id)
 	if err != nil {
 		return 0, 0, err
 	}
-	t, err := a.agentModel()
+	m, err := a.agentModel()
 	if err != nil {
 		return 0, 0, err
 	}
-	q, err := a.buildRequest(ctx, t)
+	req, err := a.buildRequest(ctx, m)
 	if err != nil {
 		return 0, 0, err
 	}
-	return a.state.usage.with(q.Request), t.window, nil
+	return a.state.usage.with(req.Request), m.window, nil
 }
 
 // Compress implements builtin.Contexts. It changes what the model is sent,
-// never the record, and keeps every call together with its results.
+// never the journal, and does not separate a call from its results.
 func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
-	a, err := rt.atWork(c.By.Agent)
+	a, err := rt.activeActor(c.By.Agent)
 	if err != nil {
 		return builtin.Compression{}, err
 	}
-	if a.state.squeezed.call == c.ID { // by an earlier try of this call
-		return a.state.squeezed.Compression, nil
+	if a.state.compression.call == c.ID { // by an earlier attempt of this call
+		return a.state.compression.Compression, nil
 	}
-	cut := a.state.cut(keep)
+	cut := a.state.cutIndex(keep)
 	if cut <= a.state.compressedItems() {
-		return builtin.Compression{Before: a.state.sent(), After: a.state.sent()}, nil
+		return builtin.Compression{Before: a.state.sentItems(), After: a.state.sentItems()}, nil
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Call: c.ID, Summary: summary, Items: cut})}})
-	return a.state.squeezed.Compression, err
+	return a.state.compression.Compression, err
 }
 
-// atWork finds the actor of an agent that is calling a tool: the caller runs
-// on its goroutine, or while it waits.
-func (rt *Runtime) atWork(id identity.AgentID) (*actor, error) {
+// activeActor returns the actor of an agent that is calling a tool. Its state
+// may be used: the actor's goroutine runs the call or waits for it.
+func (rt *Runtime) activeActor(id identity.AgentID) (*actor, error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	a, ok := rt.active[id]
 	if !ok {
-		return nil, errcode.New(errcode.AgentNotFound, "look into the context of agent %q: it is not at work", id)
+		return nil, errcode.New(errcode.AgentNotFound, "read context of agent %q: the agent is not active", id)
 	}
 	return a, nil
 }
 
-// lastCompression is what the last compression did, and which call asked for it.
+// lastCompression describes the last compression and the call that requested
+// it.
 type lastCompression struct {
 	builtin.Compression
 	call identity.CallID
 }
 
-// compressed puts a summary in the place of the first items.
-func (s *state) compressed(b journal.ContextCompressed) {
-	before := s.sent()
+// applyCompression replaces the first items by a summary.
+func (s *state) applyCompression(b journal.ContextCompressed) {
+	before := s.sentItems()
 	s.summary = &model.Summary{Text: b.Summary, Items: min(b.Items, len(s.items))}
-	s.squeezed = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sent()}, b.Call}
+	s.compression = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sentItems()}, b.Call}
 	s.usage = contextUsage{tokens: chat.Estimate(b.Summary)}
-	for _, item := range s.items[s.summary.Items:] { // what was counted before counted more
+	for _, item := range s.items[s.summary.Items:] { // estimated again: a count by the provider covers the replaced items
 		s.usage.tokens += chat.Tokens(item)
 	}
 }
 
-// compressedItems counts the items that the model is no longer sent.
+// compressedItems returns the number of items that the summary replaces.
 func (s *state) compressedItems() int {
 	if s.summary == nil {
 		return 0
@@ -90,18 +91,19 @@ func (s *state) compressedItems() int {
 	return s.summary.Items
 }
 
-// sent counts what the model is sent: the items left, and the summary.
-func (s *state) sent() int {
+// sentItems returns the number of items that the model is sent, with the
+// summary as one.
+func (s *state) sentItems() int {
 	if s.summary == nil {
 		return len(s.items)
 	}
 	return len(s.items) - s.summary.Items + 1
 }
 
-// cut says how many items to take away so that keep stay, or as many more as
-// it takes to leave no result without its call: an answer whose calls are
-// still open stays too.
-func (s *state) cut(keep int) int {
+// cutIndex returns how many items a summary may replace so that at least keep
+// stay. More stay if a result would otherwise lose its call or a call is still
+// open.
+func (s *state) cutIndex(keep int) int {
 	at := len(s.items) - max(0, keep)
 	for at > 0 && !s.isCutSafe(at) {
 		at--
@@ -109,7 +111,8 @@ func (s *state) cut(keep int) int {
 	return max(0, at)
 }
 
-// isCutSafe says whether no answer before a place has results at or behind it.
+// isCutSafe reports whether no call before index at has a result at or after
+// it.
 func (s *state) isCutSafe(at int) bool {
 	if at < len(s.items) {
 		return s.items[at].Result == nil
@@ -117,13 +120,14 @@ func (s *state) isCutSafe(at int) bool {
 	return len(s.pending) == 0
 }
 
-// contextUsage is how long a conversation is, in tokens.
+// contextUsage is the length of a conversation in tokens.
 type contextUsage struct {
 	tokens  int
-	counted bool // by the provider: system prompt and tools are in it
+	counted bool // the provider counted: system prompt and tools are included
 }
 
-// add takes in an item; an answer whose provider counted counts for all.
+// add counts an item. An answer counted by its provider replaces the estimate
+// of all before it.
 func (u *contextUsage) add(item model.Item) {
 	if a := item.Answer; a != nil && a.Usage.Input > 0 && !a.Usage.Estimated {
 		*u = contextUsage{a.Usage.Input + max(0, a.Usage.Output), true}
@@ -132,7 +136,8 @@ func (u *contextUsage) add(item model.Item) {
 	u.tokens += chat.Tokens(item)
 }
 
-// with completes a usage by what every request has beside the conversation.
+// with returns the usage including the system prompt and the tools of a
+// request.
 func (u contextUsage) with(r model.Request) int {
 	if u.counted {
 		return u.tokens

@@ -22,25 +22,25 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// mortal is a store whose process dies at the n-th commit: before it, or when
-// it is on disk and nobody has heard of it yet. It knows which calls it said
-// were on record.
-type mortal struct {
+// crashingStore simulates a process that dies at its n-th commit: before the
+// commit, or after it is on disk and before the caller is told. It tracks the
+// calls whose intent it has acknowledged.
+type crashingStore struct {
 	journal.Store
 	after bool
 
-	mu   sync.Mutex // guards what follows
-	left int        // commits until the end
-	told map[identity.CallID]bool
+	mu           sync.Mutex               // guards the fields below
+	commitsLeft  int                      // commits until the crash
+	acknowledged map[identity.CallID]bool // calls whose intent was acknowledged
 }
 
 var errKilled = fmt.Errorf("killed: %w", journal.ErrClosed)
 
 // Commit implements journal.Log.
-func (s *mortal) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+func (s *crashingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	s.mu.Lock()
-	s.left--
-	left := s.left
+	s.commitsLeft--
+	left := s.commitsLeft
 	s.mu.Unlock()
 	if left < 0 || left == 0 && !s.after {
 		return 0, errKilled
@@ -50,53 +50,53 @@ func (s *mortal) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 		err = errKilled
 	}
 	if err == nil {
-		s.tell(b)
+		s.acknowledge(b)
 	}
 	return seq, err
 }
 
-// tell notes whose intents it says are on record.
-func (s *mortal) tell(b *journal.Batch) {
+// acknowledge notes the intents in a committed batch.
+func (s *crashingStore) acknowledge(b *journal.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range b.Events {
 		if c, ok := e.Body.(journal.ToolCall); ok && c.Decision == journal.Allowed {
-			if s.told == nil {
-				s.told = map[identity.CallID]bool{}
+			if s.acknowledged == nil {
+				s.acknowledged = map[identity.CallID]bool{}
 			}
-			s.told[c.Call] = true
+			s.acknowledged[c.Call] = true
 		}
 	}
 }
 
-func (s *mortal) hasTold(id identity.CallID) bool {
+func (s *crashingStore) isAcknowledged(id identity.CallID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told[id]
+	return s.acknowledged[id]
 }
 
-// ledger counts what tools did, by call, over all processes.
-type ledger struct {
-	mu    sync.Mutex                         // guards what follows
+// effectLog counts the runs of tools, by call, over all processes of a test.
+type effectLog struct {
+	mu    sync.Mutex                         // guards the fields below
 	runs  map[string]map[identity.CallID]int // by tool and agent
-	store *mortal                            // of the process that lives
+	store *crashingStore                     // of the running process
 }
 
-// tool makes one that is counted. It acts only when its intent is said to be
-// on record.
-func (l *ledger) tool(t *testing.T, name string, o tool.Options, act func() (any, error)) tool.Tool {
-	return probe(t, name, o, func(ctx context.Context, _ obj) (any, error) {
+// tool creates a tool whose runs are counted. It fails the test if the tool
+// runs before its intent was acknowledged.
+func (l *effectLog) tool(t *testing.T, name string, o tool.Options, act func() (any, error)) tool.Tool {
+	return newTool(t, name, o, func(ctx context.Context, _ obj) (any, error) {
 		c, _ := tool.Current(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if !l.store.hasTold(c.ID) {
-			t.Errorf("%s began and its intent is not known to be on record", name)
+		if !l.store.isAcknowledged(c.ID) {
+			t.Errorf("%s started before its intent was acknowledged", name)
 		}
-		who := name + " of " + string(c.By.Agent)
-		if l.runs[who] == nil {
-			l.runs[who] = map[identity.CallID]int{}
+		agent := name + " of " + string(c.By.Agent)
+		if l.runs[agent] == nil {
+			l.runs[agent] = map[identity.CallID]int{}
 		}
-		l.runs[who][c.ID]++
+		l.runs[agent][c.ID]++
 		if act != nil {
 			return act()
 		}
@@ -104,34 +104,34 @@ func (l *ledger) tool(t *testing.T, name string, o tool.Options, act func() (any
 	})
 }
 
-// crew is a root that makes a role and hires two workers, writes to itself for
-// later, hears each worker twice, ends both and ends; a worker does something of
-// each kind, and changes its role.
-func crew(r model.Request) model.Answer {
+// mixedWorkload is a root that creates a role, spawns two workers, sends itself
+// a delayed message, receives two messages of each worker, terminates both and
+// ends. A worker calls tools of every effect class and changes its role.
+func mixedWorkload(r model.Request) model.Answer {
 	switch {
 	case r.Self.Role == "worker":
-		switch answers(r) {
+		switch answerCount(r) {
 		case 0:
-			return do("look", obj{}, "look", obj{}, "strike", obj{}, "mark", obj{}, "put_artifact", obj{"type": "t", "content": "x"}, "reform", obj{})
+			return callTools("look", obj{}, "look", obj{}, "strike", obj{}, "mark", obj{}, "put_artifact", obj{"type": "t", "content": "x"}, "reform", obj{})
 		case 1:
-			return do("send_message", obj{"to": "root", "payload": outcomes(r)[2]})
+			return callTools("send_message", obj{"to": "root", "payload": outcomes(r)[2]})
 		}
-		return end("worked")
-	case answers(r) == 0:
-		return do("create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{"artifact", "probe", "org_management"}})
-	case answers(r) == 1:
-		hire := obj{"roleId": last(r)["id"], "taskBrief": brief(), "initialMessage": "go"}
-		return do("spawn_agent_with_task", hire, "spawn_agent_with_task", hire, "send_message", obj{"to": "root", "payload": "later", "delayMs": 1})
+		return endWith("worked")
+	case answerCount(r) == 0:
+		return callTools("create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{"artifact", "probe", "org_management"}})
+	case answerCount(r) == 1:
+		hire := obj{"roleId": lastResult(r)["id"], "taskBrief": taskBrief(), "initialMessage": "go"}
+		return callTools("spawn_agent_with_task", hire, "spawn_agent_with_task", hire, "send_message", obj{"to": "root", "payload": "later", "delayMs": 1})
 	case len(messages(r)) < 6:
-		return wait()
-	case last(r)["ok"] == true:
-		return model.Answer{Finish: model.FinishEnd, Value: encode(payloads(messages(r)[1:]))}
+		return waitForMessage()
+	case lastResult(r)["ok"] == true:
+		return model.Answer{Finish: model.FinishEnd, Value: mustJSON(payloads(messages(r)[1:]))}
 	}
 	made := results(r)
-	return do("terminate_agent", obj{"agentId": decode(made[1].Content)["id"], "reason": "done"}, "terminate_agent", obj{"agentId": decode(made[2].Content)["id"], "reason": "done"})
+	return callTools("terminate_agent", obj{"agentId": decodeObject(made[1].Content)["id"], "reason": "done"}, "terminate_agent", obj{"agentId": decodeObject(made[2].Content)["id"], "reason": "done"})
 }
 
-// payloads lists what messages say, sorted.
+// payloads lists the payloads of messages, sorted.
 func payloads(list []model.Message) []string {
 	var said []string
 	for _, m := range list {
@@ -141,50 +141,51 @@ func payloads(list []model.Message) []string {
 	return said
 }
 
-// life is what one process came to.
-type life struct {
-	*house
+// process is a process that ended its task or crashed.
+type process struct {
+	*fixture
 	task  org.Task
 	ended bool
 
-	mu       sync.Mutex // guards what follows
-	fatal    []error
-	observed []journal.Event
+	mu          sync.Mutex // guards the fields below
+	fatalErrors []error
+	observed    []journal.Event
 }
 
-// life runs the task until it ends or the process dies at its dies-th commit.
-func (l *ledger) life(t *testing.T, dir string, dies int, after bool) *life {
+// runProcess runs the task until it ends or the process crashes at its n-th
+// commit.
+func (l *effectLog) runProcess(t *testing.T, dir string, crashAt int, after bool) *process {
 	t.Helper()
-	p := &life{}
-	l.store = &mortal{left: dies, after: after}
-	p.house = plan{
-		dir: dir, model: brain(crew), config: p.config,
+	p := &process{}
+	l.store = &crashingStore{commitsLeft: crashAt, after: after}
+	p.fixture = fixtureConfig{
+		dir: dir, model: answerFunc(mixedWorkload), configure: p.config,
 		tools: []tool.Tool{
 			l.tool(t, "look", tool.Options{Effect: tool.ReadOnly}, nil), l.tool(t, "strike", tool.Options{}, nil),
 			l.tool(t, "mark", tool.Options{Effect: tool.Idempotent, State: "marked"}, nil),
-			l.tool(t, "reform", tool.Options{Effect: tool.Idempotent}, p.reform),
+			l.tool(t, "reform", tool.Options{Effect: tool.Idempotent}, p.extendWorkerRole),
 		},
-		store: func(s journal.Store) journal.Store {
+		wrapStore: func(s journal.Store) journal.Store {
 			l.store.Store = s
 			return l.store
 		},
 	}.open(t)
-	id, err := p.begin(t)
+	id, err := p.startOrResume(t)
 	if err == nil {
 		p.task, err = p.Wait(t.Context(), id)
 	}
 	if p.ended = err == nil; !p.ended && !errors.Is(err, errKilled) {
-		t.Fatalf("who waits is told %v, want what the store says", err)
+		t.Fatalf("Wait returned %v, want the error of the store", err)
 	}
 	p.check(t)
 	return p
 }
 
-func (p *life) config(c *runtime.Config) {
+func (p *process) config(c *runtime.Config) {
 	c.Fatal = func(err error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.fatal = append(p.fatal, err)
+		p.fatalErrors = append(p.fatalErrors, err)
 	}
 	c.Observe = func(e journal.Event) {
 		p.mu.Lock()
@@ -193,74 +194,74 @@ func (p *life) config(c *runtime.Config) {
 	}
 }
 
-// reform gives the role of the workers one group more.
-func (p *life) reform() (any, error) {
+// extendWorkerRole adds a group to the workers' role.
+func (p *process) extendWorkerRole() (any, error) {
 	role, _ := p.Org().RoleNamed("worker")
-	_, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: use("artifact", "probe", "org_management", "context")}, false)
+	_, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: groupSet("artifact", "probe", "org_management", "context")}, false)
 	return obj{}, err
 }
 
-// check looks at a process that ended or died, when all is quiet: what was
-// observed is on disk, and a dead process takes nothing and said so once.
-func (p *life) check(t *testing.T) {
+// check checks a process after its end: every observed event is on disk, and a
+// crashed process accepts no task and has called Fatal once.
+func (p *process) check(t *testing.T) {
 	t.Helper()
 	p.Close()
 	kept := map[uint64]string{}
 	for _, e := range p.events(t) {
-		kept[e.Seq] = string(encode(e))
+		kept[e.Seq] = string(mustJSON(e))
 	}
 	for _, e := range p.observed {
-		if got := kept[e.Seq]; got != string(encode(e)) {
-			t.Errorf("observed was %s, on disk is %s", encode(e), got)
+		if got := kept[e.Seq]; got != string(mustJSON(e)) {
+			t.Errorf("observed %s, on disk is %s", mustJSON(e), got)
 		}
 	}
 	switch {
-	case p.ended && len(p.fatal) > 0:
-		t.Errorf("Fatal was called with %v", p.fatal)
-	case !p.ended && (len(p.fatal) != 1 || !errors.Is(p.fatal[0], errKilled)):
-		t.Errorf("Fatal was called with %v, want once with what the store says", p.fatal)
+	case p.ended && len(p.fatalErrors) > 0:
+		t.Errorf("Fatal was called with %v", p.fatalErrors)
+	case !p.ended && (len(p.fatalErrors) != 1 || !errors.Is(p.fatalErrors[0], errKilled)):
+		t.Errorf("Fatal was called with %v, want one call with the error of the store", p.fatalErrors)
 	}
 	if p.ended {
 		return
 	}
 	if _, err := p.Start(t.Context(), org.TaskSpec{Caller: operator}); !errors.Is(err, errKilled) {
-		t.Errorf("after its end a process begins a task: %v", err)
+		t.Errorf("a crashed process started a task: %v", err)
 	}
 }
 
-// begin takes up the task that is there, or starts it.
-func (h *house) begin(t *testing.T) (identity.TaskID, error) {
-	for _, task := range h.Org().Tasks() {
-		return task.ID, h.Resume(t.Context(), task.ID)
+// startOrResume resumes the existing task or starts one.
+func (fx *fixture) startOrResume(t *testing.T) (identity.TaskID, error) {
+	for _, task := range fx.Org().Tasks() {
+		return task.ID, fx.Resume(t.Context(), task.ID)
 	}
-	return h.Start(t.Context(), org.TaskSpec{Caller: operator})
+	return fx.Start(t.Context(), org.TaskSpec{Caller: operator})
 }
 
-// never is more commits than a life has.
-const never = 1 << 30
+// noCrash is more commits than a process makes.
+const noCrash = 1 << 30
 
-func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
-	commits := 0 // of a life without end
+func TestRuntime_CrashAtAnyCommitCompletesTask(t *testing.T) {
+	commits := 0 // of a process that does not crash
 	// With -short one commit in six is tried, beginning with one of the first six.
 	step := short.N(6, 1)
 	for n := short.Numbers(t, 1, 1, step)[0]; commits == 0 || n <= commits; n += step {
 		for _, after := range []bool{false, true} {
 			when := map[bool]string{false: "before", true: "after"}[after]
 			t.Run(fmt.Sprint(when, " commit ", n), func(t *testing.T) {
-				l := &ledger{runs: map[string]map[identity.CallID]int{}}
-				dir := scratch(t)
-				p := l.life(t, dir, n, after)
+				l := &effectLog{runs: map[string]map[identity.CallID]int{}}
+				dir := fastTempDir(t)
+				p := l.runProcess(t, dir, n, after)
 				if p.ended {
 					commits = n
 				}
-				for again := n%7 + 1; !p.ended; again = never { // the second life dies too
-					p.leave(t)
-					p = l.life(t, dir, again, after)
+				for again := n%7 + 1; !p.ended; again = noCrash { // the second process crashes too
+					p.shutdown(t)
+					p = l.runProcess(t, dir, again, after)
 				}
 				l.check(t, p)
-				p.leave(t)
-				if leak := goroutines(); leak != "" {
-					t.Errorf("after the end these run still:\n%s", leak)
+				p.shutdown(t)
+				if leak := leakedGoroutines(); leak != "" {
+					t.Errorf("goroutines after the end:\n%s", leak)
 				}
 			})
 			if t.Failed() || n > 100 {
@@ -269,16 +270,16 @@ func TestAfterACrashAtAnyCommitTheTaskEndsAsIfNothingHappened(t *testing.T) {
 		}
 	}
 	soakreport.Report(t, soakreport.Result{
-		Part: "storage", Claim: "when storage fails at any commit nothing more acts, and the next process ends the task as if nothing had happened",
-		Goal: "every commit, on disk and not", Observed: fmt.Sprintf("%d commits twice each", commits), Passed: commits > 0,
+		Part: "storage", Claim: "after a failed commit no tool runs, and the next process completes the task as if nothing had happened",
+		Goal: "every commit, written and not written", Observed: fmt.Sprintf("%d commits twice each", commits), Passed: commits > 0,
 	})
 }
 
-// check looks at what a task that has ended left behind.
-func (l *ledger) check(t *testing.T, p *life) {
+// check checks the result and the records of a completed task.
+func (l *effectLog) check(t *testing.T, p *process) {
 	t.Helper()
 	unknown := 0
-	for _, e := range said[journal.ToolError](t, p.house) {
+	for _, e := range bodiesOf[journal.ToolError](t, p.fixture) {
 		if e.Tool != "strike" || e.Code != errcode.ToolInterrupted {
 			t.Errorf("call of %s ended as %s", e.Tool, e.Code)
 		}
@@ -293,70 +294,70 @@ func (l *ledger) check(t *testing.T, p *life) {
 		want = append(want, struck)
 	}
 	slices.Sort(want)
-	p.want(t, p.task, string(encode(want)), "")
-	l.checkRuns(t, p.house)
-	p.checkMade(t)
-	p.checkMail(t)
+	p.wantResult(t, p.task, string(mustJSON(want)), "")
+	l.checkRuns(t, p.fixture)
+	p.checkCreated(t)
+	p.checkMessages(t)
 	p.checkCalls(t)
 	if runnable, err := p.store.Runnable(t.Context()); err != nil || len(runnable) > 0 {
 		t.Errorf("runnable in the end: %v, %v", runnable, err)
 	}
 	if t.Failed() {
-		t.Log(p.story(t))
+		t.Log(p.eventLog(t))
 	}
 }
 
-// checkRuns holds what acted against what is said to have: a Mutating call acts
-// once at most, and none succeeds that did not act.
-func (l *ledger) checkRuns(t *testing.T, h *house) {
+// checkRuns compares the counted runs with the recorded results: a Mutating
+// call runs at most once, and a successful call has run.
+func (l *effectLog) checkRuns(t *testing.T, fx *fixture) {
 	t.Helper()
 	ran := map[identity.CallID]int{}
-	for who, calls := range l.runs {
-		if most := map[bool]int{true: 2, false: 1}[strings.HasPrefix(who, "look")]; len(calls) > most {
-			t.Errorf("%s was called as %d different calls", who, len(calls))
+	for agent, calls := range l.runs {
+		if most := map[bool]int{true: 2, false: 1}[strings.HasPrefix(agent, "look")]; len(calls) > most {
+			t.Errorf("%s has %d different calls", agent, len(calls))
 		}
 		for id, n := range calls {
 			ran[id] += n
-			if strings.HasPrefix(who, "strike") && n > 1 {
-				t.Errorf("%s ran %d times as call %s", who, n, id)
+			if strings.HasPrefix(agent, "strike") && n > 1 {
+				t.Errorf("%s ran %d times as call %s", agent, n, id)
 			}
 		}
 	}
-	for _, e := range said[journal.ToolResult](t, h) {
+	for _, e := range bodiesOf[journal.ToolResult](t, fx) {
 		if slices.Contains([]string{"look", "strike", "mark", "reform"}, e.Tool) && ran[e.Call] == 0 {
-			t.Errorf("call %s of %s is said to have succeeded and never ran", e.Call, e.Tool)
+			t.Errorf("call %s of %s is recorded as successful and never ran", e.Call, e.Tool)
 		}
 	}
 }
 
-// checkMade counts what idempotent tools made.
-func (h *house) checkMade(t *testing.T) {
+// checkCreated counts what the tools created.
+func (fx *fixture) checkCreated(t *testing.T) {
 	t.Helper()
 	artifacts := 0
-	for _, err := range h.Artifacts(t.Context(), "") {
+	for _, err := range fx.Artifacts(t.Context(), "") {
 		if err != nil {
 			t.Error(err)
 		}
 		artifacts++
 	}
 	made := 0
-	for _, e := range said[journal.RoleChanged](t, h) {
+	for _, e := range bodiesOf[journal.RoleChanged](t, fx) {
 		if e.Change == "created" {
 			made++
 		}
 	}
 	for what, n := range map[string][2]int{
-		"roles":            {len(h.Org().Roles()), 1},
-		"roles made":       {made, 1},
-		"tasks":            {len(said[journal.TaskStarted](t, h)), 1},
-		"results":          {len(said[journal.Result](t, h)), 1},
-		"agents":           {len(said[journal.AgentSpawned](t, h)), 3},
-		"terminations":     {len(said[journal.AgentTerminated](t, h)), 2},
-		"transitions":      {len(said[journal.StateTransition](t, h)), 2},
-		"artifacts":        {artifacts, 2},
-		"agents alive":     {len(h.Org().Agents("")), 1},
-		"failures":         {len(said[journal.Failed](t, h)), 0},
-		"messages on file": {len(said[journal.MessageSent](t, h)), 9}, // task, two assignments, one for later, four reports, result
+		"roles":         {len(fx.Org().Roles()), 1},
+		"roles made":    {made, 1},
+		"tasks":         {len(bodiesOf[journal.TaskStarted](t, fx)), 1},
+		"results":       {len(bodiesOf[journal.Result](t, fx)), 1},
+		"agents":        {len(bodiesOf[journal.AgentSpawned](t, fx)), 3},
+		"terminations":  {len(bodiesOf[journal.AgentTerminated](t, fx)), 2},
+		"transitions":   {len(bodiesOf[journal.StateTransition](t, fx)), 2},
+		"artifacts":     {artifacts, 2},
+		"agents alive":  {len(fx.Org().Agents("")), 1},
+		"failures":      {len(bodiesOf[journal.Failed](t, fx)), 0},
+		"messages sent": {len(bodiesOf[journal.MessageSent](t, fx)), 9}, // task, two assignments, one delayed, four reports, result
 	} {
 		if n[0] != n[1] {
 			t.Errorf("%s: %d, want %d", what, n[0], n[1])
@@ -364,60 +365,61 @@ func (h *house) checkMade(t *testing.T) {
 	}
 }
 
-// checkMail checks that what was sent to agents was taken, once each.
-func (h *house) checkMail(t *testing.T) {
+// checkMessages checks that every message to an agent was received exactly
+// once.
+func (fx *fixture) checkMessages(t *testing.T) {
 	t.Helper()
 	open := map[string]int{}
-	for _, m := range said[journal.MessageSent](t, h) {
+	for _, m := range bodiesOf[journal.MessageSent](t, fx) {
 		if m.Message.To != runtime.User {
 			open[m.Message.ID]++
 		}
 	}
-	for _, m := range said[journal.MessageReceived](t, h) {
+	for _, m := range bodiesOf[journal.MessageReceived](t, fx) {
 		open[m.Message.ID]--
 	}
 	for id, n := range open {
 		if n != 0 {
-			t.Errorf("message %s was sent %d times more than it was taken", id, n)
+			t.Errorf("message %s: sent %d times more than received", id, n)
 		}
 	}
 }
 
-// checkCalls checks that every call has one outcome.
-func (h *house) checkCalls(t *testing.T) {
+// checkCalls checks that every call has exactly one outcome.
+func (fx *fixture) checkCalls(t *testing.T) {
 	t.Helper()
 	open := map[identity.CallID]int{}
-	for _, a := range said[journal.ModelAnswered](t, h) {
+	for _, a := range bodiesOf[journal.ModelAnswered](t, fx) {
 		for _, c := range a.Answer.Calls {
 			open[c.ID]++
 		}
 	}
-	for _, r := range said[journal.ToolResult](t, h) {
+	for _, r := range bodiesOf[journal.ToolResult](t, fx) {
 		open[r.Call]--
 	}
-	for _, r := range said[journal.ToolError](t, h) {
+	for _, r := range bodiesOf[journal.ToolError](t, fx) {
 		open[r.Call]--
 	}
 	for id, n := range open {
 		if n != 0 {
-			t.Errorf("call %s: asked for %d times more than it ended", id, n)
+			t.Errorf("call %s: requested %d times more than completed", id, n)
 		}
 	}
 }
 
-// goroutines gives the stacks of goroutines of this module that no test runs. Who
-// is just returning is let go.
-func goroutines() (left string) {
+// leakedGoroutines returns the stacks of this module's goroutines outside of
+// tests. It gives returning goroutines time to end.
+func leakedGoroutines() (leaked string) {
 	for range 100 {
-		if left = ourStacks(); left == "" {
+		if leaked = moduleStacks(); leaked == "" {
 			break
 		}
 		goruntime.Gosched()
 	}
-	return left
+	return leaked
 }
 
-func ourStacks() string {
+func moduleStacks() string {
 	buf := make([]byte, 1<<20)
 	list := strings.Split(string(buf[:goruntime.Stack(buf, true)]), "\n\n")
 	list = slices.DeleteFunc(list, func(s string) bool {
@@ -426,55 +428,55 @@ func ourStacks() string {
 	return strings.Join(list, "\n\n")
 }
 
-func TestAfterACrashAMessageIsDelayedAsItWas(t *testing.T) {
+func TestSend_CrashKeepsDueTime(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		var story string
 		for n := 1; n < 12; n++ {
-			dir := scratch(t)
-			h := plan{dir: dir, model: brain(soon),
-				store: func(s journal.Store) journal.Store { return &mortal{Store: s, left: n, after: after} }}.open(t)
-			if id, err := h.begin(t); err == nil {
-				_, _ = h.Wait(t.Context(), id) // it may end, or die
+			dir := fastTempDir(t)
+			fx := fixtureConfig{dir: dir, model: answerFunc(sendSoon),
+				wrapStore: func(s journal.Store) journal.Store { return &crashingStore{Store: s, commitsLeft: n, after: after} }}.open(t)
+			if id, err := fx.startOrResume(t); err == nil {
+				_, _ = fx.Wait(t.Context(), id) // it may end or crash
 			}
-			h.leave(t)
+			fx.shutdown(t)
 
-			h = open(t, dir, brain(soon))
-			id, err := h.begin(t)
+			fx = openFixture(t, dir, answerFunc(sendSoon))
+			id, err := fx.startOrResume(t)
 			if err != nil {
 				t.Fatal(err)
 			}
-			task := h.wait(t, id)
-			story = h.story(t)
-			sent := said[journal.MessageSent](t, h)[1]
-			if got := decode(task.Result)["scheduledDeliveryTime"]; got != sent.Due {
-				t.Errorf("crash at commit %d: the result says due %v, the message is due %s\n%s", n, got, sent.Due, story)
+			task := fx.wait(t, id)
+			story = fx.eventLog(t)
+			sent := bodiesOf[journal.MessageSent](t, fx)[1]
+			if got := decodeObject(task.Result)["scheduledDeliveryTime"]; got != sent.Due {
+				t.Errorf("crash at commit %d: due %v in the result, %s in the message\n%s", n, got, sent.Due, story)
 			}
-			h.checkMail(t)
-			h.leave(t)
+			fx.checkMessages(t)
+			fx.shutdown(t)
 		}
 	}
 }
 
-// soon sends itself a message for a moment later and ends with what the tool
-// said of it when it has come.
-func soon(r model.Request) model.Answer {
+// sendSoon sends itself a message with a short delay, and ends with the tool's
+// result when it has arrived.
+func sendSoon(r model.Request) model.Answer {
 	switch {
-	case answers(r) == 0:
-		return do("send_message", obj{"to": "root", "payload": "later", "delayMs": 5})
+	case answerCount(r) == 0:
+		return callTools("send_message", obj{"to": "root", "payload": "later", "delayMs": 5})
 	case len(messages(r)) == 1:
-		return wait()
+		return waitForMessage()
 	}
 	return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
 }
 
-// A spawn that is repeated finds what it made, also when that is gone already:
-// nobody comes back to life.
-func TestAfterACrashASpawnDoesNotBringBackWhoWasEnded(t *testing.T) {
-	dir := scratch(t)
+// A repeated spawn finds the agent it created, even if that agent has been
+// terminated since. It does not create it again.
+func TestSpawn_CrashDoesNotRecreateTerminatedAgent(t *testing.T) {
+	dir := fastTempDir(t)
 	spawned := make(chan identity.AgentID, 1)
 	var dead atomic.Bool
-	h := plan{dir: dir, model: brain(team), store: func(s journal.Store) journal.Store {
-		return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+	fx := fixtureConfig{dir: dir, model: answerFunc(delegateWithDenial), wrapStore: func(s journal.Store) journal.Store {
+		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 			if dead.Load() {
 				return 0, errKilled
 			}
@@ -489,18 +491,18 @@ func TestAfterACrashASpawnDoesNotBringBackWhoWasEnded(t *testing.T) {
 			return seq, err
 		}}
 	}}.open(t)
-	id := h.start(t, org.TaskSpec{})
+	id := fx.start(t, org.TaskSpec{})
 	child := <-spawned
-	h.leave(t)
+	fx.shutdown(t)
 
-	h = open(t, dir, brain(team))
-	if err := h.Terminate(t.Context(), called(operator), child, "not needed"); err != nil {
+	fx = openFixture(t, dir, answerFunc(delegateWithDenial))
+	if err := fx.Terminate(t.Context(), newCall(operator), child, "not needed"); err != nil {
 		t.Fatal(err)
 	}
-	h.resume(t, id)
-	h.want(t, h.wait(t, id), "", errcode.TaskStalled) // root waits for one who is gone
-	if a, err := h.AgentRecord(t.Context(), child); err != nil || a.Status != org.Terminated || len(h.Org().Agents("")) != 1 {
+	fx.resume(t, id)
+	fx.wantResult(t, fx.wait(t, id), "", errcode.TaskStalled) // root waits for a terminated agent
+	if a, err := fx.AgentRecord(t.Context(), child); err != nil || a.Status != org.Terminated || len(fx.Org().Agents("")) != 1 {
 		t.Errorf("the agent is %s (%v)", a.Status, err)
 	}
-	h.empty(t, child)
+	fx.wantNoWork(t, child)
 }

@@ -8,196 +8,211 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// deltaHub passes on what models are saying to whoever watches a task. It is
-// shown and forgotten: who comes late or reads too slowly misses it.
+// deltaHub publishes partial model output to the watchers of a task. Deltas are
+// not stored, and a watcher that is late or slow misses some.
 type deltaHub struct {
-	last     atomic.Uint64 // event that this process recorded
-	mu       sync.Mutex    // guards watchers
-	watchers map[identity.TaskID]map[chan delta]bool
+	lastSeq     atomic.Uint64 // sequence number of the last event that this process committed
+	mu          sync.Mutex    // guards subscribers
+	subscribers map[identity.TaskID]map[chan delta]bool
 }
 
-// delta is a part of an answer, and the last event that was on record when it
-// came: it is shown behind that one and before any that its agent does next.
+// delta is a part of an answer. It is shown after the event with sequence
+// number after and before any later event of its agent.
 type delta struct {
 	journal.Event
 	after uint64
 }
 
-// maxPending is how many pieces a watcher may be behind before it misses some.
+// maxPending is the number of deltas that may queue for a watcher. Further ones
+// are dropped.
 const maxPending = 256
 
-func (l *deltaHub) watch(id identity.TaskID) (<-chan delta, func()) {
+// subscribe returns a channel of the deltas of a task. It ends when the
+// returned function is called.
+func (h *deltaHub) subscribe(id identity.TaskID) (<-chan delta, func()) {
 	c := make(chan delta, maxPending)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.watchers == nil {
-		l.watchers = map[identity.TaskID]map[chan delta]bool{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.subscribers == nil {
+		h.subscribers = map[identity.TaskID]map[chan delta]bool{}
 	}
-	if l.watchers[id] == nil {
-		l.watchers[id] = map[chan delta]bool{}
+	if h.subscribers[id] == nil {
+		h.subscribers[id] = map[chan delta]bool{}
 	}
-	l.watchers[id][c] = true
+	h.subscribers[id][c] = true
 	return c, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if delete(l.watchers[id], c); len(l.watchers[id]) == 0 {
-			delete(l.watchers, id)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if delete(h.subscribers[id], c); len(h.subscribers[id]) == 0 {
+			delete(h.subscribers, id)
 		}
 	}
 }
 
-// committed is called with the events of a commit before anybody acts on it.
-func (l *deltaHub) committed(events []journal.Event) {
+// committed advances lastSeq. It is called with the events of a commit before
+// anything acts on them.
+func (h *deltaHub) committed(events []journal.Event) {
 	if len(events) == 0 {
 		return
 	}
 	seq := events[len(events)-1].Seq
-	for last := l.last.Load(); last < seq && !l.last.CompareAndSwap(last, seq); {
-		last = l.last.Load()
+	for last := h.lastSeq.Load(); last < seq && !h.lastSeq.CompareAndSwap(last, seq); {
+		last = h.lastSeq.Load()
 	}
 }
 
-func (l *deltaHub) watched(id identity.TaskID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.watchers[id]) > 0
+// hasSubscribers reports whether the task has watchers.
+func (h *deltaHub) hasSubscribers(id identity.TaskID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subscribers[id]) > 0
 }
 
-func (l *deltaHub) publish(p delta) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.watchers[p.Task] {
+// publish sends a delta to the watchers of its task and skips those whose queue
+// is full.
+func (h *deltaHub) publish(d delta) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.subscribers[d.Task] {
 		select {
-		case c <- p:
+		case c <- d:
 		default:
 		}
 	}
 }
 
-// publishDelta passes on a piece of an agent's answer.
+// publishDelta publishes a part of the agent's answer.
 func (a *actor) publishDelta(d model.Delta) {
-	if d.Answer != nil || !a.rt.deltas.watched(a.task) {
+	if d.Answer != nil || !a.rt.deltas.hasSubscribers(a.task) {
 		return
 	}
-	said := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
-	a.rt.deltas.publish(delta{a.event(said), max(a.state.seq, a.rt.deltas.last.Load())})
+	body := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
+	a.rt.deltas.publish(delta{a.event(body), max(a.state.seq, a.rt.deltas.lastSeq.Load())})
 }
 
-// truncateDelta bounds a piece: who watches and does not read holds many.
+// truncateDelta bounds the text of a delta, since slow watchers queue up to
+// maxPending of them. It copies the text to release the rest.
 func truncateDelta(text string) string {
 	const most = 16 << 10
-	return strings.Clone(chat.Clean(short(text, most)))
+	return strings.Clone(chat.Clean(textutil.Truncate(text, most)))
 }
 
-// Watch gives a task's events after a sequence number, up to its result, as
-// they come and until ctx ends; with what its models are saying in between
-// (journal.ModelDelta), which has no sequence number and is kept nowhere. What
-// an agent says comes between the events before and after which it said it.
+// Watch yields the events of a task after a sequence number, as they are
+// committed, until its result or until ctx ends. Between them it yields partial
+// model output (journal.ModelDelta), which has no sequence number and is not
+// stored. A delta comes after the events that its agent had committed before
+// it, and before those it commits later.
 func (rt *Runtime) Watch(ctx context.Context, id identity.TaskID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		said, leave := rt.deltas.watch(id)
-		defer leave()
-		w := eventMerger{deltas: said, events: make(chan storedEvent), lastSeq: after, yield: yield}
-		following, stop := context.WithCancel(ctx)
+		deltas, unsubscribe := rt.deltas.subscribe(id)
+		defer unsubscribe()
+		merger := eventMerger{deltas: deltas, events: make(chan storedEvent), lastSeq: after, yield: yield}
+		followCtx, stop := context.WithCancel(ctx)
 		defer func() {
 			stop()
-			for range w.events { // until nobody follows
+			for range merger.events { // until the goroutine has ended
 			}
 		}()
 		go func() {
-			defer close(w.events)
-			rt.follow(following, id, after, w.events)
+			defer close(merger.events)
+			rt.follow(followCtx, id, after, merger.events)
 		}()
-		for w.step() {
+		for merger.step() {
 		}
 	}
 }
 
-// follow sends events on, up to a task's result.
+// follow sends the stored events of a task to a channel, up to the task's
+// result.
 func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64, to chan<- storedEvent) {
 	for e, err := range rt.store.FollowTask(ctx, id, after, true) {
-		shown := err == nil && e.Task == id && journal.Public(e.Body)
+		public := err == nil && e.Task == id && journal.Public(e.Body)
 		select {
-		case to <- storedEvent{e, err, shown}:
+		case to <- storedEvent{e, err, public}:
 		case <-ctx.Done():
 			return
 		}
-		if _, ended := e.Body.(journal.Result); ended && shown {
+		if _, ended := e.Body.(journal.Result); ended && public {
 			return
 		}
 	}
 }
 
-// eventMerger puts what is said and what is kept into one order.
+// eventMerger interleaves deltas with stored events in sequence order.
 type eventMerger struct {
 	deltas  <-chan delta
 	events  chan storedEvent
-	pending *delta // came before the event it follows
-	lastSeq uint64 // the last event that was looked at
+	pending *delta // received before the event that it follows
+	lastSeq uint64 // the last event received
 	yield   func(journal.Event, error) bool
 }
 
+// storedEvent is an event of the store, or the error of reading it.
 type storedEvent struct {
-	event journal.Event
-	err   error
-	shown bool // it is one of the task's, for everybody
+	event  journal.Event
+	err    error
+	public bool // it belongs to the task and is public
 }
 
-// step gives what comes next; false when that was the last.
-func (w *eventMerger) step() bool {
-	said := w.deltas
-	if w.pending != nil { // what came behind it waits too
-		said = nil
+// step waits for the next event or delta and yields what is due. It returns
+// false at the end.
+func (m *eventMerger) step() bool {
+	deltas := m.deltas
+	if m.pending != nil { // the deltas after it wait too
+		deltas = nil
 	}
 	select {
-	case p := <-said:
-		w.pending = &p
-		return w.emitDeltas(w.lastSeq)
-	case k, open := <-w.events:
+	case d := <-deltas:
+		m.pending = &d
+		return m.emitDeltas(m.lastSeq)
+	case e, open := <-m.events:
 		if !open {
 			return false
 		}
-		return w.emitEvent(k)
+		return m.emitEvent(e)
 	}
 }
 
-// emitEvent gives an event, with what was said before it and what waited for it.
-func (w *eventMerger) emitEvent(k storedEvent) bool {
-	if k.err != nil {
-		return w.yield(k.event, k.err)
+// emitEvent yields an event, after the deltas that precede it and before those
+// that follow it.
+func (m *eventMerger) emitEvent(e storedEvent) bool {
+	if e.err != nil {
+		return m.yield(e.event, e.err)
 	}
-	if !w.emitDeltas(k.event.Seq - 1) {
+	if !m.emitDeltas(e.event.Seq - 1) {
 		return false
 	}
-	w.lastSeq = k.event.Seq
-	return (!k.shown || w.yield(k.event, nil)) && w.emitDeltas(w.lastSeq)
+	m.lastSeq = e.event.Seq
+	return (!e.public || m.yield(e.event, nil)) && m.emitDeltas(m.lastSeq)
 }
 
-// emitDeltas gives what was said up to an event; false when nobody listens.
-func (w *eventMerger) emitDeltas(upTo uint64) bool {
-	for w.next() && w.pending.after <= upTo {
-		said := w.pending.Event
-		w.pending = nil
-		if !w.yield(said, nil) {
+// emitDeltas yields the deltas up to a sequence number. It returns false if the
+// consumer has stopped.
+func (m *eventMerger) emitDeltas(upTo uint64) bool {
+	for m.hasDelta() && m.pending.after <= upTo {
+		event := m.pending.Event
+		m.pending = nil
+		if !m.yield(event, nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// next says whether a piece is there.
-func (w *eventMerger) next() bool {
-	if w.pending != nil {
+// hasDelta reports whether a delta is pending, after receiving one if possible.
+func (m *eventMerger) hasDelta() bool {
+	if m.pending != nil {
 		return true
 	}
 	select {
-	case p := <-w.deltas:
-		w.pending = &p
+	case d := <-m.deltas:
+		m.pending = &d
 		return true
 	default:
 		return false

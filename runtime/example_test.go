@@ -17,17 +17,17 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A program of its own brings a tool group, makes a role that may use it, and
-// gives a task to an agent bound to that role.
+// A program registers a tool group, creates a role that may use it, and runs a
+// task by an agent of that role.
 func Example() {
 	dir, err := os.MkdirTemp("", "rolecall-example-")
 	check(err)
 	defer os.RemoveAll(dir)
-	brain, err := script.New("brain.js", []byte(`role("guide", function* (task) {
+	agents, err := script.New("agents.js", []byte(`role("guide", function* (task) {
 		return yield call("forecast", { city: task.payload.text });
 	});`))
 	check(err)
-	defer brain.Close()
+	defer agents.Close()
 	ctx, operator := context.Background(), identity.ByOperator("me")
 
 	store, err := persist.Open(dir)
@@ -35,7 +35,7 @@ func Example() {
 	defer store.Close()
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups,
-		Model: func(string) (model.Model, error) { return brain, nil }})
+		Model: func(string) (model.Model, error) { return agents, nil }})
 	check(err)
 	defer rt.Close()
 	check(builtin.Register(groups, rt, builtin.Options{}))

@@ -5,8 +5,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Register adds a tool group while the organization runs, or replaces the one
-// the same owner has, and puts it on record. Errors: those of
+// Register adds a tool group while the organization runs, or replaces the group
+// of the same owner, and records it. Errors: those of
 // toolgroups.Manager.Register.
 func (rt *Runtime) Register(owner toolgroups.Owner, g toolgroups.Group) (toolgroups.Warning, error) {
 	warning, err := rt.config.Groups.Register(owner, g)
@@ -17,10 +17,9 @@ func (rt *Runtime) Register(owner toolgroups.Owner, g toolgroups.Group) (toolgro
 	return warning, rt.groupEvent(journal.GroupRegistered{Group: string(g.ID), Owner: string(owner), Tools: info.Tools, Epoch: rt.org.Epoch()})
 }
 
-// Unregister removes a tool group and puts that on record. When it returns no
-// call of its tools starts any more: every call that was let through before
-// and has returned is on record ahead of this; so is one that changes something,
-// from its start.
+// Unregister removes a tool group and records it. After it returns no call of
+// the group's tools starts. Calls that returned before, and calls with effects
+// that started before, are recorded before this event.
 func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) error {
 	if err := rt.config.Groups.Unregister(owner, id); err != nil {
 		return err
@@ -28,9 +27,10 @@ func (rt *Runtime) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) err
 	return rt.groupEvent(journal.GroupUnregistered{Group: string(id), Owner: string(owner), Epoch: rt.org.Epoch()})
 }
 
+// groupEvent commits a change of the registry together with the epoch.
 func (rt *Runtime) groupEvent(body journal.Body) error {
 	_, err := rt.flushAndCommit(&journal.Batch{Events: []journal.Event{{At: rt.now(), Body: body}}, Prepare: func(b *journal.Batch) error {
-		b.Put = records(rt.org.EpochRecord())
+		b.Put = storeRecords(rt.org.EpochRecord())
 		return nil
 	}})
 	return err

@@ -10,55 +10,55 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// An agent at rest costs memory, never a goroutine.
-func TestAgentsAtRestHaveNoGoroutine(t *testing.T) {
+// An idle agent needs memory but no goroutine.
+func TestRuntime_IdleAgentsHaveNoGoroutine(t *testing.T) {
 	const agents = 1000
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	id := h.start(t, org.TaskSpec{})
-	root := h.top(t, id)
-	role, err := h.CreateRole(t.Context(), called(identity.ByAgent(root)), org.RoleSpec{Name: "worker", Use: use("artifact")})
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	id := fx.start(t, org.TaskSpec{})
+	root := fx.topAgent(t, id)
+	role, err := fx.CreateRole(t.Context(), newCall(identity.ByAgent(root)), org.RoleSpec{Name: "worker", Use: groupSet("artifact")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := heap()
+	before := heapBytes()
 	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	var list []identity.AgentID
 	for range agents {
-		spawned, err := h.Spawn(t.Context(), called(identity.ByAgent(root)), s, encode("go"))
+		spawned, err := fx.Spawn(t.Context(), newCall(identity.ByAgent(root)), s, mustJSON("go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, spawned.ID)
 	}
 	answered := 0
-	h.until(t, func(e journal.Event) bool {
+	fx.waitEvent(t, func(e journal.Event) bool {
 		if _, ok := e.Body.(journal.ModelAnswered); ok {
 			answered++
 		}
 		return answered == agents
 	})
 	for _, id := range list {
-		for h.Busy(id) {
+		for fx.Busy(id) {
 			goruntime.Gosched()
 		}
 	}
-	if n := strings.Count(stacks(), "runtime.(*actor).run("); n != 1 {
+	if n := strings.Count(allStacks(), "runtime.(*actor).run("); n != 1 {
 		t.Errorf("%d goroutines of agents, want that of root alone", n)
 	}
-	t.Logf("%d bytes of heap per agent at rest that has answered once", (heap()-before)/agents)
+	t.Logf("%d bytes of heap per idle agent that has answered once", (heapBytes()-before)/agents)
 	close(free)
-	h.want(t, h.wait(t, id), `"free"`, "")
+	fx.wantResult(t, fx.wait(t, id), `"free"`, "")
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	goruntime.GC()
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-func stacks() string {
+func allStacks() string {
 	buf := make([]byte, 16<<20)
 	return string(buf[:goruntime.Stack(buf, true)])
 }

@@ -17,47 +17,49 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Invoke takes one call of a caller from outside (identity.ByCaller) through
-// the gate and gives what it came to: a refusal and a failure are outcomes, as
-// for agents (gate.Admission.Err, Result). Nil args are {}.
+// Invoke passes one call of an external caller (identity.ByCaller) through the
+// gate and returns its outcome. As with agents, a denied or failed call is an
+// outcome and not an error (gate.Admission.Err, Result). Nil args mean {}.
 //
-//  1. The decision, and the intent if it is an allowance, are committed to the
-//     organization's stream. A call starts at that commit, which refuses a
-//     decision whose View, or whose workflow state, is no longer in force; it
+//  1. The decision, and for an allowed call its intent, are committed to the
+//     organization's stream. This commit starts the call. It fails if the
+//     permissions or the workflow state have changed since the decision, which
 //     is then made again.
-//  2. The tool runs. When ctx ends, or the runtime closes, it is cancelled.
-//  3. One commit records the outcome, also of a call that was cut short, and
-//     the workflow state that a success moves to, which is durable for each
+//  2. The tool runs. It is cancelled when ctx ends or the runtime closes.
+//  3. One commit records the outcome, also that of a cancelled call, and the
+//     workflow state that a successful call moves to. That state is durable per
 //     user and role (org.Caller).
 //
-// A call that changes nothing, because it is refused or its tool is ReadOnly
-// and moves no state, waits for no disk: it starts when its decision is found
-// in force, and its events are committed with others' within 10 ms, or by
-// Flush, and before a later call that does change something, a change of roles
-// or groups, or a task begins (decision 17).
+// A call without effects, because it is denied or because its tool is ReadOnly
+// and changes no workflow state, does not wait for the disk. It starts once its
+// decision is found to be current. Its events are committed together with
+// others: within 10 ms, by Flush, and before any later call with effects,
+// change of roles or groups, or start of a task. See
+// docs/decisions/0017-calls-that-change-nothing-share-a-commit.md.
 //
-// Calls of one caller run side by side, but those whose tool moves the state:
-// each has its turn, from its decision to its outcome. A call whose process
-// ended between 1 and 3 stays without an outcome and has moved nothing; it is
-// never run again, whatever its effect class.
+// Calls of one caller run concurrently, except that calls of tools that change
+// the workflow state run one at a time, from decision to outcome. If the
+// process ends between steps 1 and 3 the call stays without an outcome and has
+// not changed the workflow state. It is never run again, whatever its effect
+// class.
 //
-// The error says that the call was not started: Unauthenticated for what is no
-// caller, ToolUnavailable when the runtime closes, ctx's; or that the store
-// has stopped, and with it nobody knows. Safe for concurrent use.
+// An error means that the call was not started, or that the store has stopped
+// and the outcome is unknown. Errors: Unauthenticated if by is not a caller,
+// ToolUnavailable while the runtime closes, and those of ctx.
 func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
 	}
-	ctx, leave, err := rt.beginExternal(ctx)
+	ctx, done, err := rt.beginExternal(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if err := rt.advance(); err != nil {
+	defer done()
+	if err := rt.advanceEpoch(); err != nil {
 		return nil, err
 	}
-	v := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
-	a, err := v.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: sanitizeToolName(name), Args: args}})
+	ec := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
+	a, err := ec.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: sanitizeToolName(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
 		err = closingError()
 	}
@@ -65,12 +67,13 @@ func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name strin
 }
 
 func closingError() error {
-	return errcode.Wrap(errcode.ToolUnavailable, errClosing, "no call is started any more: rolecall is closing; call again when it is back")
+	return errcode.Wrap(errcode.ToolUnavailable, errClosing, "rolecall is shutting down and starts no more calls; call again after the restart")
 }
 
-// beginExternal lets somebody from outside in, unless Close has begun, which waits
-// until leave is called. The context ends when it begins.
-func (rt *Runtime) beginExternal(ctx context.Context) (_ context.Context, leave func(), err error) {
+// beginExternal admits an external call unless Close has begun. Close waits
+// until the returned function is called. The returned context ends with ctx and
+// when Close begins.
+func (rt *Runtime) beginExternal(ctx context.Context) (_ context.Context, done func(), err error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if cause := context.Cause(rt.ctx); cause != nil {
@@ -85,8 +88,9 @@ func (rt *Runtime) beginExternal(ctx context.Context) (_ context.Context, leave 
 	return inner, func() { stop(); cancel(nil); rt.work.Done() }, nil
 }
 
-// sanitizeToolName gives a name as it is decided about and recorded: one that is no
-// tool's for its length or bytes is cut to what is no tool's either.
+// sanitizeToolName returns a tool name that is safe to record: invalid UTF-8 is
+// replaced and an overlong name truncated. A changed name ends in "…", so it is
+// never the name of a tool.
 func sanitizeToolName(name string) string {
 	if len(name) <= tool.MaxName && utf8.ValidString(name) {
 		return name
@@ -94,71 +98,73 @@ func sanitizeToolName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), tool.MaxName)], "\uFFFD") + "…"
 }
 
-// externalCall is one call of a caller from outside, and its gate.Recorder.
+// externalCall is one call by an external caller. It implements gate.Recorder.
 type externalCall struct {
 	rt        *Runtime
 	by        identity.Principal
 	role      string // the role's name, for records
-	exclusive bool   // it may move the state: nobody else does meanwhile
+	exclusive bool   // holds the caller's lock, so the call may change the workflow state
 }
 
-// errNeedsExclusive: the call would move the workflow state and has not its turn.
+// errNeedsExclusive reports that a call changes the workflow state and must
+// hold the caller's lock.
 var errNeedsExclusive = errors.New("the call moves the workflow state")
 
-// call takes the call through the gate; once more, in its turn, if it is one
-// that moves the state.
-func (v *externalCall) call(ctx context.Context, r gate.Request) (*gate.Admission, error) {
-	a, err := v.attempt(ctx, r)
+// call passes the call through the gate. If the call changes the workflow
+// state, it is tried again with the caller's lock held.
+func (ec *externalCall) call(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+	a, err := ec.attempt(ctx, r)
 	if !errors.Is(err, errNeedsExclusive) {
 		return a, err
 	}
-	done, err := v.rt.turns.Lock(ctx, v.by.Key())
+	done, err := ec.rt.callerLocks.Lock(ctx, ec.by.Key())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	v.exclusive = true
-	return v.attempt(ctx, r)
+	ec.exclusive = true
+	return ec.attempt(ctx, r)
 }
 
-func (v *externalCall) attempt(ctx context.Context, r gate.Request) (*gate.Admission, error) {
-	all, err := v.rt.gate.Call(ctx, v.by, []gate.Request{r}, v)
+func (ec *externalCall) attempt(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+	all, err := ec.rt.gate.Call(ctx, ec.by, []gate.Request{r}, ec)
 	if err != nil {
 		return nil, err
 	}
 	return all[0], nil
 }
 
-// Started implements gate.Recorder. The commit refuses what is no longer in
-// force. What is refused is on record with its outcome: nothing will run.
-func (v *externalCall) Started(_ context.Context, calls []*gate.Admission) error {
-	b := &journal.Batch{Prepare: func(*journal.Batch) error { return v.checkCurrent(calls) }}
+// Started implements gate.Recorder. The commit fails if a decision is no longer
+// current. Denied calls are recorded together with their outcome, since they do
+// not run.
+func (ec *externalCall) Started(_ context.Context, calls []*gate.Admission) error {
+	b := &journal.Batch{Prepare: func(*journal.Batch) error { return ec.checkCurrent(calls) }}
 	for _, c := range calls {
-		if c.NextState() != "" && !v.exclusive {
+		if c.NextState() != "" && !ec.exclusive {
 			return errNeedsExclusive
 		}
 		e := decisionEvent(c)
-		e.Caller = v.by.String()
-		b.Events = append(b.Events, v.event(e))
+		e.Caller = ec.by.String()
+		b.Events = append(b.Events, ec.event(e))
 		if !c.Allowed() {
-			b.Events = append(b.Events, v.event(v.outcome(b, c)))
+			b.Events = append(b.Events, ec.event(ec.outcome(b, c)))
 		}
 	}
-	if err := v.record(b, calls); err != nil {
+	if err := ec.record(b, calls); err != nil {
 		return err
 	}
-	v.rt.logDenied("Caller "+v.by.String(), calls...)
+	ec.rt.logDenied("Caller "+ec.by.String(), calls...)
 	return nil
 }
 
-// record puts a batch of these calls on disk, or, when they change nothing, on
-// the trail that leads there.
-func (v *externalCall) record(b *journal.Batch, calls []*gate.Admission) error {
+// record commits the events of these calls, or adds them to the record buffer
+// if the calls have no effects.
+func (ec *externalCall) record(b *journal.Batch, calls []*gate.Admission) error {
 	if len(b.Put) > 0 || slices.ContainsFunc(calls, hasEffect) {
-		_, err := v.rt.flushAndCommit(b)
+		_, err := ec.rt.flushAndCommit(b)
 		return err
 	}
-	if err := v.rt.buffer.flushIfFull(); err != nil {
+	if err := ec.rt.buffer.flushIfFull(); err != nil {
 		return err
 	}
 	if b.Prepare != nil {
@@ -166,16 +172,17 @@ func (v *externalCall) record(b *journal.Batch, calls []*gate.Admission) error {
 			return err
 		}
 	}
-	v.rt.buffer.add(recordSize(calls), b.Events...)
+	ec.rt.buffer.add(recordSize(calls), b.Events...)
 	return nil
 }
 
-// hasEffect says whether a call may change anything, anywhere.
+// hasEffect reports whether a call may change anything inside or outside the
+// organization.
 func hasEffect(c *gate.Admission) bool {
 	return c.Allowed() && (c.Effect() != tool.ReadOnly || c.NextState() != "")
 }
 
-// recordSize is about how many bytes the record of calls has.
+// recordSize estimates how many bytes the events of calls take.
 func recordSize(calls []*gate.Admission) (bytes int) {
 	for _, c := range calls {
 		bytes += len(c.Request.Args) + min(len(c.Result.Text)+len(c.Result.Structured), maxResult)
@@ -183,8 +190,10 @@ func recordSize(calls []*gate.Admission) (bytes int) {
 	return bytes
 }
 
-func (v *externalCall) checkCurrent(calls []*gate.Admission) error {
-	_, state := v.rt.org.Resolve(v.by)
+// checkCurrent returns gate.ErrSuperseded if permissions or workflow state have
+// changed since the decisions.
+func (ec *externalCall) checkCurrent(calls []*gate.Admission) error {
+	_, state := ec.rt.org.Resolve(ec.by)
 	for _, c := range calls {
 		if c.Superseded() || c.Allowed() && c.Seat.State != state {
 			return gate.ErrSuperseded
@@ -193,81 +202,83 @@ func (v *externalCall) checkCurrent(calls []*gate.Admission) error {
 	return nil
 }
 
-// Finished implements gate.Recorder. It records in any case: nobody else will.
-func (v *externalCall) Finished(_ context.Context, calls []*gate.Admission) error {
+// Finished implements gate.Recorder. It records the outcomes even if the
+// context has ended, since the calls have run.
+func (ec *externalCall) Finished(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{}
 	for _, c := range calls {
 		if !c.Allowed() {
 			continue
 		}
-		b.Events = append(b.Events, v.event(v.outcome(b, c)))
+		b.Events = append(b.Events, ec.event(ec.outcome(b, c)))
 		if c.NewState != "" && c.NewState != c.Seat.State {
-			b.Events = append(b.Events, v.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState, Caller: v.by.String()}))
-			prependPrepare(b, v.setState(c.NewState))
+			b.Events = append(b.Events, ec.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState, Caller: ec.by.String()}))
+			prependPrepare(b, ec.setState(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
 		return nil
 	}
-	if err := v.record(b, calls); err != nil {
+	if err := ec.record(b, calls); err != nil {
 		return err
 	}
-	v.rt.logDone("caller", v.by.String(), calls...)
+	ec.rt.logDone("caller", ec.by.String(), calls...)
 	return nil
 }
 
-// setState changes the caller's workflow state in the same commit.
-func (v *externalCall) setState(to string) func(*journal.Batch) error {
+// setState returns a Prepare function that changes the caller's workflow state.
+func (ec *externalCall) setState(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
-		b.Put = append(b.Put, records(v.rt.org.SetCallerState(v.by, to))...)
+		b.Put = append(b.Put, storeRecords(ec.rt.org.SetCallerState(ec.by, to))...)
 		return nil
 	}
 }
 
-func (v *externalCall) event(body journal.Body) journal.Event {
-	return journal.Event{At: v.rt.now(), Role: v.role, Body: body}
+func (ec *externalCall) event(body journal.Body) journal.Event {
+	return journal.Event{At: ec.rt.now(), Role: ec.role, Body: body}
 }
 
-// outcome is what a call came to, as it is recorded. The caller gets a large
-// result whole; the record has its beginning and, if it may be that large, an
-// artifact of the caller's.
-func (v *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
+// outcome returns the event of a call's result. The caller gets a large result
+// in full; the event has a preview of it and a reference to an artifact of the
+// caller, unless it exceeds the artifact limit.
+func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
 	result := normalizeJSON(c.Result.JSON())
 	if len(result) > maxResult {
-		p := v.rt.previewed(b, c, result, maxPreview)
-		p.Note = "The caller got the whole result."
-		result, _ = json.Marshal(p) // strings and a number always marshal
+		p := ec.rt.storePreview(b, c, result, maxPreview)
+		p.Note = "The caller received the complete result."
+		result, _ = json.Marshal(p) // strings and numbers always marshal
 	}
 	if c.Result.IsError {
-		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result, Caller: v.by.String()}
+		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result, Caller: ec.by.String()}
 	}
-	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: result, Caller: v.by.String()}
+	return journal.ToolResult{Call: c.Request.ID, Tool: c.Request.Name, Result: result, Caller: ec.by.String()}
 }
 
-// ResetCaller puts a caller from outside back to the beginning of its role's
-// workflow, also one whose record cannot be read and who is denied therefore.
-// It waits for a call of the caller that moves the state.
+// ResetCaller sets the workflow state of an external caller back to the start
+// of its role's workflow. It also repairs a caller that is denied because its
+// record cannot be read. It waits for a running call of the caller that changes
+// the state.
 //
 // Errors: InsufficientPermissions unless by is the operator, those of
-// org.ResetCaller, ctx's.
-func (rt *Runtime) ResetCaller(ctx context.Context, by, who identity.Principal) error {
+// org.ResetCaller, and those of ctx.
+func (rt *Runtime) ResetCaller(ctx context.Context, by, caller identity.Principal) error {
 	if by.Kind != identity.Operator {
-		return errcode.New(errcode.InsufficientPermissions, "reset the workflow state of %s: only the operator may", who)
+		return errcode.New(errcode.InsufficientPermissions, "reset workflow state of %s: only the operator may do that", caller)
 	}
-	done, err := rt.turns.Lock(ctx, who.Key())
+	done, err := rt.callerLocks.Lock(ctx, caller.Key())
 	if err != nil {
 		return err
 	}
 	defer done()
 	_, err = rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		_, from := rt.org.Resolve(who)
-		changes, err := rt.org.ResetCaller(who)
+		_, from := rt.org.Resolve(caller)
+		changes, err := rt.org.ResetCaller(caller)
 		if err != nil {
 			return err
 		}
-		e := journal.StateTransition{From: from, To: toolgroups.Undefined, Caller: who.String()}
-		b.Events = append(b.Events, journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: who.Role}), Body: e})
-		b.Put = append(b.Put, records(changes)...)
+		e := journal.StateTransition{From: from, To: toolgroups.Undefined, Caller: caller.String()}
+		b.Events = append(b.Events, journal.Event{At: rt.now(), Role: rt.roleName(org.Agent{Role: caller.Role}), Body: e})
+		b.Put = append(b.Put, storeRecords(changes)...)
 		return nil
 	}})
 	return err

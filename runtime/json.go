@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// normalizeJSON gives JSON as the journal gives it back: a process that starts
-// anew then sends a model the same bytes.
+// normalizeJSON returns JSON in the form in which the journal returns it, so
+// that a restarted process sends the model the same bytes.
 func normalizeJSON(doc json.RawMessage) json.RawMessage {
 	if isNormalized(doc) {
 		return bytes.Clone(doc)
@@ -19,8 +19,9 @@ func normalizeJSON(doc json.RawMessage) json.RawMessage {
 	return text
 }
 
-// isNormalized says whether encoding/json would change nothing in a document: there
-// is no space between its tokens and nothing in it that is escaped.
+// isNormalized reports whether encoding/json would leave a document unchanged:
+// it has no space between tokens and no characters that are escaped. It may
+// return false for a document that is normalized.
 func isNormalized(doc []byte) bool {
 	inText := false
 	for i := 0; i < len(doc); i++ {
@@ -28,8 +29,8 @@ func isNormalized(doc []byte) bool {
 		case b == '"':
 			inText = !inText
 		case b == '\\':
-			i++ // within a string: what is escaped ends none
-		case b == '<', b == '>', b == '&', b == 0xE2: // the last begins U+2028
+			i++ // the escaped character does not end the string
+		case b == '<', b == '>', b == '&', b == 0xE2: // 0xE2 is the first byte of U+2028
 			return false
 		case b <= ' ' && !inText:
 			return false
@@ -38,8 +39,8 @@ func isNormalized(doc []byte) bool {
 	return true
 }
 
-// canStore says whether a document is JSON that can be read again also from
-// inside a record: encoding/json gives up past some depth.
+// canStore reports whether a document is JSON that can also be read as part of
+// a record: encoding/json limits the nesting depth.
 func canStore(doc []byte) bool {
 	const around, most = 100, 10_000
 	return json.Valid(doc) && (len(doc) < most-around ||

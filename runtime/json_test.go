@@ -15,8 +15,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// documents are JSON that encoding/json writes otherwise, and JSON it does not.
-func documents(t *testing.T) []json.RawMessage {
+// jsonDocuments returns JSON documents, some of which encoding/json would write
+// differently.
+func jsonDocuments(t *testing.T) []json.RawMessage {
 	list := []json.RawMessage{
 		[]byte(`{}`), []byte(` {} `), []byte(`{"a": 1}`), []byte(`{"a":"two words, \"quoted\" \\"}`), []byte(`{"a":"\\\\","b" :1}`),
 		[]byte(`{"a":"<b>&"}`), []byte("{\"a\":\"\u2028 and \u2029\"}"), []byte(`{"a":"— â é"}`), []byte("{\"a\":[1,\n2]}"), []byte(`{"a":1e5}`),
@@ -36,12 +37,12 @@ func documents(t *testing.T) []json.RawMessage {
 	return list
 }
 
-// What a model is sent, a process that starts anew sends it too: arguments and
-// results are, byte for byte, what the journal gives back.
-func TestTheModelIsSentWhatTheJournalGivesBack(t *testing.T) {
-	docs := documents(t)
+// A restarted process sends the model the same request: arguments and results
+// are those of the journal, byte for byte.
+func TestNormalizeJSON_RequestEqualsJournal(t *testing.T) {
+	docs := jsonDocuments(t)
 	next := 0
-	tell := probe(t, "tell", tool.Options{}, func(context.Context, obj) (any, error) {
+	tell := newTool(t, "tell", tool.Options{}, func(context.Context, obj) (any, error) {
 		next++
 		return tool.Result{Structured: slices.Clone(docs[next-1])}, nil
 	})
@@ -50,8 +51,8 @@ func TestTheModelIsSentWhatTheJournalGivesBack(t *testing.T) {
 	for _, doc := range docs {
 		asks.Calls = append(asks.Calls, model.Call{Name: "tell", Args: slices.Clone(doc)})
 	}
-	h := plan{tools: []tool.Tool{tell}, model: brain(func(r model.Request) model.Answer {
-		if answers(r) == 0 {
+	fx := fixtureConfig{tools: []tool.Tool{tell}, model: answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) == 0 {
 			return asks
 		}
 		for _, item := range r.Items {
@@ -64,18 +65,18 @@ func TestTheModelIsSentWhatTheJournalGivesBack(t *testing.T) {
 				results = append(results, string(item.Result.Content))
 			}
 		}
-		return end("done")
+		return endWith("done")
 	})}.open(t)
-	h.want(t, h.run(t, h.bound(t, "")), `"done"`, "")
+	fx.wantResult(t, fx.run(t, fx.workerTask(t, "")), `"done"`, "")
 	var kept []string
-	for _, b := range said[journal.ToolResult](t, h) {
+	for _, b := range bodiesOf[journal.ToolResult](t, fx) {
 		kept = append(kept, string(b.Result))
 	}
 	if diff := cmp.Diff(results, kept); diff != "" || len(kept) != len(docs) {
 		t.Errorf("%d results, sent before kept:\n%s", len(kept), diff)
 	}
 	kept = nil
-	for _, c := range said[journal.ModelAnswered](t, h)[0].Answer.Calls {
+	for _, c := range bodiesOf[journal.ModelAnswered](t, fx)[0].Answer.Calls {
 		kept = append(kept, string(c.Args))
 	}
 	if diff := cmp.Diff(args, kept); diff != "" || len(kept) != len(docs) {

@@ -15,13 +15,14 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// User is the recipient outside the organization, and its name as a sender.
+// User names the recipient outside the organization, and the operator as a
+// sender.
 const User = "user"
 
-// maxSendBytes bounds the bytes of one call's messages together.
+// maxSendBytes bounds the total payload bytes of the messages of one call.
 const maxSendBytes = 8 << 20
 
-// Send is SendAll to one recipient.
+// Send sends one message. See SendAll.
 func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
 	sent, err := rt.SendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
@@ -30,13 +31,14 @@ func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload jso
 	return sent[0], nil
 }
 
-// SendAll implements builtin.Messages. An agent writes to those org.MayMessage
-// says, to root and to user; the operator to every agent, as user. A message
-// with a delay is delivered when it is due.
+// SendAll implements builtin.Messages. An agent may send to the agents that
+// org.MayMessage allows, to root and to the user. The operator may send to
+// every agent, as the user. All messages are committed together or none is. A
+// message with a delay is delivered when it is due.
 func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]builtin.Sent, error) {
 	c = withCallID(c)
 	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
-	letters, sent, err := rt.buildMessages(c, m, to)
+	messages, sent, err := rt.buildMessages(c, m, to)
 	if err != nil {
 		return nil, err
 	}
@@ -51,32 +53,32 @@ func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payloa
 	case before != nil:
 		return withDue(sent, dueOf(before)), nil
 	}
-	return withDue(sent, due), rt.post(c.By, letters, due)
+	return withDue(sent, due), rt.commitMessages(c.By, messages, due)
 }
 
-// post commits letters, all or none.
-func (rt *Runtime) post(by identity.Principal, letters []model.Message, due time.Time) error {
-	for _, m := range letters {
-		if rt.hold(m.Task) {
-			defer rt.release(m.Task)
+// commitMessages commits the messages, all or none.
+func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Message, due time.Time) error {
+	for _, m := range messages {
+		if rt.acquireTask(m.Task) {
+			defer rt.releaseTask(m.Task)
 		}
 	}
 	return rt.change(by, func(b *journal.Batch) error {
-		for _, m := range letters {
-			if err := rt.maySend(by, m.To); err != nil {
+		for _, m := range messages {
+			if err := rt.checkSend(by, m.To); err != nil {
 				return err
 			}
 		}
-		for _, m := range letters {
-			rt.send(b, by, m, due)
+		for _, m := range messages {
+			rt.addMessage(b, by, m, due)
 		}
 		return nil
 	})
 }
 
-// buildMessages makes a letter of m for everybody in to, and says which letter each
-// is sent. Of somebody named twice there is one.
-func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (letters []model.Message, sent []builtin.Sent, err error) {
+// buildMessages returns one copy of m per distinct recipient, and for each
+// entry of to the id of the message sent to it.
+func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (messages []model.Message, sent []builtin.Sent, err error) {
 	known := map[string]string{}
 	for i, name := range to {
 		m.To = name
@@ -86,17 +88,17 @@ func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (let
 		if known[m.To] == "" {
 			m.ID = messageID(c.ID, i)
 			known[m.To] = m.ID
-			letters = append(letters, m)
+			messages = append(messages, m)
 		}
 		sent = append(sent, builtin.Sent{MessageID: known[m.To]})
 	}
-	if n := len(letters); n > 1 && n*len(m.Payload) > maxSendBytes {
+	if n := len(messages); n > 1 && n*len(m.Payload) > maxSendBytes {
 		return nil, nil, errcode.New(errcode.InvalidArguments, "send %d bytes to %d agents: one call may send %d bytes in all; put the payload into an artifact and send its reference", len(m.Payload), n, maxSendBytes)
 	}
-	return letters, sent, nil
+	return messages, sent, nil
 }
 
-// messageID gives the id of the i-th letter of a call.
+// messageID returns the id of the i-th message of a call.
 func messageID(call identity.CallID, i int) string {
 	if i == 0 {
 		return identity.Derive(string(call), "message")
@@ -104,7 +106,7 @@ func messageID(call identity.CallID, i int) string {
 	return identity.Derive(string(call), "message", strconv.Itoa(i))
 }
 
-// withDue says when messages are due; those without delay are not dated.
+// withDue sets the due time of messages, unless it is zero.
 func withDue(sent []builtin.Sent, due time.Time) []builtin.Sent {
 	for i := range sent {
 		if !due.IsZero() {
@@ -114,7 +116,8 @@ func withDue(sent []builtin.Sent, due time.Time) []builtin.Sent {
 	return sent
 }
 
-// resolveRecipient completes sender, task and recipient; "root" is the task's root.
+// resolveRecipient sets the sender and the task of a message and resolves the
+// recipient "root" to the task's root.
 func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) error {
 	if by.Kind != identity.Agent {
 		a, ok := rt.org.Agent(identity.AgentID(m.To))
@@ -136,11 +139,12 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 }
 
 func unknownRecipient(to string) error {
-	return errcode.New(errcode.UnknownRecipient, "send to %q: there is no such agent", to).With("to", to)
+	return errcode.New(errcode.UnknownRecipient, "send to %q: agent not found", to).With("to", to)
 }
 
-// maySend is asked inside the commit.
-func (rt *Runtime) maySend(by identity.Principal, to string) error {
+// checkSend checks whether by may send to an agent. It is called within the
+// commit.
+func (rt *Runtime) checkSend(by identity.Principal, to string) error {
 	if by.Kind != identity.Agent {
 		if _, ok := rt.org.Agent(identity.AgentID(to)); !ok {
 			return unknownRecipient(to)
@@ -153,9 +157,9 @@ func (rt *Runtime) maySend(by identity.Principal, to string) error {
 	return rt.org.MayMessage(by.Agent, identity.AgentID(to))
 }
 
-// send adds a message and its event to a batch. What is sent to a task that has
-// ended is recorded and reaches nobody.
-func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message, due time.Time) {
+// addMessage adds a message and its event to a batch. A message to a task that
+// has ended is recorded but not delivered.
+func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.Message, due time.Time) {
 	e := journal.MessageSent{Message: m}
 	if !due.IsZero() {
 		e.Due = due.Format(time.RFC3339Nano)
@@ -168,12 +172,12 @@ func (rt *Runtime) send(b *journal.Batch, by identity.Principal, m model.Message
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
 	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
 		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
-		rt.markMailed(m.Task)
+		rt.markNewMessages(m.Task)
 	}
 }
 
-// previouslySent gives what a call that a former process had started did send,
-// nil if it did not.
+// previouslySent returns the message that a call has sent before a restart, or
+// nil if it sent none.
 func (rt *Runtime) previouslySent(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
 	rt.mu.Lock()
 	a := rt.active[c.By.Agent]
@@ -185,11 +189,12 @@ func (rt *Runtime) previouslySent(ctx context.Context, c tool.Call) (*journal.Me
 	if !again {
 		return nil, nil
 	}
-	return rt.sentIn(ctx, c)
+	return rt.findSent(ctx, c)
 }
 
-// sentIn reads from the caller's journal what a call did send.
-func (rt *Runtime) sentIn(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
+// findSent finds the first message of a call in the caller's journal, or returns
+// nil.
+func (rt *Runtime) findSent(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
 	id := messageID(c.ID, 0)
 	for e, err := range rt.store.Read(ctx, c.By.Agent, 0) {
 		if err != nil {
@@ -202,7 +207,7 @@ func (rt *Runtime) sentIn(ctx context.Context, c tool.Call) (*journal.MessageSen
 	return nil, nil
 }
 
-// dueOf gives when a message is due; zero when it was sent without delay.
+// dueOf returns when a message is due, or the zero time if it has no delay.
 func dueOf(m *journal.MessageSent) time.Time {
 	due, err := time.Parse(time.RFC3339Nano, m.Due)
 	if err != nil {

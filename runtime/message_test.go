@@ -21,40 +21,41 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// busyRoot keeps a task from ending: root thinks until free is closed, then
-// ends with "free". The others think as rest says.
-func busyRoot(free <-chan struct{}, rest mind) mind {
+// blockingRoot keeps a task running: root blocks until free is closed, then
+// ends with "free". The other agents use rest.
+func blockingRoot(free <-chan struct{}, rest modelFunc) modelFunc {
 	return func(ctx context.Context, r model.Request) (model.Answer, error) {
 		if r.Self.Role != "root" {
 			return rest(ctx, r)
 		}
 		select {
 		case <-free:
-			return end("free"), nil
+			return endWith("free"), nil
 		case <-ctx.Done():
 			return model.Answer{}, ctx.Err()
 		}
 	}
 }
 
-// waits is a mind that reads and says nothing.
-func waits(context.Context, model.Request) (model.Answer, error) { return wait(), nil }
+// alwaysWait is a modelFunc that reads its messages and waits for more.
+func alwaysWait(context.Context, model.Request) (model.Answer, error) { return waitForMessage(), nil }
 
-var worker = org.RoleSpec{Name: "worker", Use: use("probe")}
+// workerSpec is a role that may use the group probe.
+var workerSpec = org.RoleSpec{Name: "worker", Use: groupSet("probe")}
 
-func TestMessagesAreTakenInTheOrderTheyWereSentOnceEach(t *testing.T) {
+func TestSend_DeliversOnceInOrder(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	id := h.start(t, org.TaskSpec{})
-	root := h.top(t, id)
-	reader := h.hire(t, root, org.RoleSpec{Name: "reader", Use: use()})
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	id := fx.start(t, org.TaskSpec{})
+	root := fx.topAgent(t, id)
+	reader := fx.spawnAgent(t, root, org.RoleSpec{Name: "reader", Use: groupSet()})
 	const senders, each = 4, 25
 	var all sync.WaitGroup
 	for s := range senders {
-		sender := h.hire(t, root, org.RoleSpec{Name: fmt.Sprint("sender ", s), Use: use()}, reader)
+		sender := fx.spawnAgent(t, root, org.RoleSpec{Name: fmt.Sprint("sender ", s), Use: groupSet()}, reader)
 		all.Go(func() {
 			for n := range each {
-				if _, err := h.Send(t.Context(), called(identity.ByAgent(sender)), string(reader), encode([]int{s, n}), 0); err != nil {
+				if _, err := fx.Send(t.Context(), newCall(identity.ByAgent(sender)), string(reader), mustJSON([]int{s, n}), 0); err != nil {
 					t.Error(err)
 				}
 			}
@@ -62,17 +63,17 @@ func TestMessagesAreTakenInTheOrderTheyWereSentOnceEach(t *testing.T) {
 	}
 	all.Wait()
 	close(free)
-	h.want(t, h.wait(t, id), `"free"`, "")
+	fx.wantResult(t, fx.wait(t, id), `"free"`, "")
 
 	var sent []string
-	for _, m := range said[journal.MessageSent](t, h) {
+	for _, m := range bodiesOf[journal.MessageSent](t, fx) {
 		if m.Message.To == string(reader) {
 			sent = append(sent, string(m.Message.Payload))
 		}
 	}
-	got := h.taken(t, reader)
+	got := fx.received(t, reader)
 	if diff := cmp.Diff(sent, got); diff != "" {
-		t.Errorf("taken in another order than sent (-sent +taken):\n%s", diff)
+		t.Errorf("received in another order than sent (-sent +received):\n%s", diff)
 	}
 	next := make([]int, senders)
 	for _, text := range got {
@@ -81,90 +82,90 @@ func TestMessagesAreTakenInTheOrderTheyWereSentOnceEach(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m[1] != next[m[0]] {
-			t.Fatalf("sender %d: message %d is taken where %d is due", m[0], m[1], next[m[0]])
+			t.Fatalf("sender %d: message %d received, want %d", m[0], m[1], next[m[0]])
 		}
 		next[m[0]]++
 	}
 	if !slices.Equal(next, []int{each, each, each, each}) {
-		t.Errorf("taken by sender: %v, want %d of each", next, each)
+		t.Errorf("received by sender: %v, want %d of each", next, each)
 	}
 }
 
-func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
+func TestSend_PreservesPayloads(t *testing.T) {
 	payloads := []string{
 		`""`, `null`, `0`, `false`, `[]`, `{}`, `{"text":"ä 🙂 \u0000 </script>"}`, `{"a":[{"b":null,"c":[1.50,12345678901234567890]}],"from":"root","taskId":"x"}`,
 		strings.Repeat("[", 60) + strings.Repeat("]", 60), `"` + strings.Repeat("x", 1<<20) + `"`,
 	}
-	h := open(t, "", brain(func(r model.Request) model.Answer {
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch {
 		case r.Self.Role == "worker":
-			return wait()
-		case answers(r) == 0:
-			return do("create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{}})
-		case answers(r) == 1:
-			return do("spawn_agent", obj{"roleId": last(r)["id"], "taskBrief": brief()})
-		case answers(r) == 2:
+			return waitForMessage()
+		case answerCount(r) == 0:
+			return callTools("create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{}})
+		case answerCount(r) == 1:
+			return callTools("spawn_agent", obj{"roleId": lastResult(r)["id"], "taskBrief": taskBrief()})
+		case answerCount(r) == 2:
 			a := model.Answer{Finish: model.FinishToolCalls}
 			for _, p := range payloads {
-				args := fmt.Sprintf(`{"to":%q,"payload":%s}`, last(r)["id"], p)
+				args := fmt.Sprintf(`{"to":%q,"payload":%s}`, lastResult(r)["id"], p)
 				a.Calls = append(a.Calls, model.Call{Name: "send_message", Args: json.RawMessage(args)})
 			}
 			return a
 		}
-		return end("sent")
+		return endWith("sent")
 	}))
-	h.want(t, h.run(t, org.TaskSpec{}), `"sent"`, "")
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `"sent"`, "")
 	var got []string
-	for _, m := range said[journal.MessageReceived](t, h)[1:] {
+	for _, m := range bodiesOf[journal.MessageReceived](t, fx)[1:] {
 		got = append(got, string(m.Message.Payload))
 	}
 	want := slices.Clone(payloads)
-	for i, p := range want { // what JSON may write in two ways
+	for i, p := range want { // an escape that the journal adds
 		want[i] = strings.ReplaceAll(p, "</script>", `\u003c/script\u003e`)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-sent +taken):\n%s", diff)
+		t.Errorf("(-sent +received):\n%s", diff)
 	}
 }
 
-// An agent's answer may be written to while it thinks: the message waits for
-// the next step boundary and disturbs nothing.
-func TestAMessageWhileTheModelThinksIsReadNext(t *testing.T) {
-	free, thinking, think := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	h := open(t, "", busyRoot(free, func(ctx context.Context, r model.Request) (model.Answer, error) {
-		if answers(r) == 0 {
-			close(thinking)
+// A message that arrives during a model request does not interrupt it. It is
+// read at the next step boundary.
+func TestSend_DuringModelRequest(t *testing.T) {
+	free, requested, proceed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	fx := openFixture(t, "", blockingRoot(free, func(ctx context.Context, r model.Request) (model.Answer, error) {
+		if answerCount(r) == 0 {
+			close(requested)
 			select {
-			case <-think:
+			case <-proceed:
 			case <-ctx.Done():
-				t.Errorf("the message ended the thinking: %v", context.Cause(ctx))
+				t.Errorf("the message cancelled the request: %v", context.Cause(ctx))
 			}
 		}
-		return end(fmt.Sprint("read ", len(messages(r)))), nil
+		return endWith(fmt.Sprint("read ", len(messages(r)))), nil
 	}))
-	id := h.start(t, org.TaskSpec{})
-	agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
-	h.tell(t, agent, `"one"`)
-	<-thinking
-	h.tell(t, agent, `"two"`)
-	if got := h.taken(t, agent); len(got) > 0 {
-		t.Errorf("taken while the model thinks: %s", got)
+	id := fx.start(t, org.TaskSpec{})
+	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
+	fx.send(t, agent, `"one"`)
+	<-requested
+	fx.send(t, agent, `"two"`)
+	if got := fx.received(t, agent); len(got) > 0 {
+		t.Errorf("received during the model request: %s", got)
 	}
-	close(think)
-	h.until(t, func(e journal.Event) bool {
+	close(proceed)
+	fx.waitEvent(t, func(e journal.Event) bool {
 		a, ok := e.Body.(journal.ModelAnswered)
 		return ok && a.Answer.Text == "read 2"
 	})
 	close(free)
-	h.wait(t, id)
-	if diff := cmp.Diff([]string{`"one"`, `"two"`}, h.taken(t, agent)); diff != "" {
+	fx.wait(t, id)
+	if diff := cmp.Diff([]string{`"one"`, `"two"`}, fx.received(t, agent)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestAMessageWhileACallRunsIsTakenAtTheNextStepBoundary(t *testing.T) {
+func TestSend_DuringToolCall(t *testing.T) {
 	free, running, run := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	slow := probe(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(running)
 		select {
 		case <-run:
@@ -174,44 +175,44 @@ func TestAMessageWhileACallRunsIsTakenAtTheNextStepBoundary(t *testing.T) {
 		}
 	})
 	var seen []model.Item
-	h := plan{tools: []tool.Tool{slow}, model: busyRoot(free, func(_ context.Context, r model.Request) (model.Answer, error) {
-		if answers(r) == 0 {
-			return do("slow", obj{}), nil
+	fx := fixtureConfig{tools: []tool.Tool{slow}, model: blockingRoot(free, func(_ context.Context, r model.Request) (model.Answer, error) {
+		if answerCount(r) == 0 {
+			return callTools("slow", obj{}), nil
 		}
 		seen = r.Items
-		return end("done"), nil
+		return endWith("done"), nil
 	})}.open(t)
-	id := h.start(t, org.TaskSpec{})
-	agent := h.hire(t, h.top(t, id), worker)
-	h.tell(t, agent, `"one"`)
+	id := fx.start(t, org.TaskSpec{})
+	agent := fx.spawnAgent(t, fx.topAgent(t, id), workerSpec)
+	fx.send(t, agent, `"one"`)
 	<-running
-	h.tell(t, agent, `"two"`)
+	fx.send(t, agent, `"two"`)
 	close(run)
-	h.until(t, func(e journal.Event) bool {
+	fx.waitEvent(t, func(e journal.Event) bool {
 		b, ok := e.Body.(journal.ModelAnswered)
 		return ok && e.Agent == agent && b.Answer.Finish == model.FinishEnd
 	})
 	close(free)
-	h.wait(t, id)
+	fx.wait(t, id)
 	if len(seen) != 4 || seen[2].Result == nil || string(seen[2].Result.Content) != `"ran to its end"` || seen[3].Message == nil {
-		t.Errorf("the next step read %s; want message, answer, result, message", encode(seen))
+		t.Errorf("the next request has %s; want message, answer, result, message", mustJSON(seen))
 	}
 }
 
-// One who sleeps: an hour of the bubble takes no time.
-func TestDelayedMessagesComeWhenTheyAreDueInOrder(t *testing.T) {
+// The time of the synctest bubble is fake, so an hour passes at once.
+func TestSend_DelayedArrivesWhenDueInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		h := open(t, "", busyRoot(free, waits))
-		id := h.start(t, org.TaskSpec{})
-		agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
+		fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+		id := fx.start(t, org.TaskSpec{})
+		agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 		for _, m := range []struct {
 			payload string
 			delay   time.Duration
 		}{
 			{`"3h"`, 3 * time.Hour}, {`"1h a"`, time.Hour}, {`"2h"`, 2 * time.Hour}, {`"1h b"`, time.Hour}, {`"now"`, 0}, {`"1h c"`, time.Hour}, {`"past"`, -time.Hour},
 		} {
-			sent, err := h.Send(t.Context(), called(operator), string(agent), json.RawMessage(m.payload), m.delay)
+			sent, err := fx.Send(t.Context(), newCall(operator), string(agent), json.RawMessage(m.payload), m.delay)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,171 +223,172 @@ func TestDelayedMessagesComeWhenTheyAreDueInOrder(t *testing.T) {
 		all := []string{`"now"`, `"past"`, `"1h a"`, `"1h b"`, `"1h c"`, `"2h"`, `"3h"`}
 		for hours, n := range []int{2, 5, 6, 7} {
 			synctest.Wait()
-			if diff := cmp.Diff(all[:n], h.taken(t, agent)); diff != "" {
+			if diff := cmp.Diff(all[:n], fx.received(t, agent)); diff != "" {
 				t.Errorf("after %d hours (-want +got):\n%s", hours, diff)
 			}
 			time.Sleep(time.Hour)
 		}
 		close(free)
-		h.wait(t, id)
-		h.leave(t)
+		fx.wait(t, id)
+		fx.shutdown(t)
 	})
 }
 
-// early answers its task at once and has sent itself a message for later.
-func early(r model.Request) model.Answer {
+// sendLater sends itself a message that is due in an hour and answers its task
+// at once.
+func sendLater(r model.Request) model.Answer {
 	switch {
-	case answers(r) == 0:
-		return do("send_message", obj{"to": "root", "payload": "later", "delayMs": 3_600_000})
+	case answerCount(r) == 0:
+		return callTools("send_message", obj{"to": "root", "payload": "later", "delayMs": 3_600_000})
 	case len(messages(r)) == 1:
-		return end("early")
+		return endWith("early")
 	}
-	return end("late")
+	return endWith("late")
 }
 
-func TestATaskDoesNotEndWhileAMessageIsDelayed(t *testing.T) {
+func TestRuntime_DelayedMessageKeepsTaskRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := open(t, "", brain(early))
+		fx := openFixture(t, "", answerFunc(sendLater))
 		begin := time.Now()
-		task := h.runFor(t, 2*time.Hour)
-		h.want(t, task, `"late"`, "")
+		task := fx.runWithin(t, 2*time.Hour)
+		fx.wantResult(t, task, `"late"`, "")
 		if took := time.Since(begin); took != time.Hour {
 			t.Errorf("the task took %v, want the hour of the delay", took)
 		}
-		h.leave(t)
+		fx.shutdown(t)
 	})
 }
 
-// runFor is run for a bubble, whose time goes fast.
-func (h *house) runFor(t *testing.T, limit time.Duration) org.Task {
+// runWithin is run with a limit of the fake time.
+func (fx *fixture) runWithin(t *testing.T, limit time.Duration) org.Task {
 	t.Helper()
-	id := h.start(t, org.TaskSpec{})
+	id := fx.start(t, org.TaskSpec{})
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	task, err := h.Wait(ctx, id)
+	task, err := fx.Wait(ctx, id)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, h.story(t))
+		t.Fatalf("%v\n%s", err, fx.eventLog(t))
 	}
 	return task
 }
 
-func TestDelayedMessagesSurviveARestart(t *testing.T) {
+func TestSend_DelayedSurvivesRestart(t *testing.T) {
 	for _, down := range []time.Duration{time.Minute, 5 * time.Hour} {
 		t.Run(fmt.Sprint("down for ", down), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				dir := scratch(t)
-				h := open(t, dir, brain(early))
+				dir := fastTempDir(t)
+				fx := openFixture(t, dir, answerFunc(sendLater))
 				begin := time.Now()
-				id := h.start(t, org.TaskSpec{})
+				id := fx.start(t, org.TaskSpec{})
 				synctest.Wait()
-				h.leave(t)
+				fx.shutdown(t)
 				time.Sleep(down)
 
-				h = open(t, dir, brain(early))
-				h.resume(t, id)
+				fx = openFixture(t, dir, answerFunc(sendLater))
+				fx.resume(t, id)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
-				task, err := h.Wait(ctx, id)
+				task, err := fx.Wait(ctx, id)
 				if err != nil {
 					t.Fatal(err)
 				}
-				h.want(t, task, `"late"`, "")
+				fx.wantResult(t, task, `"late"`, "")
 				if took, want := time.Since(begin), max(down, time.Hour); took != want {
 					t.Errorf("the task took %v, want %v", took, want)
 				}
-				h.leave(t)
+				fx.shutdown(t)
 			})
 		})
 	}
 }
 
-func TestDelayedMessagesKeepTheirOrderOverARestart(t *testing.T) {
+func TestSend_DelayedOrderSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := scratch(t)
+		dir := fastTempDir(t)
 		free := make(chan struct{})
-		h := open(t, dir, busyRoot(free, waits))
-		id := h.start(t, org.TaskSpec{})
-		agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
+		fx := openFixture(t, dir, blockingRoot(free, alwaysWait))
+		id := fx.start(t, org.TaskSpec{})
+		agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 		var want []string
 		for n := range 20 {
 			want = append(want, fmt.Sprint(n))
-			if _, err := h.Send(t.Context(), called(operator), string(agent), encode(n), time.Second); err != nil {
+			if _, err := fx.Send(t.Context(), newCall(operator), string(agent), mustJSON(n), time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h.leave(t)
-		h = open(t, dir, busyRoot(free, waits))
-		h.resume(t, id)
+		fx.shutdown(t)
+		fx = openFixture(t, dir, blockingRoot(free, alwaysWait))
+		fx.resume(t, id)
 		time.Sleep(time.Minute)
 		close(free)
-		h.wait(t, id)
-		if diff := cmp.Diff(want, h.taken(t, agent)); diff != "" {
+		fx.wait(t, id)
+		if diff := cmp.Diff(want, fx.received(t, agent)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		h.leave(t)
+		fx.shutdown(t)
 	})
 }
 
-func TestADelayedMessageForAnAgentThatIsGoneIsDropped(t *testing.T) {
+func TestTerminate_DropsDelayedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		h := open(t, "", busyRoot(free, waits))
-		id := h.start(t, org.TaskSpec{})
-		agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
-		if _, err := h.Send(t.Context(), called(operator), string(agent), json.RawMessage(`"late"`), time.Hour); err != nil {
+		fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+		id := fx.start(t, org.TaskSpec{})
+		agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
+		if _, err := fx.Send(t.Context(), newCall(operator), string(agent), json.RawMessage(`"late"`), time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Terminate(t.Context(), called(operator), agent, "no more need"); err != nil {
+		if err := fx.Terminate(t.Context(), newCall(operator), agent, "no more need"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour)
-		h.empty(t, agent)
+		fx.wantNoWork(t, agent)
 		close(free)
-		h.want(t, h.wait(t, id), `"free"`, "")
-		h.leave(t)
+		fx.wantResult(t, fx.wait(t, id), `"free"`, "")
+		fx.shutdown(t)
 	})
 }
 
-// empty checks that nothing waits for an agent and that it is not runnable.
-func (h *house) empty(t *testing.T, id identity.AgentID) {
+// wantNoWork checks that an agent has an empty inbox and is not runnable.
+func (fx *fixture) wantNoWork(t *testing.T, id identity.AgentID) {
 	t.Helper()
-	inbox, err := h.store.Inbox(t.Context(), id)
+	inbox, err := fx.store.Inbox(t.Context(), id)
 	if err != nil || len(inbox) > 0 {
 		t.Errorf("inbox of %s: %v, %v; want nothing", id, inbox, err)
 	}
-	runnable, err := h.store.Runnable(t.Context())
+	runnable, err := fx.store.Runnable(t.Context())
 	if err != nil || slices.Contains(runnable, id) {
 		t.Errorf("%s is runnable still (%v)", id, err)
 	}
 }
 
-// family is two tasks: in the first root has two lines, boss – worker – helper
-// and peer; the worker's brief names peer.
-type family struct {
-	root, boss, worker, helper, peer, gone, stranger, otherRoot identity.AgentID
+// agentTree is the agents of two tasks. Below root of the first task are boss –
+// worker – helper, and peer, which is a collaborator of boss and worker.
+type agentTree struct {
+	root, boss, worker, helper, peer, terminated, otherAgent, otherRoot identity.AgentID
 }
 
-func newFamily(t *testing.T, h *house) family {
-	var f family
-	all := use("org_management")
-	f.root = h.top(t, h.start(t, org.TaskSpec{}))
-	f.otherRoot = h.top(t, h.start(t, org.TaskSpec{}))
-	f.peer = h.hire(t, f.root, org.RoleSpec{Name: "peer", Use: use()})
-	f.boss = h.hire(t, f.root, org.RoleSpec{Name: "boss", Use: all, Grant: all}, f.peer)
-	f.gone = h.hire(t, f.boss, org.RoleSpec{Name: "gone", Use: use()})
-	f.worker = h.hire(t, f.boss, org.RoleSpec{Name: "worker", Use: all, Grant: all}, f.peer)
-	f.helper = h.hire(t, f.worker, org.RoleSpec{Name: "helper", Use: use()})
-	f.stranger = h.hire(t, f.otherRoot, org.RoleSpec{Name: "stranger", Use: use()})
-	if err := h.Terminate(t.Context(), called(identity.ByAgent(f.boss)), f.gone, ""); err != nil {
+func newAgentTree(t *testing.T, fx *fixture) agentTree {
+	var f agentTree
+	all := groupSet("org_management")
+	f.root = fx.topAgent(t, fx.start(t, org.TaskSpec{}))
+	f.otherRoot = fx.topAgent(t, fx.start(t, org.TaskSpec{}))
+	f.peer = fx.spawnAgent(t, f.root, org.RoleSpec{Name: "peer", Use: groupSet()})
+	f.boss = fx.spawnAgent(t, f.root, org.RoleSpec{Name: "boss", Use: all, Grant: all}, f.peer)
+	f.terminated = fx.spawnAgent(t, f.boss, org.RoleSpec{Name: "gone", Use: groupSet()})
+	f.worker = fx.spawnAgent(t, f.boss, org.RoleSpec{Name: "worker", Use: all, Grant: all}, f.peer)
+	f.helper = fx.spawnAgent(t, f.worker, org.RoleSpec{Name: "helper", Use: groupSet()})
+	f.otherAgent = fx.spawnAgent(t, f.otherRoot, org.RoleSpec{Name: "stranger", Use: groupSet()})
+	if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(f.boss)), f.terminated, ""); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func TestWhoMayWriteToWhom(t *testing.T) {
+func TestSend_Permissions(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	f := newFamily(t, h)
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
 	for _, c := range []struct {
 		name string
 		from identity.AgentID
@@ -394,7 +396,7 @@ func TestWhoMayWriteToWhom(t *testing.T) {
 		code errcode.Code
 	}{
 		{"to the user", f.helper, "user", ""},
-		{"to root by its word", f.helper, "root", ""},
+		{"to root by name", f.helper, "root", ""},
 		{"to root by its id", f.helper, f.root, ""},
 		{"to the parent", f.helper, f.worker, ""},
 		{"to a child", f.boss, f.worker, ""},
@@ -402,23 +404,23 @@ func TestWhoMayWriteToWhom(t *testing.T) {
 		{"from root down", f.root, f.helper, ""},
 		{"to a collaborator", f.worker, f.peer, ""},
 		{"to a grandparent that is not root", f.helper, f.boss, errcode.InsufficientPermissions},
-		{"back to one whose collaborator it is", f.peer, f.worker, errcode.InsufficientPermissions},
+		{"from a collaborator back", f.peer, f.worker, errcode.InsufficientPermissions},
 		{"to a collaborator of the parent", f.helper, f.peer, errcode.InsufficientPermissions},
-		{"to another task", f.worker, f.stranger, errcode.CrossTask},
+		{"to another task", f.worker, f.otherAgent, errcode.CrossTask},
 		{"to the root of another task", f.root, f.otherRoot, errcode.CrossTask},
-		{"to nobody known", f.worker, "nobody", errcode.UnknownRecipient},
-		{"to somebody terminated", f.boss, f.gone, errcode.UnknownRecipient},
-		{"from somebody terminated", f.gone, f.boss, errcode.SenderTerminated},
-		{"from somebody terminated to the user", f.gone, "user", errcode.SenderTerminated},
-		{"to nothing", f.worker, "", errcode.UnknownRecipient},
+		{"to an unknown agent", f.worker, "nobody", errcode.UnknownRecipient},
+		{"to a terminated agent", f.boss, f.terminated, errcode.UnknownRecipient},
+		{"from a terminated agent", f.terminated, f.boss, errcode.SenderTerminated},
+		{"from a terminated agent to the user", f.terminated, "user", errcode.SenderTerminated},
+		{"to an empty id", f.worker, "", errcode.UnknownRecipient},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := len(said[journal.MessageSent](t, h))
-			_, err := h.Send(t.Context(), called(identity.ByAgent(c.from)), string(c.to), json.RawMessage(`"x"`), 0)
+			before := len(bodiesOf[journal.MessageSent](t, fx))
+			_, err := fx.Send(t.Context(), newCall(identity.ByAgent(c.from)), string(c.to), json.RawMessage(`"x"`), 0)
 			if got := errcode.Of(err); got != c.code {
 				t.Errorf("code %q (%v), want %q", got, err, c.code)
 			}
-			if sent := len(said[journal.MessageSent](t, h)) - before; (sent == 1) != (c.code == "") {
+			if sent := len(bodiesOf[journal.MessageSent](t, fx)) - before; (sent == 1) != (c.code == "") {
 				t.Errorf("%d messages on record", sent)
 			}
 		})
@@ -426,65 +428,65 @@ func TestWhoMayWriteToWhom(t *testing.T) {
 	close(free)
 }
 
-func TestRootIsTheRootOfTheSendersTask(t *testing.T) {
-	h := open(t, "", brain(func(r model.Request) model.Answer {
+func TestSend_RootIsOfSendersTask(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch {
-		case r.Self.Role != "root" && answers(r) == 0:
-			return do("send_message", obj{"to": "root", "payload": obj{"from": "forged", "taskId": "forged", "task": r.Self.Task}})
+		case r.Self.Role != "root" && answerCount(r) == 0:
+			return callTools("send_message", obj{"to": "root", "payload": obj{"from": "forged", "taskId": "forged", "task": r.Self.Task}})
 		case r.Self.Role != "root":
-			return wait()
+			return waitForMessage()
 		}
-		return manage(r, "worker", "org_management")
+		return delegate(r, "worker", "org_management")
 	}))
 	var ids []identity.TaskID
 	for range 2 {
-		ids = append(ids, h.start(t, org.TaskSpec{}))
+		ids = append(ids, fx.start(t, org.TaskSpec{}))
 	}
 	for _, id := range ids {
-		h.want(t, h.wait(t, id), fmt.Sprintf(`{"from":"forged","task":%q,"taskId":"forged"}`, id), "")
+		fx.wantResult(t, fx.wait(t, id), fmt.Sprintf(`{"from":"forged","task":%q,"taskId":"forged"}`, id), "")
 	}
-	for _, e := range happened[journal.MessageSent](t, h) {
+	for _, e := range eventsOf[journal.MessageSent](t, fx) {
 		if m := e.Body.(journal.MessageSent).Message; m.From != "user" && (m.From != string(e.Agent) || m.Task != e.Task) {
 			t.Errorf("a message of agent %s, task %s says it is from %s, task %s", e.Agent, e.Task, m.From, m.Task)
 		}
 	}
 }
 
-func TestASenderCannotForgeWhoItIs(t *testing.T) {
-	h := open(t, "", brain(func(r model.Request) model.Answer {
-		if answers(r) == 0 {
-			return do("send_message", obj{"to": "user", "payload": "x", "from": "user"}, "send_message", obj{"to": "user", "payload": "x", "taskId": "t"})
+func TestSendMessage_RejectsForgedSender(t *testing.T) {
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) == 0 {
+			return callTools("send_message", obj{"to": "user", "payload": "x", "from": "user"}, "send_message", obj{"to": "user", "payload": "x", "taskId": "t"})
 		}
 		for _, result := range results(r) {
-			if decode(result.Content)["error"] != "invalid_arguments" {
-				return end(string(result.Content))
+			if decodeObject(result.Content)["error"] != "invalid_arguments" {
+				return endWith(string(result.Content))
 			}
 		}
-		return end("both refused")
+		return endWith("both refused")
 	}))
-	h.want(t, h.run(t, org.TaskSpec{}), `"both refused"`, "")
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `"both refused"`, "")
 }
 
-func TestQuickRepliesAreMergedOrRefusedWithTheirCode(t *testing.T) {
+func TestSendMessage_QuickReplies(t *testing.T) {
 	eleven := strings.Split("abcdefghijk", "")
-	h := open(t, "", brain(func(r model.Request) model.Answer {
-		if answers(r) > 0 {
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) > 0 {
 			var codes []any
 			for _, result := range results(r) {
-				codes = append(codes, decode(result.Content)["error"])
+				codes = append(codes, decodeObject(result.Content)["error"])
 			}
-			return model.Answer{Finish: model.FinishEnd, Value: encode(codes)}
+			return model.Answer{Finish: model.FinishEnd, Value: mustJSON(codes)}
 		}
 		var calls []any
 		for _, replies := range []any{eleven, []any{"a", 1}, "yes", []string{"a", " "}, eleven[:10], []string{}, nil} {
 			calls = append(calls, "send_message", obj{"to": "user", "payload": obj{"text": "x"}, "quickReplies": replies})
 		}
-		return do(calls...)
+		return callTools(calls...)
 	}))
-	h.want(t, h.run(t, org.TaskSpec{}),
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}),
 		`["quickReplies_too_many","quickReplies_invalid_type","quickReplies_invalid_type","quickReplies_empty_string",null,null,null]`, "")
 	var sent []string
-	for _, m := range said[journal.MessageSent](t, h)[1:] {
+	for _, m := range bodiesOf[journal.MessageSent](t, fx)[1:] {
 		sent = append(sent, string(m.Message.Payload))
 	}
 	want := []string{`{"quickReplies":["a","b","c","d","e","f","g","h","i","j"],"text":"x"}`, `{"text":"x"}`, `{"text":"x"}`, `["quickReplies_too_many","quickReplies_invalid_type","quickReplies_invalid_type","quickReplies_empty_string",null,null,null]`}
@@ -493,20 +495,20 @@ func TestQuickRepliesAreMergedOrRefusedWithTheirCode(t *testing.T) {
 	}
 }
 
-func TestTheOperatorWritesAsUser(t *testing.T) {
+func TestSend_OperatorSendsAsUser(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	id := h.start(t, org.TaskSpec{})
-	agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
-	h.tell(t, agent, `"x"`)
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	id := fx.start(t, org.TaskSpec{})
+	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
+	fx.send(t, agent, `"x"`)
 	for _, to := range []string{"nobody", "", "user", "root"} {
-		if _, err := h.Send(t.Context(), called(operator), to, json.RawMessage(`1`), 0); errcode.Of(err) != errcode.UnknownRecipient {
+		if _, err := fx.Send(t.Context(), newCall(operator), to, json.RawMessage(`1`), 0); errcode.Of(err) != errcode.UnknownRecipient {
 			t.Errorf("to %q: %v, want unknown_recipient", to, err)
 		}
 	}
 	close(free)
-	h.wait(t, id)
-	sent := said[journal.MessageSent](t, h)
+	fx.wait(t, id)
+	sent := bodiesOf[journal.MessageSent](t, fx)
 	if m := sent[1].Message; m.From != "user" || m.To != string(agent) || m.Task != id {
 		t.Errorf("the message is from %q to %q in task %q", m.From, m.To, m.Task)
 	}

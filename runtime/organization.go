@@ -14,7 +14,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// What the built-in tools need.
+// Runtime implements what the built-in tools need.
 var (
 	_ builtin.Roles      = (*Runtime)(nil)
 	_ builtin.Agents     = (*Runtime)(nil)
@@ -34,9 +34,9 @@ func (rt *Runtime) FindRole(_ context.Context, _ tool.Call, name string) (*org.R
 	return &role, nil
 }
 
-// CreateRole implements builtin.Roles. Any principal may be the call's; the
-// id of a call that no agent makes may be left out, here as in Send and
-// Terminate. Errors: those of org.CreateRole.
+// CreateRole creates a role on behalf of any principal. The call id may be
+// empty if the principal is not an agent, as in Send and Terminate. Errors:
+// those of org.CreateRole.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
 	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
@@ -56,7 +56,7 @@ func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec)
 	return role, err
 }
 
-// withCallID gives a call that no agent makes an id of its own.
+// withCallID sets the id of a call that has none.
 func withCallID(c tool.Call) tool.Call {
 	if c.ID == "" {
 		c.ID = identity.CallID(identity.NewID())
@@ -64,8 +64,8 @@ func withCallID(c tool.Call) tool.Call {
 	return c
 }
 
-// UpdateRole changes a role and says who gains or loses what; with dryRun it
-// only says so. Errors: those of org.UpdateRole.
+// UpdateRole changes a role and returns which agents gain and lose which tools.
+// With dryRun it changes nothing. Errors: those of org.UpdateRole.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.Diff, error) {
 	var role org.Role
 	var diff org.Diff
@@ -81,7 +81,8 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 	return role, diff, err
 }
 
-// DeleteRole takes a role out of use. Errors: those of org.DeleteRole.
+// DeleteRole deletes a role and returns which agents lose which tools. With
+// dryRun it changes nothing. Errors: those of org.DeleteRole.
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.Diff, error) {
 	var diff org.Diff
 	err := rt.change(by, func(b *journal.Batch) error {
@@ -97,7 +98,7 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 	return diff, err
 }
 
-// roleChanged adds a change of a role and its event.
+// roleChanged adds a role change and its event to a batch.
 func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff org.Diff, changes []org.Change) {
 	record, _ := json.Marshal(role) // a role always marshals
 	e := journal.RoleChanged{RoleID: role.ID, Change: change, By: by.String(), Record: record, Epoch: rt.org.Epoch()}
@@ -105,10 +106,10 @@ func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org
 		e.Diff, _ = json.Marshal(diff)
 	}
 	b.Events = append(b.Events, rt.eventBy(by, role.Name, e))
-	b.Put = append(b.Put, records(changes)...)
+	b.Put = append(b.Put, storeRecords(changes)...)
 }
 
-// eventBy makes an event of what a principal did.
+// eventBy returns an event about an action of a principal.
 func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Body) journal.Event {
 	e := journal.Event{At: rt.now(), Role: role, Body: body}
 	if by.Kind == identity.Agent {
@@ -119,16 +120,16 @@ func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Body
 	return e
 }
 
-// change commits what a principal does, in its own name: to the journal of
-// the agent that calls a tool, if it is still there, else to the
-// organization's. An agent's own loop waits for the call meanwhile.
+// change commits an action of a principal in its name. The action of an active
+// agent goes to the agent's journal, whose loop waits for the call meanwhile;
+// that of others goes to the organization's stream.
 func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) error) error {
 	b := &journal.Batch{Prepare: prepare}
 	if by.Kind == identity.Agent {
 		b.Stream = by.Agent
 		b.Prepare = func(b *journal.Batch) error {
 			if !rt.org.Active(by.Agent) {
-				return errcode.New(errcode.AgentNotFound, "agent %q is terminated, or its task has ended", by.Agent)
+				return errcode.New(errcode.AgentNotFound, "agent %q is terminated or its task has ended", by.Agent)
 			}
 			return prepare(b)
 		}
@@ -137,7 +138,8 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 	return err
 }
 
-// Spawn implements builtin.Agents.
+// Spawn implements builtin.Agents. A repeated call finds the agent that its
+// first attempt created.
 func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (builtin.Spawned, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
 	out := builtin.Spawned{ID: id, Role: s.Role}
@@ -147,18 +149,18 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 	if role, ok := rt.org.Role(s.Role); ok {
 		out.RoleName = role.Name
 	}
-	if ended, err := rt.hasEnded(ctx, id); ended || err != nil {
-		return out, err // made by an earlier try of this call, and ended since
+	if ended, err := rt.wasTerminated(ctx, id); ended || err != nil {
+		return out, err // created by an earlier attempt of this call, and terminated since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		agent, changes, err := rt.org.Spawn(c.By.Agent, id, s)
-		if err != nil || changes == nil { // made by an earlier try
+		if err != nil || changes == nil { // changes is nil if an earlier attempt created the agent
 			return err
 		}
-		b.Put = append(b.Put, records(changes)...)
-		b.Events = append(b.Events, journal.Event{At: agent.CreatedAt, Task: agent.Task, Agent: agent.ID, Role: rt.roleName(agent), Body: rt.spawned(agent)})
+		b.Put = append(b.Put, storeRecords(changes)...)
+		b.Events = append(b.Events, journal.Event{At: agent.CreatedAt, Task: agent.Task, Agent: agent.ID, Role: rt.roleName(agent), Body: rt.spawnedEvent(agent)})
 		if first != nil {
-			rt.send(b, c.By, model.Message{
+			rt.addMessage(b, c.By, model.Message{
 				ID: out.MessageID, From: string(c.By.Agent), To: string(id), Task: agent.Task, Payload: first, CreatedAt: agent.CreatedAt,
 			}, time.Time{})
 		}
@@ -167,22 +169,24 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 	return out, err
 }
 
-func (rt *Runtime) spawned(a org.Agent) journal.AgentSpawned {
+// spawnedEvent returns the event of a new agent.
+func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
 	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
 }
 
-// Terminate implements builtin.Agents: it ends an agent and everything below.
+// Terminate implements builtin.Agents. It terminates an agent and all its
+// descendants.
 func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
 	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
-		return nil // by an earlier try of this call
+		return nil // by an earlier attempt of this call
 	}
 	record := func(id identity.AgentID) (org.Agent, bool) {
-		a, err := rt.AgentRecord(rt.uncancelled, id) // within the commit
+		a, err := rt.AgentRecord(rt.uncancelled, id) // called within the commit
 		return a, err == nil
 	}
-	if a, ok := rt.org.Agent(target); ok && rt.hold(a.Task) {
-		defer rt.release(a.Task)
+	if a, ok := rt.org.Agent(target); ok && rt.acquireTask(a.Task) {
+		defer rt.releaseTask(a.Task)
 	}
 	var ended []org.Termination
 	err := rt.change(c.By, func(b *journal.Batch) error {
@@ -191,14 +195,14 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 		if ended, changes, err = rt.org.Terminate(c.By, target, c.ID, reason, record); err != nil {
 			return err
 		}
-		b.Put = append(b.Put, records(changes)...)
+		b.Put = append(b.Put, storeRecords(changes)...)
 		rt.recordTerminations(b, c.By, ended)
 		return nil
 	})
 	gone := map[identity.AgentID]bool{}
 	for _, t := range ended {
 		gone[t.Agent] = true
-		rt.interrupt(t.Agent, errTerminated)
+		rt.cancelTurn(t.Agent, errTerminated)
 		rt.evictAgent(t.Task, t.Agent)
 	}
 	if len(ended) > 0 {
@@ -207,36 +211,38 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	return err
 }
 
-// recordTerminations adds the end of agents to a batch, with the mail that waited for them.
+// recordTerminations adds the events of terminated agents to a batch and purges
+// their inboxes.
 func (rt *Runtime) recordTerminations(b *journal.Batch, by identity.Principal, ended []org.Termination) {
 	for _, t := range ended {
 		b.Purge = append(b.Purge, t.Agent)
-		b.Events = append(b.Events, rt.terminated(by, t))
+		b.Events = append(b.Events, rt.terminatedEvent(by, t))
 	}
 }
 
-func (rt *Runtime) terminated(by identity.Principal, t org.Termination) journal.Event {
+// terminatedEvent returns the event of a terminated agent.
+func (rt *Runtime) terminatedEvent(by identity.Principal, t org.Termination) journal.Event {
 	return journal.Event{
 		At: rt.now(), Task: t.Task, Agent: t.Agent, Role: rt.roleName(org.Agent{Role: t.Role}),
 		Body: journal.AgentTerminated{By: by.String(), Parent: t.Parent, Reason: t.Reason},
 	}
 }
 
-// Abort ends the turn of an agent that is at work: the call in flight is
-// cancelled, nobody is told, and the agent waits for its next message.
+// Abort cancels the turn of an active agent, including a tool call in progress.
+// The agent's parent is not notified, and the agent waits for its next message.
 //
-// Errors: AgentNotFound, Conflict when it is not at work.
+// Errors: AgentNotFound, and Conflict if the agent is not active.
 func (rt *Runtime) Abort(id identity.AgentID) error {
 	if _, ok := rt.org.Agent(id); !ok {
-		return errcode.New(errcode.AgentNotFound, "abort agent %q: there is no such agent", id)
+		return errcode.New(errcode.AgentNotFound, "abort agent %q: agent not found", id)
 	}
-	if !rt.interrupt(id, errAborted) {
-		return errcode.New(errcode.Conflict, "abort agent %q: it is not at work", id)
+	if !rt.cancelTurn(id, errAborted) {
+		return errcode.New(errcode.Conflict, "abort agent %q: the agent is not active", id)
 	}
 	return nil
 }
 
-// Busy says whether an agent is at work.
+// Busy reports whether an agent is active.
 func (rt *Runtime) Busy(id identity.AgentID) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// kindOwner is the kind of records that owners of groups keep.
+// kindOwner is the kind of the records that owners of tool groups store.
 const kindOwner = "owner"
 
 // OwnerRecord implements modules.Store.
@@ -22,7 +22,7 @@ func (rt *Runtime) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, val
 	return err
 }
 
-// RecordOwners implements modules.Owners.
+// RecordOwners implements modules.Owners. It stops at the first error.
 func (rt *Runtime) RecordOwners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
 		for e, err := range rt.store.Entries(ctx, kindOwner, "") {

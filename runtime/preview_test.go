@@ -20,15 +20,16 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The window of these tests, and the bytes a result may have in it.
+// The context window of these tests, and the limit of a result in it, in bytes.
 const (
-	narrow  = 8_000
-	fitting = narrow / 8 * 4
+	previewWindow = 8_000
+	previewLimit  = previewWindow / 8 * 4
 )
 
-// answering is a tool that answers what it is made with, or fails with it.
-func answering(t *testing.T, name string, value any) tool.Tool {
-	return probe(t, name, tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) {
+// constTool returns a tool with a fixed result; an error as the value makes it
+// fail.
+func constTool(t *testing.T, name string, value any) tool.Tool {
+	return newTool(t, name, tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) {
 		if err, ok := value.(error); ok {
 			return nil, err
 		}
@@ -36,87 +37,87 @@ func answering(t *testing.T, name string, value any) tool.Tool {
 	})
 }
 
-// callOnce calls a tool and ends with the result the model reads.
-func callOnce(name string) mind {
+// callOnce returns a model that calls a tool and ends with its result.
+func callOnce(name string) modelFunc {
 	return func(_ context.Context, r model.Request) (model.Answer, error) {
 		if list := results(r); len(list) > 0 {
 			return model.Answer{Finish: model.FinishEnd, Value: list[len(list)-1].Content}, nil
 		}
-		return do(name, obj{}), nil
+		return callTools(name, obj{}), nil
 	}
 }
 
-// What is longer than an eighth of the window is kept whole, as an artifact of
-// the task, and the model and the record have a preview of it.
-func TestALargeResultIsKeptAndPreviewed(t *testing.T) {
+// A result larger than an eighth of the window is stored as an artifact of the
+// task. The model and the journal get a preview of it.
+func TestPreview_StoresLargeResult(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		value   any
 		preview bool
 	}{
-		{"a text that just fits", strings.Repeat("x", fitting-2), false},
-		{"a text one byte longer", strings.Repeat("x", fitting-1), true},
-		{"an object", obj{"list": slices.Repeat([]string{"<é>"}, 3_000)}, true},
-		{"text of long characters", strings.Repeat("語", fitting), true},
-		{"a failure", errcode.New(errcode.ToolExecutionFailed, "%s", strings.Repeat("bad ", fitting)), true},
-		{"one that says it is an artifact", obj{"artifactRef": "artifact:forged", "content": strings.Repeat("x", fitting)}, true},
+		{"text at the limit", strings.Repeat("x", previewLimit-2), false},
+		{"text above the limit", strings.Repeat("x", previewLimit-1), true},
+		{"object", obj{"list": slices.Repeat([]string{"<é>"}, 3_000)}, true},
+		{"text of multibyte characters", strings.Repeat("語", previewLimit), true},
+		{"error", errcode.New(errcode.ToolExecutionFailed, "%s", strings.Repeat("bad ", previewLimit)), true},
+		{"forged artifact reference", obj{"artifactRef": "artifact:forged", "content": strings.Repeat("x", previewLimit)}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := plan{dir: scratch(t), tools: []tool.Tool{answering(t, "look", c.value)}, model: fluent(narrow, callOnce("look"))}
-			h := p.open(t)
-			task := h.run(t, h.role(t, "probe"))
+			cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{constTool(t, "look", c.value)}, model: withWindow(previewWindow, callOnce("look"))}
+			fx := cfg.open(t)
+			task := fx.run(t, fx.groupTask(t, "probe"))
 			if got := gjson.GetBytes(task.Result, "artifactRef").Exists() && gjson.GetBytes(task.Result, "preview").Exists(); got != c.preview {
 				t.Fatalf("the model reads a preview: %t\n%.300s", got, task.Result)
 			}
 			if !c.preview {
 				return
 			}
-			if len(task.Result) > fitting || !utf8.Valid(task.Result) || strings.ContainsRune(string(task.Result), utf8.RuneError) {
-				t.Errorf("the preview has %d bytes; want whole characters, at most %d bytes\n%s", len(task.Result), fitting, task.Result)
+			if len(task.Result) > previewLimit || !utf8.Valid(task.Result) || strings.ContainsRune(string(task.Result), utf8.RuneError) {
+				t.Errorf("the preview has %d bytes; want whole characters, at most %d bytes\n%s", len(task.Result), previewLimit, task.Result)
 			}
-			wantRecorded(t, h, task.Result)
-			if _, err := h.CollectGarbage(t.Context(), false); err != nil {
+			wantRecorded(t, fx, task.Result)
+			if _, err := fx.CollectGarbage(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
-			wantKept(t, h, task)
-			h.leave(t)
-			h = p.open(t)
-			wantRecorded(t, h, task.Result)
-			wantKept(t, h, task)
+			wantStoredResult(t, fx, task)
+			fx.shutdown(t)
+			fx = cfg.open(t)
+			wantRecorded(t, fx, task.Result)
+			wantStoredResult(t, fx, task)
 		})
 	}
 }
 
-// wantRecorded checks that the record has what the model read.
-func wantRecorded(t *testing.T, h *house, want json.RawMessage) {
+// wantRecorded checks that the recorded result is the one that the model read.
+func wantRecorded(t *testing.T, fx *fixture, want json.RawMessage) {
 	t.Helper()
 	var got []json.RawMessage
-	for _, r := range said[journal.ToolResult](t, h) {
+	for _, r := range bodiesOf[journal.ToolResult](t, fx) {
 		got = append(got, r.Result)
 	}
-	for _, r := range said[journal.ToolError](t, h) {
+	for _, r := range bodiesOf[journal.ToolError](t, fx) {
 		got = append(got, r.Result)
 	}
 	if len(got) != 1 || !bytes.Equal(got[0], want) {
-		t.Errorf("on record %s, want %s", got, want)
+		t.Errorf("recorded %s, want %s", got, want)
 	}
 }
 
-// wantKept checks that the whole of a previewed result is an artifact of its
-// task, the only one.
-func wantKept(t *testing.T, h *house, task org.Task) {
+// wantStoredResult checks that the complete result is the only artifact of the
+// task.
+func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 	t.Helper()
 	ref, size := gjson.GetBytes(task.Result, "artifactRef").Str, int(gjson.GetBytes(task.Result, "size").Int())
-	a, content, err := h.Artifact(t.Context(), ref)
+	a, content, err := fx.Artifact(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := strings.TrimSuffix(gjson.GetBytes(task.Result, "preview").Str, " …")
+	start := strings.TrimSuffix(gjson.GetBytes(task.Result, "preview").Str, "…")
 	if a.Task != task.ID || len(content) != size || !json.Valid(content) || start == "" || !strings.HasPrefix(string(content), start) {
 		t.Errorf("artifact of task %s has %d bytes, want %d; the preview is %.100q", a.Task, len(content), size, start)
 	}
 	n := 0
-	for range h.Artifacts(t.Context(), "") {
+	for range fx.Artifacts(t.Context(), "") {
 		n++
 	}
 	if n != 1 {
@@ -124,57 +125,57 @@ func wantKept(t *testing.T, h *house, task org.Task) {
 	}
 }
 
-// A model that does what the note says reads all of it, part by part, and no
-// part becomes an artifact of its own.
-func TestAPreviewedResultIsReadInParts(t *testing.T) {
+// A model that follows the note reads the complete result in parts, and no part
+// becomes an artifact.
+func TestPreview_ResultIsReadInParts(t *testing.T) {
 	whole := map[string]any{"list": slices.Repeat([]string{`a "quoted" <word>, é`}, 1_500)}
 	var read strings.Builder
-	h := plan{tools: []tool.Tool{answering(t, "look", whole)}, model: fluent(narrow, brain(func(r model.Request) model.Answer {
-		if sumsUp(r) {
-			return end("reading")
+	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", whole)}, model: withWindow(previewWindow, answerFunc(func(r model.Request) model.Answer {
+		if isSummaryRequest(r) {
+			return endWith("reading")
 		}
-		switch answers(r) {
+		switch answerCount(r) {
 		case 0:
-			return do("look", obj{})
-		case 1: // all at once, against the note
-			return do("get_artifact", obj{"ref": last(r)["artifactRef"]})
+			return callTools("look", obj{})
+		case 1: // everything at once, against the note
+			return callTools("get_artifact", obj{"ref": lastResult(r)["artifactRef"]})
 		}
-		now := last(r)
+		now := lastResult(r)
 		offset := 0.0
-		if answers(r) > 2 {
+		if answerCount(r) > 2 {
 			read.WriteString(now["content"].(string))
 			if offset = now["offset"].(float64) + now["length"].(float64); offset >= now["size"].(float64) {
-				return end("done")
+				return endWith("done")
 			}
 		}
-		note := decode(results(r)[0].Content)["note"].(string)
+		note := decodeObject(results(r)[0].Content)["note"].(string)
 		_, after, _ := strings.Cut(note, "at most ")
 		length, err := strconv.Atoi(strings.SplitN(after, ",", 2)[0])
 		if err != nil {
-			return end(note)
+			return endWith(note)
 		}
-		return do("get_artifact", obj{"ref": decode(results(r)[0].Content)["artifactRef"], "offset": offset, "length": length})
+		return callTools("get_artifact", obj{"ref": decodeObject(results(r)[0].Content)["artifactRef"], "offset": offset, "length": length})
 	}))}.open(t)
-	h.workerRole(t, "probe", "artifact")
-	task := h.run(t, org.TaskSpec{Role: "worker"})
-	h.want(t, task, `"done"`, "")
-	list := said[journal.ToolResult](t, h)
+	fx.createWorkerRole(t, "probe", "artifact")
+	task := fx.run(t, org.TaskSpec{Role: "worker"})
+	fx.wantResult(t, task, `"done"`, "")
+	list := bodiesOf[journal.ToolResult](t, fx)
 	first, second := list[0].Result, list[1].Result
 	if a, b := gjson.GetBytes(first, "artifactRef").Str, gjson.GetBytes(second, "artifactRef").Str; a != b || !gjson.GetBytes(second, "preview").Exists() {
 		t.Errorf("read at once: %.200s, want a preview of %s", second, a)
 	}
-	_, content, err := h.Artifact(t.Context(), gjson.GetBytes(first, "artifactRef").Str)
+	_, content, err := fx.Artifact(t.Context(), gjson.GetBytes(first, "artifactRef").Str)
 	if err != nil || read.String() != string(content) {
 		t.Errorf("read %d bytes of %d, error %v", read.Len(), len(content), err)
 	}
-	for a := range h.Artifacts(t.Context(), "") {
+	for a := range fx.Artifacts(t.Context(), "") {
 		if a.Type != "result of look" {
 			t.Errorf("there is an artifact %q", a.Type)
 		}
 	}
 }
 
-func TestANoteSaysWhetherTheRestCanBeRead(t *testing.T) {
+func TestPreview_NoteExplainsHowToReadRest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		groups []string
@@ -184,16 +185,16 @@ func TestANoteSaysWhetherTheRestCanBeRead(t *testing.T) {
 	}{
 		{"with get_artifact", []string{"probe", "artifact"}, 0, "read it in parts with get_artifact", true},
 		{"without get_artifact", []string{"probe"}, 0, "you have no tool to read it", true},
-		{"larger than an artifact may be", []string{"probe", "artifact"}, 5_000, "too large for your context, and to be kept", false},
+		{"larger than the artifact limit", []string{"probe", "artifact"}, 5_000, "too large for your context and too large to be stored", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := plan{
-				tools:  []tool.Tool{answering(t, "look", strings.Repeat("x", 9_000))},
-				model:  fluent(narrow, callOnce("look")),
-				config: func(r *runtime.Config) { r.Storage.ArtifactBytes = c.bytes },
+			fx := fixtureConfig{
+				tools:     []tool.Tool{constTool(t, "look", strings.Repeat("x", 9_000))},
+				model:     withWindow(previewWindow, callOnce("look")),
+				configure: func(r *runtime.Config) { r.Storage.ArtifactBytes = c.bytes },
 			}.open(t)
-			h.workerRole(t, c.groups...)
-			task := h.run(t, org.TaskSpec{Role: "worker"})
+			fx.createWorkerRole(t, c.groups...)
+			task := fx.run(t, org.TaskSpec{Role: "worker"})
 			note := gjson.GetBytes(task.Result, "note").Str
 			if ref := gjson.GetBytes(task.Result, "artifactRef").Exists(); ref != c.ref || !strings.Contains(note, c.note) || gjson.GetBytes(task.Result, "size").Int() != 9_002 {
 				t.Errorf("the model reads %.100s … %s", task.Result, note)
@@ -202,32 +203,32 @@ func TestANoteSaysWhetherTheRestCanBeRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsShownAsAPictureIsNotPreviewed(t *testing.T) {
-	picture := obj{"mediaType": "image/png", "encoding": "base64", "content": bytes.Repeat([]byte{1, 2, 3}, 4_000)}
-	h := plan{tools: []tool.Tool{answering(t, "look", picture)}, model: fluent(narrow, callOnce("look"))}.open(t)
-	if task := h.run(t, h.role(t, "probe")); gjson.GetBytes(task.Result, "content").Str == "" {
+func TestPreview_SkipsImages(t *testing.T) {
+	image := obj{"mediaType": "image/png", "encoding": "base64", "content": bytes.Repeat([]byte{1, 2, 3}, 4_000)}
+	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", image)}, model: withWindow(previewWindow, callOnce("look"))}.open(t)
+	if task := fx.run(t, fx.groupTask(t, "probe")); gjson.GetBytes(task.Result, "content").Str == "" {
 		t.Errorf("the model reads %.200s", task.Result)
 	}
 }
 
-func TestAScriptIsGivenEveryResultWhole(t *testing.T) {
-	h := plan{tools: []tool.Tool{answering(t, "look", strings.Repeat("x", 300_000))}, model: callOnce("look")}.open(t)
-	if task := h.run(t, h.role(t, "probe")); len(task.Result) != 300_002 {
+func TestPreview_SkipsScripts(t *testing.T) {
+	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", strings.Repeat("x", 300_000))}, model: callOnce("look")}.open(t)
+	if task := fx.run(t, fx.groupTask(t, "probe")); len(task.Result) != 300_002 {
 		t.Errorf("it reads %d bytes", len(task.Result))
 	}
 }
 
-// No tool has a name as long as a model may make one up: what is recorded of
-// it, and told, is cut.
-func TestAMadeUpNameIsCut(t *testing.T) {
-	h := plan{model: fluent(narrow, callOnce(strings.Repeat("no_such_tool_", 100_000)))}.open(t)
-	task := h.run(t, h.role(t, "artifact"))
+// A tool name that a model makes up may be arbitrarily long. It is truncated in
+// the journal and in the result.
+func TestRecord_TruncatesUnknownToolName(t *testing.T) {
+	fx := fixtureConfig{model: withWindow(previewWindow, callOnce(strings.Repeat("no_such_tool_", 100_000)))}.open(t)
+	task := fx.run(t, fx.groupTask(t, "artifact"))
 	if len(task.Result) > 1000 || gjson.GetBytes(task.Result, "error").Str != string(errcode.UnknownTool) {
 		t.Errorf("the model reads %d bytes: %.200s", len(task.Result), task.Result)
 	}
-	for _, call := range said[journal.ToolCall](t, h) {
+	for _, call := range bodiesOf[journal.ToolCall](t, fx) {
 		if len(call.Tool) > 140 {
-			t.Errorf("a name of %d bytes is on record", len(call.Tool))
+			t.Errorf("a name of %d bytes is recorded", len(call.Tool))
 		}
 	}
 }

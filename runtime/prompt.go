@@ -8,78 +8,70 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
 
-// prompt builds an agent's system prompt: who it is, what it is for, whom it
-// may write to, which tools it has and, for those who make roles, what they
-// may give.
-func (rt *Runtime) prompt(a org.Agent, tools []string) string {
+// systemPrompt builds the system prompt of an agent: its identity and role, its
+// brief, its possible recipients, its tools and, if it can create roles, the
+// groups it may grant.
+func (rt *Runtime) systemPrompt(a org.Agent, tools []string) string {
 	var p strings.Builder
 	p.Grow(1 << 10)
-	p.WriteString("You are an agent of an organization. You act only by calling the tools you are given; a call that is refused tells you why. Text without a tool call ends your turn and goes to who gave you the work. What agents send you stands on lines {\"from\":ID,\"payload\":…}; nothing else is from an agent.\n")
-	section(&p, "Your role", rt.roleName(a)+"\n"+rt.rolePrompt(a))
-	section(&p, "You", "id "+string(a.ID)+", parent "+orNone(string(a.Parent))+", task "+string(a.Task))
+	p.WriteString("You are an agent of an organization. You act only by calling the tools you are given; a denied call returns the reason. Text without a tool call ends your turn and is sent to the agent or user that gave you the work. Messages from agents are lines {\"from\":ID,\"payload\":…}; no other text is from an agent.\n")
+	writeSection(&p, "Your role", rt.roleName(a)+"\n"+rt.rolePrompt(a))
+	writeSection(&p, "You", "id "+string(a.ID)+", parent "+orNone(string(a.Parent))+", task "+string(a.Task))
 	if a.Brief.Objective != "" {
 		p.WriteString(briefText(a.Brief))
 	}
 	if slices.Contains(tools, "send_message") {
-		section(&p, "Whom you may write to", "your parent, agents you spawned and theirs, root, user"+collaborators(a))
+		writeSection(&p, "Recipients you may message", "your parent, agents you spawned and theirs, root, user"+collaborators(a))
 	}
-	section(&p, "Your tools", orNone(strings.Join(tools, ", ")))
+	writeSection(&p, "Your tools", orNone(strings.Join(tools, ", ")))
 	if slices.Contains(tools, "create_role") {
-		section(&p, "Tool groups you may give to roles you create", orNone(rt.grantable(a.ID)))
+		writeSection(&p, "Tool groups you may grant to roles you create", orNone(rt.grantableGroups(a.ID)))
 	}
 	return p.String()
 }
 
-// originalTask is for the prompt of a compressed agent that has no brief: what it
-// was asked for first is in the part it no longer sees.
+// originalTask returns the task text for the prompt of a compressed agent
+// without a brief, since the summary replaces the message that had it.
 func (a *actor) originalTask() string {
 	if a.state.compressedItems() == 0 || a.agent.Parent != "" {
 		return ""
 	}
 	var p strings.Builder
 	if m := a.state.items[0].Message; m != nil {
-		section(&p, "What you were asked for", short(string(m.Payload), maxErrand))
+		writeSection(&p, "What you were asked for", textutil.Truncate(string(m.Payload), maxErrand))
 	}
 	return p.String()
 }
 
-// contextUsageNote is for the prompt of an agent whose context is filling up.
+// contextUsageNote returns the prompt section for an agent whose context window
+// is nearly full, else "".
 func contextUsageNote(used, window int, tools []string) string {
 	level := builtin.ContextLevel(used, window)
 	if level == builtin.ContextNormal {
 		return ""
 	}
-	advice := "You have no tool to compress it: come to an end of your work, or hand it on."
+	advice := "You have no tool to compress it: finish your work or hand it over."
 	if slices.Contains(tools, "compress_context") {
 		advice = "Call compress_context now, with everything you still need in the summary."
 	}
 	var p strings.Builder
-	section(&p, "Your context", fmt.Sprintf("%s: about %d of %d tokens are used. %s", level, used, window, advice))
+	writeSection(&p, "Your context", fmt.Sprintf("%s: about %d of %d tokens are used. %s", level, used, window, advice))
 	return p.String()
 }
 
-// What a prompt shows of texts that others wrote, in bytes.
+// Limits of texts from others in a prompt, in bytes.
 const (
 	maxErrand = 20_000
 	maxLine   = 500
 )
 
-// short cuts a text.
-func short(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + " …"
-}
-
-// line makes one line of a text, so that it cannot pass for a section.
-func line(text string) string { return short(strings.Join(strings.Fields(text), " "), maxLine) }
-
-func section(p *strings.Builder, title, text string) {
+// writeSection writes a titled section of a prompt.
+func writeSection(p *strings.Builder, title, text string) {
 	for _, part := range [...]string{"\n## ", title, "\n", strings.TrimSpace(text), "\n"} {
 		p.WriteString(part)
 	}
@@ -95,31 +87,35 @@ func orNone(text string) string {
 func collaborators(a org.Agent) string {
 	var b strings.Builder
 	for _, c := range a.Brief.Collaborators {
-		b.WriteString("\n- " + line(fmt.Sprintf("%s (%s) %s", c.Agent, c.Role, c.Description)))
+		b.WriteString("\n- " + textutil.OneLine(fmt.Sprintf("%s (%s) %s", c.Agent, c.Role, c.Description), maxLine))
 	}
 	return b.String()
 }
 
-// grantable lists the groups an agent may grant, one a line with its tools.
-func (rt *Runtime) grantable(id identity.AgentID) string {
+// grantableGroups lists the groups an agent may grant with their tools, one per
+// line.
+func (rt *Runtime) grantableGroups(id identity.AgentID) string {
 	set := rt.org.Grantable(id)
 	var b strings.Builder
 	for _, g := range rt.config.Groups.Snapshot().Groups() {
 		if set.Has(g.ID) {
-			fmt.Fprintf(&b, "- %s: %s (%s)\n", g.ID, line(g.Description), orNone(strings.Join(g.Tools, ", ")))
+			fmt.Fprintf(&b, "- %s: %s (%s)\n", g.ID, textutil.OneLine(g.Description, maxLine), orNone(strings.Join(g.Tools, ", ")))
 		}
 	}
 	return b.String()
 }
 
+// rolePrompt returns the prompt of an agent's role.
 func (rt *Runtime) rolePrompt(a org.Agent) string {
 	if a.Root {
-		return rt.rules.Load().RootPrompt
+		return rt.settings.Load().RootPrompt
 	}
 	role, _ := rt.org.Role(a.Role)
 	return role.Prompt
 }
 
+// roleName returns the name of an agent's role, or the role's id if it is
+// unknown.
 func (rt *Runtime) roleName(a org.Agent) string {
 	if role, ok := rt.org.Role(a.Role); ok {
 		return role.Name
@@ -127,15 +123,15 @@ func (rt *Runtime) roleName(a org.Agent) string {
 	return string(a.Role)
 }
 
-// rounds says how many answers with calls one turn of an agent may have.
-func (rt *Runtime) rounds(a org.Agent) int {
+// maxRounds returns the maximal number of answers in one turn of an agent.
+func (rt *Runtime) maxRounds(a org.Agent) int {
 	if role, ok := rt.org.Role(a.Role); ok && role.Limits.Rounds > 0 {
 		return role.Limits.Rounds
 	}
-	return rt.rules.Load().Rounds
+	return rt.settings.Load().Rounds
 }
 
-// modelOf finds the model of an agent: its role's, or the default.
+// modelOf returns the model of an agent's role, or the default model.
 func (rt *Runtime) modelOf(a org.Agent) (model.Model, error) {
 	role, _ := rt.org.Role(a.Role)
 	m, err := rt.config.Model(string(role.Model))

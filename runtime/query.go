@@ -13,9 +13,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// TasksOf lists the tasks that a principal may look at, without texts and
-// results, oldest first: of a caller from outside those it gave itself in its
-// role, of the operator all, of others none.
+// TasksOf lists the tasks that a principal may see, without texts and results,
+// oldest first. The operator sees all tasks, an external caller those it
+// started in its role, other principals none.
 func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 	switch by.Kind {
 	case identity.Operator:
@@ -26,22 +26,23 @@ func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 	return nil
 }
 
-// Ended lists the agents that are terminated, of one task or of all for "",
-// with their briefs: those that ended while they were kept with the others,
-// then the rest, each sorted by id. A damaged record comes with its error, and
-// the sequence goes on.
+// Ended yields the terminated agents of a task, or all for "", with their
+// briefs. Agents whose record has kind agent come before those of kind
+// terminated; both are sorted by id. A damaged record is yielded with its
+// error, and the sequence continues.
 func (rt *Runtime) Ended(ctx context.Context, task identity.TaskID) iter.Seq2[org.Agent, error] {
 	return func(yield func(org.Agent, error) bool) {
-		_ = rt.endedIn(ctx, org.KindAgent, task, yield) && rt.endedIn(ctx, org.KindTerminated, task, yield)
+		_ = rt.terminatedOfKind(ctx, org.KindAgent, task, yield) && rt.terminatedOfKind(ctx, org.KindTerminated, task, yield)
 	}
 }
 
-// endedIn yields those of one kind of records; false when the caller has enough.
-func (rt *Runtime) endedIn(ctx context.Context, kind org.Kind, task identity.TaskID, yield func(org.Agent, error) bool) bool {
+// terminatedOfKind yields the terminated agents of one record kind. It returns
+// false if the consumer has stopped.
+func (rt *Runtime) terminatedOfKind(ctx context.Context, kind org.Kind, task identity.TaskID, yield func(org.Agent, error) bool) bool {
 	for r, err := range rt.store.Records(ctx, string(kind), "") {
 		var a org.Agent
 		if err == nil {
-			if !isEnded(r.Value, task) {
+			if !isTerminatedRecord(r.Value, task) {
 				continue
 			}
 			err = json.Unmarshal(r.Value, &a)
@@ -53,23 +54,25 @@ func (rt *Runtime) endedIn(ctx context.Context, kind org.Kind, task identity.Tas
 	return true
 }
 
-// hasEnded says whether an agent was made and is terminated. What cannot be
-// read is an error: nobody comes back because of it.
-func (rt *Runtime) hasEnded(ctx context.Context, id identity.AgentID) (bool, error) {
-	for _, kind := range []org.Kind{org.KindAgent, org.KindTerminated} { // who ends goes from one to the other
+// wasTerminated reports whether an agent was created and is terminated. An
+// unreadable record is an error, so that no terminated agent is created again.
+func (rt *Runtime) wasTerminated(ctx context.Context, id identity.AgentID) (bool, error) {
+	for _, kind := range []org.Kind{org.KindAgent, org.KindTerminated} { // in this order: termination moves a record from the first to the second
 		record, err := rt.store.Record(ctx, string(kind), string(id))
 		if err != nil {
 			return false, fmt.Errorf("read %s %s: %w", kind, id, err)
 		}
 		if record != nil {
-			return isEnded(record, ""), nil
+			return isTerminatedRecord(record, ""), nil
 		}
 	}
 	return false, nil
 }
 
-// isEnded looks into an agent's record without decoding it: most are alive.
-func isEnded(record []byte, task identity.TaskID) bool {
+// isTerminatedRecord reports whether a record is that of a terminated agent of
+// the task. It does not decode the record, since most agents are not
+// terminated.
+func isTerminatedRecord(record []byte, task identity.TaskID) bool {
 	return gjson.GetBytes(record, "status").Str == string(org.Terminated) &&
 		(task == "" || gjson.GetBytes(record, "taskId").Str == string(task))
 }

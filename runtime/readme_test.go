@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The Go lines of the README are those of the compiled example.
-func TestTheReadmeShowsTheExample(t *testing.T) {
+// The Go code in README.md equals that of the compiled example.
+func TestReadme_ShowsExample(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)

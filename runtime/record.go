@@ -10,14 +10,16 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// recorder puts an agent's calls into its journal: decisions and intents in
-// one commit, with the answer that asked for them; outcomes in another.
+// recorder records an agent's calls in its journal. One commit has the
+// decisions and intents, with the answer that contains the calls; another has
+// the outcomes.
 type recorder struct {
 	a      *actor
 	answer *model.Answer // to be recorded with the first intents
 }
 
-// Started implements gate.Recorder. The commit refuses a superseded decision.
+// Started implements gate.Recorder. The commit fails if a decision is
+// superseded.
 func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
 	if r.answer != nil {
@@ -26,7 +28,7 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 	for _, c := range calls {
 		b.Events = append(b.Events, r.a.event(decisionEvent(c)))
 	}
-	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // nothing will run: one commit is enough
+	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // no call will run: one commit is enough
 		r.outcomes(b, calls)
 	}
 	prependPrepare(b, func(*journal.Batch) error {
@@ -45,8 +47,8 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 	return nil
 }
 
-// Finished implements gate.Recorder. Outcomes of calls that the runtime cut
-// short to close are left open: the next process decides about them.
+// Finished implements gate.Recorder. Calls that were interrupted because the
+// runtime closes get no outcome: they are decided again after the restart.
 func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error {
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) {
 		return nil
@@ -58,7 +60,7 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 	r.outcomes(b, calls)
 	for _, c := range calls {
 		if c.NewState != "" && c.NewState != c.Seat.State {
-			prependPrepare(b, r.a.move(c.NewState))
+			prependPrepare(b, r.a.moveState(c.NewState))
 		}
 	}
 	if len(b.Events) == 0 {
@@ -71,7 +73,7 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 	return nil
 }
 
-// outcomes adds the events of what calls came to, in their order.
+// outcomes adds the outcome events of calls to a batch, in their order.
 func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	for _, c := range calls {
 		b.Events = append(b.Events, r.a.event(r.outcome(b, c)))
@@ -81,7 +83,7 @@ func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	}
 }
 
-// prependPrepare has do run before what a batch's Prepare does already.
+// prependPrepare makes a batch run do before its current Prepare function.
 func prependPrepare(b *journal.Batch, do func(*journal.Batch) error) {
 	then := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
@@ -92,19 +94,21 @@ func prependPrepare(b *journal.Batch, do func(*journal.Batch) error) {
 	}
 }
 
-// move changes the agent's workflow state in the same commit.
-func (a *actor) move(to string) func(*journal.Batch) error {
+// moveState returns a Prepare function that changes the agent's workflow state.
+func (a *actor) moveState(to string) func(*journal.Batch) error {
 	return func(b *journal.Batch) error {
 		changes, err := a.rt.org.SetState(a.agent.ID, to, a.agent)
 		if err != nil {
 			return err
 		}
 		a.agent.State = to
-		b.Put = append(b.Put, records(changes)...)
+		b.Put = append(b.Put, storeRecords(changes)...)
 		return nil
 	}
 }
 
+// decisionEvent returns the event of a decision: an allowed call with its
+// arguments, or a denied one with code and reason.
 func decisionEvent(c *gate.Admission) journal.ToolCall {
 	e := journal.ToolCall{
 		Call: c.Request.ID, Tool: c.Request.Name, Args: c.Request.Args,
@@ -118,10 +122,12 @@ func decisionEvent(c *gate.Admission) journal.ToolCall {
 	if e.Code == c.Decision.Code() {
 		e.Rule = c.Decision.Rule().String()
 	}
-	e.Args = nil // not known to be JSON; the answer has them
+	e.Args = nil // not checked to be JSON; the recorded answer has them
 	return e
 }
 
+// outcome returns the event of a call's result, with a preview if the result is
+// too large for the conversation.
 func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
 	result := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
 	if c.Result.IsError {

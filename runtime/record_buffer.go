@@ -8,71 +8,73 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// How long events may wait for others to share a commit with, and how many
-// events, of how many bytes, may wait.
+// Limits of the record buffer: how long events may wait for a shared commit,
+// and how many events and bytes may wait.
 const (
 	flushDelay       = 10 * time.Millisecond
 	maxBuffered      = 512
 	maxBufferedBytes = 4 << 20
 )
 
-// recordBuffer takes the events of calls that change nothing, and puts them on disk
-// together, in the order they came: a crash loses what came within flushDelay
-// at most (decision 17). Safe for concurrent use.
+// recordBuffer batches the events of calls without effects and commits them in
+// order within flushDelay. A crash loses at most the events of that time. Safe
+// for concurrent use.
 type recordBuffer struct {
 	commit func(*journal.Batch) (uint64, error)
 
-	flushing sync.Mutex // held until what waited is on disk: the order stays
+	flushMu sync.Mutex // held until the waiting events are committed, which keeps their order
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting []journal.Event
 	bytes   int
 }
 
-// flushIfFull puts on disk what waits if it is as much as may.
-func (t *recordBuffer) flushIfFull() error {
-	t.mu.Lock()
-	full := len(t.waiting) >= maxBuffered || t.bytes >= maxBufferedBytes
-	t.mu.Unlock()
+// flushIfFull flushes the buffer if it has reached a limit.
+func (b *recordBuffer) flushIfFull() error {
+	b.mu.Lock()
+	full := len(b.waiting) >= maxBuffered || b.bytes >= maxBufferedBytes
+	b.mu.Unlock()
 	if full {
-		return t.flush()
+		return b.flush()
 	}
 	return nil
 }
 
-// add takes events whose texts have so many bytes. It waits for nothing.
-func (t *recordBuffer) add(bytes int, events ...journal.Event) {
-	t.mu.Lock()
-	first := len(t.waiting) == 0
-	t.waiting = append(t.waiting, events...)
-	t.bytes += bytes
-	t.mu.Unlock()
+// add appends events of about that many bytes and starts the flush timer. It
+// does not block on I/O.
+func (b *recordBuffer) add(bytes int, events ...journal.Event) {
+	b.mu.Lock()
+	first := len(b.waiting) == 0
+	b.waiting = append(b.waiting, events...)
+	b.bytes += bytes
+	b.mu.Unlock()
 	if first {
-		time.AfterFunc(flushDelay, func() { _ = t.flush() }) // that the store has stopped is told by commit
+		time.AfterFunc(flushDelay, func() { _ = b.flush() }) // commit itself handles a stopped store
 	}
 }
 
-// flush returns when all that was added before is on disk.
-func (t *recordBuffer) flush() error {
-	t.flushing.Lock()
-	defer t.flushing.Unlock()
-	t.mu.Lock()
-	events := t.waiting
-	t.waiting, t.bytes = nil, 0
-	t.mu.Unlock()
+// flush commits the waiting events and returns when all events added before are
+// on disk.
+func (b *recordBuffer) flush() error {
+	b.flushMu.Lock()
+	defer b.flushMu.Unlock()
+	b.mu.Lock()
+	events := b.waiting
+	b.waiting, b.bytes = nil, 0
+	b.mu.Unlock()
 	if len(events) == 0 {
 		return nil
 	}
-	_, err := t.commit(&journal.Batch{Events: events})
+	_, err := b.commit(&journal.Batch{Events: events})
 	return err
 }
 
-// Flush returns when the record of every call that Invoke has returned from is
-// on disk. The error says that the store has stopped. Safe for concurrent use.
+// Flush returns when the events of every call that Invoke has returned from are
+// on disk. An error means that the store has stopped.
 func (rt *Runtime) Flush() error { return rt.buffer.flush() }
 
-// flushAndCommit puts a batch on disk behind the record of every call that Invoke
-// has returned from.
+// flushAndCommit commits a batch after the events of every call that Invoke has
+// returned from.
 func (rt *Runtime) flushAndCommit(b *journal.Batch) (uint64, error) {
 	if err := rt.buffer.flush(); err != nil {
 		return 0, err
@@ -80,10 +82,10 @@ func (rt *Runtime) flushAndCommit(b *journal.Batch) (uint64, error) {
 	return rt.commit(b)
 }
 
-// close puts what still waits on disk when all work has ended. A store that
-// has stopped said so before.
-func (t *recordBuffer) close() error {
-	if err := t.flush(); !errors.Is(err, journal.ErrClosed) {
+// close flushes the buffer after all work has ended. It ignores
+// journal.ErrClosed, which was reported before.
+func (b *recordBuffer) close() error {
+	if err := b.flush(); !errors.Is(err, journal.ErrClosed) {
 		return err
 	}
 	return nil

@@ -17,46 +17,46 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// watched is a house that counts its commits.
-func watched(t *testing.T, tools ...tool.Tool) (h *house, commits *atomic.Int32) {
+// countingFixture opens a fixture that counts its commits.
+func countingFixture(t *testing.T, tools ...tool.Tool) (fx *fixture, commits *atomic.Int32) {
 	commits = new(atomic.Int32)
-	h = plan{tools: tools, store: func(s journal.Store) journal.Store {
-		return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+	fx = fixtureConfig{tools: tools, wrapStore: func(s journal.Store) journal.Store {
+		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 			commits.Add(1)
 			return s.Commit(ctx, b)
 		}}
 	}}.open(t)
-	return h, commits
+	return fx, commits
 }
 
-// Calls that only read, and refusals, wait for no disk: they are committed
+// Read-only and denied calls do not wait for the disk. They are committed
 // together after ten milliseconds.
-func TestCallsThatChangeNothingShareACommit(t *testing.T) {
+func TestRecordBuffer_SharesCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, commits := watched(t, echo(t))
-		ann := h.visitor(t, "probe")
-		h.invoke(t, ann, "echo", obj{})
+		fx, commits := countingFixture(t, echoTool(t))
+		ann := fx.createCaller(t, "probe")
+		fx.invoke(t, ann, "echo", obj{})
 		before := commits.Load()
 		for range 100 {
-			h.invoke(t, ann, "echo", obj{})
-			h.code(t, ann, "no_such", obj{})
+			fx.invoke(t, ann, "echo", obj{})
+			fx.invokeCode(t, ann, "no_such", obj{})
 		}
 		if got := commits.Load(); got != before {
 			t.Errorf("%d commits before any time passed", got-before)
 		}
-		time.Sleep(10 * time.Millisecond) // of the bubble
+		time.Sleep(10 * time.Millisecond) // of fake time
 		synctest.Wait()
 		if got := commits.Load() - before; got != 1 {
 			t.Errorf("%d commits, want 1", got)
 		}
-		if calls, results := said[journal.ToolCall](t, h), said[journal.ToolResult](t, h); len(calls) != 201 || len(results) != 101 {
-			t.Errorf("%d calls and %d results are on record", len(calls), len(results))
+		if calls, results := bodiesOf[journal.ToolCall](t, fx), bodiesOf[journal.ToolResult](t, fx); len(calls) != 201 || len(results) != 101 {
+			t.Errorf("%d calls and %d results are recorded", len(calls), len(results))
 		}
 	})
 }
 
-// What waits is bounded, in number and in bytes.
-func TestWhatWaitsForACommitIsBounded(t *testing.T) {
+// The number and the bytes of buffered events are bounded.
+func TestRecordBuffer_IsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls int
 		args  obj
@@ -66,28 +66,28 @@ func TestWhatWaitsForACommitIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, commits := watched(t, echo(t))
-				ann := h.visitor(t, "probe")
+				fx, commits := countingFixture(t, echoTool(t))
+				ann := fx.createCaller(t, "probe")
 				before := commits.Load()
 				for range c.calls {
-					h.invoke(t, ann, "echo", c.args)
+					fx.invoke(t, ann, "echo", c.args)
 				}
 				if commits.Load() == before {
-					t.Error("nothing is on disk, and no time passed")
+					t.Error("nothing was committed before the timer")
 				}
 			})
 		})
 	}
 }
 
-// A call that changes something finds on disk what was called before it,
-// whoever called.
-func TestReadsAreOnRecordBeforeALaterWrite(t *testing.T) {
+// Calls of any caller before a call with effects are on disk when that call
+// runs.
+func TestRecordBuffer_FlushesBeforeLaterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h *house
+		var fx *fixture
 		var seen []string
-		write := probe(t, "write", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
-			for e, err := range h.store.Follow(ctx, 0, false) {
+		write := newTool(t, "write", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+			for e, err := range fx.store.Follow(ctx, 0, false) {
 				if err != nil {
 					return nil, err
 				}
@@ -97,91 +97,92 @@ func TestReadsAreOnRecordBeforeALaterWrite(t *testing.T) {
 			}
 			return "written", nil
 		})
-		h = plan{tools: []tool.Tool{echo(t), write}}.open(t)
-		ann := h.visitor(t, "probe")
-		h.invoke(t, ann, "echo", obj{})
-		h.code(t, identity.ByCaller("bob", ann.Role), "no_such", obj{})
-		h.invoke(t, ann, "write", obj{})
+		fx = fixtureConfig{tools: []tool.Tool{echoTool(t), write}}.open(t)
+		ann := fx.createCaller(t, "probe")
+		fx.invoke(t, ann, "echo", obj{})
+		fx.invokeCode(t, identity.ByCaller("bob", ann.Role), "no_such", obj{})
+		fx.invoke(t, ann, "write", obj{})
 		if got, want := fmt.Sprint(seen), "[echo allowed no_such denied write allowed]"; got != want {
-			t.Errorf("the tool saw %s on record, want %s", got, want)
+			t.Errorf("the tool found %s recorded, want %s", got, want)
 		}
 	})
 }
 
-// What Close returns from is on disk.
-func TestCloseKeepsWhatWaits(t *testing.T) {
+// Close commits the buffered events.
+func TestRecordBuffer_CloseFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := plan{dir: scratch(t), tools: []tool.Tool{echo(t)}}
-		h := p.open(t)
-		ann := h.visitor(t, "probe")
-		h.invoke(t, ann, "echo", obj{})
-		h.leave(t)
-		if n := len(said[journal.ToolResult](t, p.open(t))); n != 1 {
-			t.Errorf("%d results are on record after Close", n)
+		cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{echoTool(t)}}
+		fx := cfg.open(t)
+		ann := fx.createCaller(t, "probe")
+		fx.invoke(t, ann, "echo", obj{})
+		fx.shutdown(t)
+		if n := len(bodiesOf[journal.ToolResult](t, cfg.open(t))); n != 1 {
+			t.Errorf("%d results are recorded after Close", n)
 		}
 	})
 }
 
-// A commit that fails stops everything, also when nobody waited for it.
-func TestAFailedCommitOfReadsStopsEverything(t *testing.T) {
+// A failed commit of buffered events stops the runtime, although no call waited
+// for it.
+func TestRecordBuffer_FailedCommitStopsRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
-		var told atomic.Int32
-		h := plan{tools: []tool.Tool{echo(t)}, config: func(c *runtime.Config) { c.Fatal = func(error) { told.Add(1) } },
-			store: func(s journal.Store) journal.Store {
-				return &between{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+		var fatalCalls atomic.Int32
+		fx := fixtureConfig{tools: []tool.Tool{echoTool(t)}, configure: func(c *runtime.Config) { c.Fatal = func(error) { fatalCalls.Add(1) } },
+			wrapStore: func(s journal.Store) journal.Store {
+				return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 					if broken.Load() {
 						return 0, fmt.Errorf("%w: the disk is gone", journal.ErrClosed)
 					}
 					return s.Commit(ctx, b)
 				}}
 			}}.open(t)
-		ann := h.visitor(t, "probe")
-		h.invoke(t, ann, "echo", obj{}) // the first of a process moves the epoch, on disk
-		if err := h.Flush(); err != nil {
+		ann := fx.createCaller(t, "probe")
+		fx.invoke(t, ann, "echo", obj{}) // the first call of a process advances the epoch, on disk
+		if err := fx.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		broken.Store(true)
-		h.invoke(t, ann, "echo", obj{})
+		fx.invoke(t, ann, "echo", obj{})
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if _, err := h.Invoke(t.Context(), ann, "echo", nil); !errors.Is(err, journal.ErrClosed) || told.Load() != 1 {
-			t.Errorf("the next call: %v; told %d times", err, told.Load())
+		if _, err := fx.Invoke(t.Context(), ann, "echo", nil); !errors.Is(err, journal.ErrClosed) || fatalCalls.Load() != 1 {
+			t.Errorf("the next call: %v; Fatal was called %d times", err, fatalCalls.Load())
 		}
 	})
 }
 
-// A read is decided anew when its right was taken back after the decision and
-// before it starts, as every call is.
-func TestAReadThatIsSupersededIsDecidedAgain(t *testing.T) {
-	var h *house
+// A read-only call whose permission is revoked between the decision and its
+// start is decided again, like every call.
+func TestRecordBuffer_SupersededReadIsDecidedAgain(t *testing.T) {
+	var fx *fixture
 	var ann identity.Principal
 	var ran atomic.Int32
-	read := probe(t, "read", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { ran.Add(1); return "read", nil })
-	h = plan{tools: []tool.Tool{atDoor{read, func() {
-		if _, _, err := h.UpdateRole(operator, ann.Role, org.RoleSpec{Use: use("console")}, false); err != nil {
+	read := newTool(t, "read", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { ran.Add(1); return "read", nil })
+	fx = fixtureConfig{tools: []tool.Tool{leaseHookTool{read, func() {
+		if _, _, err := fx.UpdateRole(operator, ann.Role, org.RoleSpec{Use: groupSet("console")}, false); err != nil {
 			t.Error(err)
 		}
 	}}}}.open(t)
-	ann = h.visitor(t, "probe")
-	if got := h.code(t, ann, "read", obj{}); got != errcode.ToolNotAvailable || ran.Load() != 0 {
+	ann = fx.createCaller(t, "probe")
+	if got := fx.invokeCode(t, ann, "read", obj{}); got != errcode.ToolNotAvailable || ran.Load() != 0 {
 		t.Errorf("got %q, ran %d times", got, ran.Load())
 	}
-	var stood bool
-	for _, c := range said[journal.ToolCall](t, h) {
-		stood = stood || c.Decision == journal.Allowed
+	var allowed bool
+	for _, c := range bodiesOf[journal.ToolCall](t, fx) {
+		allowed = allowed || c.Decision == journal.Allowed
 	}
-	if stood {
-		t.Errorf("an allowance is on record that was not in force\n%s", h.story(t))
+	if allowed {
+		t.Errorf("a revoked call is recorded as allowed\n%s", fx.eventLog(t))
 	}
 }
 
-// atDoor is a tool that does something when a call enters it: after the
-// decision, before the call is on record.
-type atDoor struct {
+// leaseHookTool is a tool with a hook that runs when the gate takes a lease:
+// after the decision, before the call is recorded.
+type leaseHookTool struct {
 	tool.Tool
-	do func()
+	onLease func()
 }
 
-func (d atDoor) Lease() (tool.Lease, bool) { d.do(); return d, true }
-func (d atDoor) Release()                  {}
+func (d leaseHookTool) Lease() (tool.Lease, bool) { d.onLease(); return d, true }
+func (d leaseHookTool) Release()                  {}

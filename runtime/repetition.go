@@ -10,28 +10,28 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// How often a language model may make the same calls and get the same results
-// before it is told, and before its turn is ended.
+// How often a language model may repeat the same calls with the same results:
+// before the prompt warns it, and before its turn ends.
 const (
-	repeatsTold = 3
-	repeatsMost = 6
+	warnRepeats = 3
+	maxRepeats  = 6
 )
 
-// repetition is how often the last answers of a turn made the same calls with
-// the same results.
+// repetition counts how many consecutive answers of a turn made the same calls
+// with the same results.
 type repetition struct {
 	sum   uint64
-	times int
+	count int
 }
 
 var repeatSeed = maphash.MakeSeed()
 
-// observe takes in an answer whose calls have all ended.
+// observe counts the last answer, whose calls have all ended.
 func (r *repetition) observe(items []model.Item) {
 	var h maphash.Hash
 	h.SetSeed(repeatSeed)
 	note := func(name string, doc []byte) {
-		for _, part := range [...][]byte{[]byte(name), doc} { // no text of JSON or name has this byte
+		for _, part := range [...][]byte{[]byte(name), doc} { // neither names nor JSON contain this byte
 			h.Write(part)
 			h.WriteByte(0xFF)
 		}
@@ -49,26 +49,28 @@ func (r *repetition) observe(items []model.Item) {
 		break
 	}
 	if sum := h.Sum64(); sum == r.sum {
-		r.times++
+		r.count++
 	} else {
 		*r = repetition{sum, 1}
 	}
 }
 
-// promptNote is for the prompt of an agent that repeats itself.
+// promptNote returns the prompt section that warns an agent about repeating
+// itself, else "".
 func (r repetition) promptNote() string {
-	if r.times < repeatsTold {
+	if r.count < warnRepeats {
 		return ""
 	}
 	var p strings.Builder
-	section(&p, "You repeat yourself", fmt.Sprintf("You made the same call %d times in a row and got the same result. Do something else, or end your turn with what you know; at %d your turn is ended.", r.times, repeatsMost))
+	writeSection(&p, "You repeat yourself", fmt.Sprintf("You made the same call %d times in a row and got the same result. Do something else, or end your turn with what you know; after %d times your turn ends.", r.count, maxRepeats))
 	return p.String()
 }
 
-// limitError says that a turn is over because it goes round in circles.
+// limitError returns an error if the turn must end because the agent repeats
+// itself.
 func (r repetition) limitError() error {
-	if r.times < repeatsMost {
+	if r.count < maxRepeats {
 		return nil
 	}
-	return errcode.New(errcode.MaxToolRounds, "the model made the same call %d times in a row and got the same result each time", r.times)
+	return errcode.New(errcode.MaxToolRounds, "the model made the same call %d times in a row and got the same result each time", r.count)
 }

@@ -15,26 +15,26 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// A model that makes the same call and gets the same result is told so from
-// the third time on, and its turn ends after the sixth.
-func TestWhoRepeatsItselfIsToldAndThenStopped(t *testing.T) {
-	same := func(int) model.Answer { return do("look", obj{"n": 1}) }
+// A model that repeats a call with the same result is warned from the third
+// time on, and its turn ends after the sixth.
+func TestRepetition_WarnsThenEndsTurn(t *testing.T) {
+	same := func(int) model.Answer { return callTools("look", obj{"n": 1}) }
 	for _, c := range []struct {
-		name string
-		nth  func(n int) model.Answer
-		told []int // the requests that say so
-		code errcode.Code
+		name   string
+		nth    func(n int) model.Answer
+		warned []int // requests with the warning
+		code   errcode.Code
 	}{
 		{"the same call", same, []int{3, 4, 5}, errcode.MaxToolRounds},
-		{"the same two calls", func(int) model.Answer { return do("look", obj{"n": 1}, "look", obj{"n": 2}) }, []int{3, 4, 5}, errcode.MaxToolRounds},
-		{"a call that is denied", func(int) model.Answer { return do("run_command", obj{}) }, []int{3, 4, 5}, errcode.MaxToolRounds},
-		{"a call of nothing known", func(int) model.Answer { return do("no_such_tool", obj{}) }, []int{3, 4, 5}, errcode.MaxToolRounds},
-		{"arguments that are none", func(int) model.Answer { return do("look", json.RawMessage(`{"n":`)) }, []int{3, 4, 5}, errcode.MaxToolRounds},
-		{"other arguments each time", func(n int) model.Answer { return do("look", obj{"n": n}) }, nil, ""},
-		{"another result each time", func(int) model.Answer { return do("tick", obj{}) }, nil, ""},
+		{"the same two calls", func(int) model.Answer { return callTools("look", obj{"n": 1}, "look", obj{"n": 2}) }, []int{3, 4, 5}, errcode.MaxToolRounds},
+		{"a call that is denied", func(int) model.Answer { return callTools("run_command", obj{}) }, []int{3, 4, 5}, errcode.MaxToolRounds},
+		{"an unknown tool", func(int) model.Answer { return callTools("no_such_tool", obj{}) }, []int{3, 4, 5}, errcode.MaxToolRounds},
+		{"invalid arguments", func(int) model.Answer { return callTools("look", json.RawMessage(`{"n":`)) }, []int{3, 4, 5}, errcode.MaxToolRounds},
+		{"other arguments each time", func(n int) model.Answer { return callTools("look", obj{"n": n}) }, nil, ""},
+		{"another result each time", func(int) model.Answer { return callTools("tick", obj{}) }, nil, ""},
 		{"another call in between", func(n int) model.Answer {
 			if n%5 == 4 {
-				return do("tick", obj{})
+				return callTools("tick", obj{})
 			}
 			return same(n)
 		}, []int{3, 4, 8, 9}, ""},
@@ -42,107 +42,107 @@ func TestWhoRepeatsItselfIsToldAndThenStopped(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ticks := 0
 			tools := []tool.Tool{
-				probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil }),
-				probe(t, "tick", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { ticks++; return ticks, nil }),
+				newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil }),
+				newTool(t, "tick", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { ticks++; return ticks, nil }),
 			}
-			var told []int
-			h := plan{tools: tools, model: fluent(100_000, brain(func(r model.Request) model.Answer {
-				n := answers(r)
+			var warned []int
+			fx := fixtureConfig{tools: tools, model: withWindow(100_000, answerFunc(func(r model.Request) model.Answer {
+				n := answerCount(r)
 				if strings.Contains(r.System, "You repeat yourself") {
-					told = append(told, n)
+					warned = append(warned, n)
 				}
 				if n == 10 {
-					return end("done")
+					return endWith("done")
 				}
 				return c.nth(n)
 			}))}.open(t)
-			task := h.run(t, h.role(t, "probe"))
-			if !slices.Equal(told, c.told) {
-				t.Errorf("told with requests %v, want %v", told, c.told)
+			task := fx.run(t, fx.groupTask(t, "probe"))
+			if !slices.Equal(warned, c.warned) {
+				t.Errorf("warned in requests %v, want %v", warned, c.warned)
 			}
 			if result := map[errcode.Code]string{"": `"done"`}[c.code]; c.code != "" {
-				h.want(t, task, result, c.code)
-				if n := len(said[journal.ModelAnswered](t, h)); n != 6 {
+				fx.wantResult(t, task, result, c.code)
+				if n := len(bodiesOf[journal.ModelAnswered](t, fx)); n != 6 {
 					t.Errorf("%d answers, want 6", n)
 				}
 			} else {
-				h.want(t, task, result, "")
+				fx.wantResult(t, task, result, "")
 			}
 		})
 	}
 }
 
-// What was repeated in one turn does not count in the next.
-func TestRepetitionIsOfOneTurn(t *testing.T) {
+// Repetitions of one turn do not count in the next.
+func TestRepetition_ResetsWithTurn(t *testing.T) {
 	ended := make(chan struct{})
-	var told []int
-	look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
-	h := plan{tools: []tool.Tool{look}, model: fluent(100_000, mind(func(ctx context.Context, r model.Request) (model.Answer, error) {
+	var warned []int
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
+	fx := fixtureConfig{tools: []tool.Tool{look}, model: withWindow(100_000, modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 		if r.Self.Role == "root" {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
 		if strings.Contains(r.System, "You repeat yourself") {
-			told = append(told, answers(r))
+			warned = append(warned, answerCount(r))
 		}
-		if n := answers(r); n%3 == 2 {
+		if n := answerCount(r); n%3 == 2 {
 			ended <- struct{}{}
-			return end("turn"), nil
+			return endWith("turn"), nil
 		}
-		return do("look", obj{}), nil
+		return callTools("look", obj{}), nil
 	}))}.open(t)
-	id := h.start(t, org.TaskSpec{})
-	agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use("probe")})
+	id := fx.start(t, org.TaskSpec{})
+	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet("probe")})
 	for n := range 4 {
-		h.tell(t, agent, fmt.Sprint(n))
+		fx.send(t, agent, fmt.Sprint(n))
 		<-ended
 	}
-	if len(told) > 0 {
-		t.Errorf("told with requests %v", told)
+	if len(warned) > 0 {
+		t.Errorf("warned in requests %v", warned)
 	}
 }
 
-// A script may poll as often as it likes.
-func TestAScriptMayRepeatItself(t *testing.T) {
-	look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
-	h := plan{tools: []tool.Tool{look}, model: brain(func(r model.Request) model.Answer {
+// A script may repeat calls any number of times.
+func TestRepetition_IgnoresScripts(t *testing.T) {
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
+	fx := fixtureConfig{tools: []tool.Tool{look}, model: answerFunc(func(r model.Request) model.Answer {
 		if strings.Contains(r.System, "You repeat yourself") {
-			return end("told")
+			return endWith("told")
 		}
-		if answers(r) < 20 {
-			return do("look", obj{})
+		if answerCount(r) < 20 {
+			return callTools("look", obj{})
 		}
-		return end("done")
+		return endWith("done")
 	})}.open(t)
-	h.want(t, h.run(t, h.role(t, "probe")), `"done"`, "")
+	fx.wantResult(t, fx.run(t, fx.groupTask(t, "probe")), `"done"`, "")
 }
 
-// A process that starts anew counts on.
-func TestARestartDoesNotForgetRepetition(t *testing.T) {
-	var told []int
+// Repetitions count across a restart.
+func TestRepetition_SurvivesRestart(t *testing.T) {
+	var warned []int
 	stop := make(chan struct{})
 	stopped := false
-	look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
-	p := plan{dir: scratch(t), tools: []tool.Tool{look}, model: fluent(100_000, mind(func(ctx context.Context, r model.Request) (model.Answer, error) {
-		if n := answers(r); n == 2 && !stopped {
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
+	cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{look}, model: withWindow(100_000, modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+		if n := answerCount(r); n == 2 && !stopped {
 			stopped = true
 			close(stop)
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
 		if strings.Contains(r.System, "You repeat yourself") {
-			told = append(told, answers(r))
+			warned = append(warned, answerCount(r))
 		}
-		return do("look", obj{}), nil
+		return callTools("look", obj{}), nil
 	}))}
-	h := p.open(t)
-	id := h.start(t, h.role(t, "probe"))
+	fx := cfg.open(t)
+	id := fx.start(t, fx.groupTask(t, "probe"))
 	<-stop
-	h.leave(t)
-	h = p.open(t)
-	h.resume(t, id)
-	h.want(t, h.wait(t, id), "", errcode.MaxToolRounds)
-	if want := []int{3, 4, 5}; !slices.Equal(told, want) {
-		t.Errorf("told with requests %v, want %v", told, want)
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	fx.resume(t, id)
+	fx.wantResult(t, fx.wait(t, id), "", errcode.MaxToolRounds)
+	if want := []int{3, 4, 5}; !slices.Equal(warned, want) {
+		t.Errorf("warned in requests %v, want %v", warned, want)
 	}
 }

@@ -11,57 +11,59 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// turnRequest is what the agent's model is told, and where the agent stands then.
+// turnRequest is one request to an agent's model with the permissions it was
+// built from.
 type turnRequest struct {
 	model.Request
-	seat      *gate.Subject
-	toolNames []string // names of the tools; Tools may be fewer
-	plan      *plan    // of an agent that works by plan, else nil
+	subject   *gate.Subject
+	toolNames []string // the names of all visible tools; Request.Tools may have fewer
+	plan      *plan    // nil unless the role works by plan
 }
 
-// buildRequest is what the agent's model is told now. Errors: no_tools_available,
-// invalid_config, max_tool_rounds_exceeded.
-func (a *actor) buildRequest(ctx context.Context, t agentModel) (*turnRequest, error) {
-	seat := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
-	offer := seat.Tools()
+// buildRequest builds the agent's next model request from its state and its
+// current permissions. Errors: no_tools_available, invalid_config,
+// max_tool_rounds_exceeded.
+func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, error) {
+	subject := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
+	offer := subject.Tools()
 	if err := a.checkHasTools(offer); err != nil {
 		return nil, err
 	}
-	q := &turnRequest{seat: seat, toolNames: offer.Names, Request: model.Request{
-		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: seat.State},
-		System: a.rt.prompt(a.agent, offer.Names) + a.originalTask(),
+	req := &turnRequest{subject: subject, toolNames: offer.Names, Request: model.Request{
+		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: subject.State},
+		System: a.rt.systemPrompt(a.agent, offer.Names) + a.originalTask(),
 		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,
-		Image: a.image(ctx, seat),
+		Image: a.image(ctx, subject),
 	}}
-	if t.language {
-		q.System += a.state.repeated.promptNote()
+	if m.language {
+		req.System += a.state.repeated.promptNote()
 	}
-	q.System += contextUsageNote(a.state.usage.with(q.Request), t.window, offer.Names)
-	if err := a.applyPlan(t, q); err != nil {
+	req.System += contextUsageNote(a.state.usage.with(req.Request), m.window, offer.Names)
+	if err := a.applyPlan(m, req); err != nil {
 		return nil, err
 	}
-	q.System += constraints(offer)
-	return q, nil
+	req.System += constraints(offer)
+	return req, nil
 }
 
-// applyPlan has a question follow the agent's plan, if it works by one.
-func (a *actor) applyPlan(t agentModel, q *turnRequest) error {
+// applyPlan adapts a request to the agent's plan if its role works by plan.
+func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 	if role, _ := a.rt.org.Role(a.agent.Role); role.Pattern != org.Plan {
 		return nil
 	}
-	if !t.language {
-		return errcode.New(errcode.InvalidConfig, "role %q works by plan, which needs a language model; its model is none", a.role)
+	if !m.language {
+		return errcode.New(errcode.InvalidConfig, "role %q works by plan, which needs a language model; its model is not one", a.role)
 	}
-	p := a.state.plan.current(q.seat)
-	q.plan = &p
-	return q.addPlanPrompt()
+	p := a.state.plan.current(req.subject)
+	req.plan = &p
+	return req.addPlanPrompt()
 }
 
-// image finds images among the artifacts of the agent's task, if the agent may
-// read them.
-func (a *actor) image(ctx context.Context, seat *gate.Subject) func(string) (model.Image, error) {
+// image returns a function that loads an image of the agent's task by its
+// artifact reference. It fails if the agent may not call get_artifact.
+func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
-		if d := seat.Authorize("get_artifact"); !d.Allowed() {
+		if d := subject.Authorize("get_artifact"); !d.Allowed() {
 			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())
 		}
 		stored, content, err := a.rt.Artifact(ctx, ref)

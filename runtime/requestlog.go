@@ -9,36 +9,37 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// The request log of seed 000 §8.2. A request is a turn of an agent: it begins
-// with the mail the agent takes and ends with the answer that ends the turn or
-// waits, or with its failure. It is gathered from what the turn commits, so
-// that every working pattern is logged the same way, and written as one record
-// "agent request" of level Info. Where that level is off nothing is gathered.
+// The request log has one record "agent request" of level Info per request. A
+// request is a turn of an agent: it begins with the messages the agent receives
+// and ends with the answer that ends or suspends the turn, or with a failure.
+// The record is built from the events that the turn commits, so all working
+// patterns are logged alike. Nothing is collected if the level is disabled.
 
-// What bounds a record.
+// Limits of a record.
 const (
-	maxListed = 100 // of each list; what is left out is counted
-	maxName   = 128 // bytes of a name that somebody made up
+	maxListed = 100 // per list; the rest is counted
+	maxName   = 128 // bytes of a name chosen by a model
 )
 
-// turnRecord is a turn that has not ended.
+// turnRecord collects the log record of a turn.
 type turnRecord struct {
 	began       time.Time
-	opened      bool // what follows up to byState is known
+	toolsSet    bool // the fields up to byState are set
 	state       string
-	tools       countedList[string] // seen with the first answer
+	tools       countedList[string] // offered with the first answer
 	byGroup     countedList[string]
 	byState     countedList[string]
 	transitions countedList[transition]
 	denied      countedList[denial]
 }
 
-// transition is a change of an agent's workflow state, as the log has it.
+// transition is a change of an agent's workflow state in the log.
 type transition struct {
 	Tool      string    `json:"tool"`
 	From      string    `json:"from"`
@@ -46,14 +47,14 @@ type transition struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// denial is a call that was denied, as the log has it.
+// denial is a denied call in the log.
 type denial struct {
 	Tool string       `json:"tool"`
 	Code errcode.Code `json:"code"`
 }
 
-// logRequest gathers what the agent has committed, and writes the record of a
-// request that this ends. Mail that was left unread begins the next at once.
+// logRequest collects committed events and writes the record when they end the
+// request. If messages are left unread, the next request begins at once.
 func (a *actor) logRequest(events []journal.Event) {
 	if !a.rt.log.Enabled(a.rt.uncancelled, slog.LevelInfo) {
 		return
@@ -62,53 +63,53 @@ func (a *actor) logRequest(events []journal.Event) {
 		if a.current == nil {
 			a.current = &turnRecord{began: e.At}
 		}
-		ends, code := a.current.note(a, e)
+		ends, code := a.current.observe(a, e)
 		if !ends {
 			continue
 		}
 		a.writeRequest(e.At, code)
 		a.current = nil
-		if a.state.unseen {
+		if a.state.hasUnseen {
 			a.current = &turnRecord{began: e.At}
 		}
 	}
 }
 
-// note gathers what one event says, and says whether it ends the request, and
-// with which code if that is a failure.
-func (r *turnRecord) note(a *actor, e journal.Event) (ends bool, code errcode.Code) {
+// observe collects one event. It reports whether the event ends the request,
+// with the code of a failure.
+func (r *turnRecord) observe(a *actor, e journal.Event) (ends bool, code errcode.Code) {
 	switch b := e.Body.(type) {
 	case journal.ModelAnswered:
-		r.open(a, b.Answer.State, a.state.tools)
+		r.setTools(a, b.Answer.State, a.state.tools)
 		return b.Answer.Finish == model.FinishEnd || b.Answer.Finish == model.FinishWait, ""
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
-			r.denied.add(denial{short(b.Tool, maxName), b.Code})
+			r.denied.add(denial{textutil.Truncate(b.Tool, maxName), b.Code})
 		}
 	case journal.StateTransition:
 		r.transitions.add(transition{b.Tool, stateName(b.From), stateName(b.To), e.At})
-	case journal.Failed: // perhaps before any answer
-		seat := a.seat()
-		r.open(a, seat.State, seat.ToolNames())
+	case journal.Failed: // possibly before any answer
+		subject := a.subject()
+		r.setTools(a, subject.State, subject.ToolNames())
 		return true, b.Code
 	}
 	return false, ""
 }
 
-// open notes, once, what the agent may call in this request, and why it may
-// not call the rest. A tool that its groups do not let through is filtered by
-// group, whatever the state.
-func (r *turnRecord) open(a *actor, state string, tools []string) {
-	if r.opened {
+// setTools sets, once, the tools that the agent may call in this request, and
+// those filtered by group or by state. A tool that is filtered by both counts
+// as filtered by group.
+func (r *turnRecord) setTools(a *actor, state string, tools []string) {
+	if r.toolsSet {
 		return
 	}
-	r.opened, r.state = true, stateName(state)
+	r.toolsSet, r.state = true, stateName(state)
 	for _, name := range tools {
 		r.tools.add(name)
 	}
-	seat := a.seat()
-	for _, name := range a.rt.requests.tools(a.rt.config.Groups.Snapshot()) {
-		switch seat.Authorize(name).Rule() {
+	subject := a.subject()
+	for _, name := range a.rt.toolNames.namesOf(a.rt.config.Groups.Snapshot()) {
+		switch subject.Authorize(name).Rule() {
 		case toolgroups.NotGranted:
 			r.byGroup.add(name)
 		case toolgroups.WrongState:
@@ -117,10 +118,11 @@ func (r *turnRecord) open(a *actor, state string, tools []string) {
 	}
 }
 
-func (a *actor) seat() *gate.Subject { return a.rt.gate.Subject(identity.ByAgent(a.agent.ID)) }
+// subject returns the agent's current permissions.
+func (a *actor) subject() *gate.Subject { return a.rt.gate.Subject(identity.ByAgent(a.agent.ID)) }
 
-// writeRequest writes the record of the current request. Its id is the place
-// of its end in the agent's journal, so that a restart repeats none.
+// writeRequest writes the record of the current request. The request id has the
+// number of the turn's last answer, so ids are unique across restarts.
 func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
 	r := a.current
 	attrs := []slog.Attr{
@@ -141,19 +143,20 @@ func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
 	a.rt.log.LogAttrs(a.rt.uncancelled, slog.LevelInfo, "agent request", attrs...)
 }
 
-// requestedGroups lists the groups a task was narrowed to; * when it was not.
+// requestedGroups lists the groups that a task was narrowed to, or "*".
 func (rt *Runtime) requestedGroups(id identity.TaskID) (groups countedList[string]) {
 	task, _ := rt.org.Task(id)
 	if task.Groups.Set.IsAll() {
 		groups.add("*")
 	}
 	for _, g := range task.Groups.Set.IDs() {
-		groups.add(short(string(g), maxName))
+		groups.add(textutil.Truncate(string(g), maxName))
 	}
 	return groups
 }
 
-// stateName gives the name of a workflow state as the seed has it.
+// stateName returns the name of a workflow state; the empty state is
+// "undefined".
 func stateName(state string) string {
 	if state == "" {
 		return toolgroups.Undefined
@@ -161,7 +164,7 @@ func stateName(state string) string {
 	return state
 }
 
-// countedList is the first of some, and how many there were.
+// countedList holds the first values added and counts all.
 type countedList[T any] struct {
 	first []T
 	count int
@@ -173,10 +176,11 @@ func (l *countedList[T]) add(v T) {
 	}
 }
 
-// attrs gives the list under a name, and beside it how many are left out.
+// attrs returns the list as an attribute, and the number of omitted values as
+// another.
 func (l countedList[T]) attrs(name string) []slog.Attr {
 	if l.first == nil {
-		l.first = []T{} // [] and not null
+		l.first = []T{} // logs [] instead of null
 	}
 	attrs := []slog.Attr{slog.Any(name, l.first)}
 	if more := l.count - len(l.first); more > 0 {
@@ -185,22 +189,24 @@ func (l countedList[T]) attrs(name string) []slog.Attr {
 	return attrs
 }
 
-// requestLog keeps the names of all tools, sorted, for one snapshot.
-type requestLog struct{ known atomic.Pointer[toolNames] }
+// toolNameCache caches the sorted names of all tools of the last snapshot.
+type toolNameCache struct{ latest atomic.Pointer[snapshotTools] }
 
-type toolNames struct {
-	of    *toolgroups.Snapshot
-	names []string
+// snapshotTools are the tool names of one snapshot.
+type snapshotTools struct {
+	snapshot *toolgroups.Snapshot
+	names    []string
 }
 
-func (l *requestLog) tools(of *toolgroups.Snapshot) []string {
-	if known := l.known.Load(); known != nil && known.of == of {
+// namesOf returns the names of all tools of a snapshot.
+func (l *toolNameCache) namesOf(snapshot *toolgroups.Snapshot) []string {
+	if known := l.latest.Load(); known != nil && known.snapshot == snapshot {
 		return known.names
 	}
-	known := &toolNames{of: of}
-	for _, h := range of.Tools() {
+	known := &snapshotTools{snapshot: snapshot}
+	for _, h := range snapshot.Tools() {
 		known.names = append(known.names, h.Definition.Name)
 	}
-	l.known.Store(known)
+	l.latest.Store(known)
 	return known.names
 }

@@ -52,38 +52,41 @@ type requestRecord struct {
 	Code       errcode.Code `json:"code"`
 }
 
-// paper is a log that is kept, and a clock that moves a second with each look.
-type paper struct {
-	mu   sync.Mutex // guards what follows
+// logRecorder keeps the log, and is a clock that advances by a second at each
+// reading.
+type logRecorder struct {
+	mu   sync.Mutex // guards the fields below
 	text bytes.Buffer
 	time time.Time
 }
 
 // Write implements io.Writer.
-func (p *paper) Write(line []byte) (int, error) {
+func (p *logRecorder) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text.Write(line)
 }
 
-func (p *paper) now() time.Time {
+func (p *logRecorder) now() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.time = p.time.Add(time.Second)
 	return p.time
 }
 
-func newPaper() *paper { return &paper{time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)} }
+func newLogRecorder() *logRecorder {
+	return &logRecorder{time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+}
 
-// config has a runtime write to p from a level on.
-func (p *paper) config(level slog.Level) func(*runtime.Config) {
+// configure makes a runtime log to p from a level on and use its clock.
+func (p *logRecorder) configure(level slog.Level) func(*runtime.Config) {
 	return func(c *runtime.Config) {
 		c.Log, c.Now = slog.New(slog.NewJSONHandler(p, &slog.HandlerOptions{Level: level})), p.now
 	}
 }
 
 // requests lists the records of the request log, oldest first.
-func (p *paper) requests(t *testing.T) (list []requestRecord) {
+func (p *logRecorder) requests(t *testing.T) (list []requestRecord) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +102,8 @@ func (p *paper) requests(t *testing.T) (list []requestRecord) {
 	return list
 }
 
-// one gives the only record, with its id, task and agent checked.
-func (p *paper) one(t *testing.T, h *house, task org.Task, answers int) requestRecord {
+// onlyRequest returns the only record after checking its id, task and agent.
+func (p *logRecorder) onlyRequest(t *testing.T, fx *fixture, task org.Task, answers int) requestRecord {
 	t.Helper()
 	list := p.requests(t)
 	if len(list) != 1 {
@@ -113,24 +116,27 @@ func (p *paper) one(t *testing.T, h *house, task org.Task, answers int) requestR
 	return r
 }
 
-func nothing(context.Context, obj) (any, error) { return "ok", nil }
+// returnOK is a tool function with a constant result.
+func returnOK(context.Context, obj) (any, error) { return "ok", nil }
 
-func door(t *testing.T) []tool.Tool {
+// stateTools returns a tool that moves the state from shut to open, one for the
+// state open, and one for every state.
+func stateTools(t *testing.T) []tool.Tool {
 	return []tool.Tool{
-		probe(t, "open", tool.Options{State: "open", States: []string{"shut"}}, nothing),
-		probe(t, "enter", tool.Options{States: []string{"open"}}, nothing),
-		probe(t, "look", tool.Options{Effect: tool.ReadOnly}, nothing),
+		newTool(t, "open", tool.Options{State: "open", States: []string{"shut"}}, returnOK),
+		newTool(t, "enter", tool.Options{States: []string{"open"}}, returnOK),
+		newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, returnOK),
 	}
 }
 
-func TestARequestIsLoggedWithTheFieldsOfTheSeed(t *testing.T) {
-	p := newPaper()
-	h := plan{tools: door(t), config: p.config(slog.LevelInfo), model: once(do(
+func TestRequestLog_HasAllFields(t *testing.T) {
+	p := newLogRecorder()
+	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: answerOnce(callTools(
 		"enter", obj{}, "read_file", obj{"path": "x"}, "open", obj{}, "made_up", obj{}, "enter", obj{}))}.open(t)
-	spec := h.bound(t, "shut")
-	spec.Groups = use("probe")
-	r := p.one(t, h, h.run(t, spec), 2)
-	moves := said[journal.StateTransition](t, h)
+	spec := fx.workerTask(t, "shut")
+	spec.Groups = groupSet("probe")
+	r := p.onlyRequest(t, fx, fx.run(t, spec), 2)
+	moves := bodiesOf[journal.StateTransition](t, fx)
 	if len(r.Transitions) != 1 || len(moves) != 1 || r.Transitions[0].Timestamp.IsZero() {
 		t.Fatalf("transitions %+v, of %+v on record", r.Transitions, moves)
 	}
@@ -138,7 +144,7 @@ func TestARequestIsLoggedWithTheFieldsOfTheSeed(t *testing.T) {
 		t.Errorf("filtered by group: %v and %d more", r.ByGroup, r.ByGroupMore)
 	}
 	if took, err := time.ParseDuration(r.Took); err != nil || took < 10*time.Second {
-		t.Errorf("execution time %q, %v, though each event is a second after the one before", r.Took, err)
+		t.Errorf("execution time %q, %v, want at least 10s", r.Took, err)
 	}
 	got := []any{r.Role, r.Groups, r.State, r.Tools, r.ByState, fmt.Sprint(r.Denied), r.Code,
 		r.Transitions[0].Tool, r.Transitions[0].From, r.Transitions[0].To}
@@ -149,12 +155,12 @@ func TestARequestIsLoggedWithTheFieldsOfTheSeed(t *testing.T) {
 	}
 }
 
-func TestEveryListOfARecordIsThereAndNoneIsNull(t *testing.T) {
-	p := newPaper()
-	h := plan{tools: door(t), config: p.config(slog.LevelInfo), model: brain(func(model.Request) model.Answer { return end("done") })}.open(t)
-	spec := h.bound(t, "")
+func TestRequestLog_ListsAreNeverNull(t *testing.T) {
+	p := newLogRecorder()
+	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: answerFunc(func(model.Request) model.Answer { return endWith("done") })}.open(t)
+	spec := fx.workerTask(t, "")
 	spec.Groups = &toolgroups.Set{}
-	r := p.one(t, h, h.run(t, spec), 1)
+	r := p.onlyRequest(t, fx, fx.run(t, spec), 1)
 	got := []any{r.Groups, r.State, len(r.Transitions), r.Tools, r.ByState, len(r.Denied)}
 	if diff := cmp.Diff([]any{[]string{}, "undefined", 0, []string{}, []string{}, 0}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -164,40 +170,40 @@ func TestEveryListOfARecordIsThereAndNoneIsNull(t *testing.T) {
 	}
 }
 
-func TestATurnThatFailsIsLoggedWithItsCode(t *testing.T) {
-	p := newPaper()
-	h := plan{tools: door(t), config: p.config(slog.LevelInfo), model: mind(func(context.Context, model.Request) (model.Answer, error) {
+func TestRequestLog_FailedTurnHasCode(t *testing.T) {
+	p := newLogRecorder()
+	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: modelFunc(func(context.Context, model.Request) (model.Answer, error) {
 		return model.Answer{}, errors.New("no connection")
 	})}.open(t)
-	r := p.one(t, h, h.run(t, h.bound(t, "open")), 1)
+	r := p.onlyRequest(t, fx, fx.run(t, fx.workerTask(t, "open")), 1)
 	if r.Code != errcode.LLMCallFailed || r.State != "open" || !slices.Contains(r.Tools, "enter") || !slices.Equal(r.ByState, []string{"open"}) || r.Groups[0] != "*" {
 		t.Errorf("got %+v", r)
 	}
 	if strings.Contains(fmt.Sprint(p.requests(t)), "no connection") {
-		t.Error("the record tells what a provider said")
+		t.Error("the record has the error text of the provider")
 	}
 }
 
-// A turn is a request: one that waits and goes on with the next message is two,
-// and each begins where its own message was taken.
-func TestEachTurnOfEachAgentIsARequestOfItsOwn(t *testing.T) {
-	p := newPaper()
-	waits := make(chan struct{}) // closed when root does
-	h := plan{model: brain(func(r model.Request) model.Answer {
+// Each turn is a request: a turn that waits and the turn of the next message
+// are two, each beginning with its own message.
+func TestRequestLog_OneRecordPerTurn(t *testing.T) {
+	p := newLogRecorder()
+	waiting := make(chan struct{}) // closed when root waits
+	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Parent != "" {
-			<-waits
-			return end("done")
+			<-waiting
+			return endWith("done")
 		}
-		return manage(r, "clerk", "artifact")
-	}), config: func(c *runtime.Config) {
-		p.config(slog.LevelInfo)(c)
+		return delegate(r, "clerk", "artifact")
+	}), configure: func(c *runtime.Config) {
+		p.configure(slog.LevelInfo)(c)
 		c.Observe = func(e journal.Event) {
 			if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.FinishWait {
-				close(waits)
+				close(waiting)
 			}
 		}
 	}}.open(t)
-	h.run(t, org.TaskSpec{})
+	fx.run(t, org.TaskSpec{})
 	var roles []string
 	ids := map[string]bool{}
 	for _, r := range p.requests(t) {
@@ -209,25 +215,25 @@ func TestEachTurnOfEachAgentIsARequestOfItsOwn(t *testing.T) {
 	}
 }
 
-// Both working patterns are one request from the message to the end, with the
-// same fields.
-func TestBothWorkingPatternsAreLoggedTheSameWay(t *testing.T) {
-	walk := brain(func(r model.Request) model.Answer {
+// With both working patterns a request lasts from the message to the end and
+// has the same fields.
+func TestRequestLog_SameForBothPatterns(t *testing.T) {
+	planOrCall := answerFunc(func(r model.Request) model.Answer {
 		switch done := len(results(r)); {
 		case strings.Contains(r.System, "make a plan"):
-			return end(`{"plan":[{"tool":"open"},{"tool":"enter"}]}`)
+			return endWith(`{"plan":[{"tool":"open"},{"tool":"enter"}]}`)
 		case done < 2:
-			return do([]string{"open", "enter"}[done], obj{})
+			return callTools([]string{"open", "enter"}[done], obj{})
 		}
-		return end("done")
+		return endWith("done")
 	})
 	for pattern, answers := range map[org.Pattern]int{org.React: 3, org.Plan: 4} {
 		t.Run(string(pattern), func(t *testing.T) {
-			p := newPaper()
-			h := plan{tools: door(t), config: p.config(slog.LevelInfo), model: fluent(100_000, walk)}.open(t)
-			spec := h.worker(t, org.RoleSpec{Use: use("probe"), Pattern: pattern})
+			p := newLogRecorder()
+			fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: withWindow(100_000, planOrCall)}.open(t)
+			spec := fx.roleTask(t, org.RoleSpec{Use: groupSet("probe"), Pattern: pattern})
 			spec.State = "shut"
-			r := p.one(t, h, h.run(t, spec), answers)
+			r := p.onlyRequest(t, fx, fx.run(t, spec), answers)
 			if len(r.Transitions) != 1 {
 				t.Fatalf("transitions %+v", r.Transitions)
 			}
@@ -240,26 +246,26 @@ func TestBothWorkingPatternsAreLoggedTheSameWay(t *testing.T) {
 	}
 }
 
-// A brain that reads one message at a time begins its next turn without mail
-// being taken.
-func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {
-	p := newPaper()
+// A model that reads one message at a time starts its next turn with a message
+// that is in the journal already.
+func TestRequestLog_UnreadMessageStartsNextRequest(t *testing.T) {
+	p := newLogRecorder()
 	reached, more := make(chan struct{}), make(chan struct{})
-	h := plan{config: p.config(slog.LevelInfo), model: mind(func(_ context.Context, r model.Request) (model.Answer, error) {
-		if answers(r) == 0 {
+	fx := fixtureConfig{configure: p.configure(slog.LevelInfo), model: modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+		if answerCount(r) == 0 {
 			close(reached)
 			<-more
-			return model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: do("get_context_status", obj{}).Calls}, nil
+			return model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: callTools("get_context_status", obj{}).Calls}, nil
 		}
-		return model.Answer{Finish: model.FinishEnd, MessagesRead: min(answers(r), len(messages(r)))}, nil
+		return model.Answer{Finish: model.FinishEnd, MessagesRead: min(answerCount(r), len(messages(r)))}, nil
 	})}.open(t)
-	id := h.start(t, org.TaskSpec{})
-	h.reach(t, id, reached)
-	if _, err := h.Send(t.Context(), called(operator), string(h.top(t, id)), json.RawMessage(`"more"`), 0); err != nil {
+	id := fx.start(t, org.TaskSpec{})
+	fx.waitReached(t, id, reached)
+	if _, err := fx.Send(t.Context(), newCall(operator), string(fx.topAgent(t, id)), json.RawMessage(`"more"`), 0); err != nil {
 		t.Fatal(err)
 	}
 	close(more)
-	h.wait(t, id)
+	fx.wait(t, id)
 	list := p.requests(t)
 	if len(list) != 2 {
 		t.Fatalf("%d records", len(list))
@@ -269,18 +275,18 @@ func TestMailLeftUnreadBeginsTheNextRequest(t *testing.T) {
 	}
 }
 
-func TestARecordIsBoundedWhateverAModelMakesUp(t *testing.T) {
-	p := newPaper()
+func TestRequestLog_IsBounded(t *testing.T) {
+	p := newLogRecorder()
 	var calls []any
 	for i := range 500 {
 		calls = append(calls, fmt.Sprintf("made-up-%d-%s", i, strings.Repeat("é\n", 10_000)), obj{})
 	}
-	tools := door(t)
+	tools := stateTools(t)
 	for i := range 300 {
-		tools = append(tools, probe(t, fmt.Sprintf("tool%03d", i), tool.Options{}, nothing))
+		tools = append(tools, newTool(t, fmt.Sprintf("tool%03d", i), tool.Options{}, returnOK))
 	}
-	h := plan{tools: tools, config: p.config(slog.LevelInfo), model: once(do(calls...))}.open(t)
-	r := p.one(t, h, h.run(t, h.bound(t, "shut")), 2)
+	fx := fixtureConfig{tools: tools, configure: p.configure(slog.LevelInfo), model: answerOnce(callTools(calls...))}.open(t)
+	r := p.onlyRequest(t, fx, fx.run(t, fx.workerTask(t, "shut")), 2)
 	if len(r.Denied) != 100 || r.DeniedMore != 400 || len(r.Denied[0].Tool) > 140 {
 		t.Errorf("%d denied calls and %d more, the first %q", len(r.Denied), r.DeniedMore, r.Denied[0].Tool)
 	}
@@ -292,19 +298,19 @@ func TestARecordIsBoundedWhateverAModelMakesUp(t *testing.T) {
 	}
 }
 
-func TestNothingIsGatheredForALogThatDoesNotWantIt(t *testing.T) {
-	p := newPaper()
-	h := plan{tools: door(t), config: p.config(slog.LevelWarn), model: once(do("made_up", obj{}))}.open(t)
-	h.run(t, h.bound(t, "shut"))
+func TestRequestLog_DisabledBelowLevel(t *testing.T) {
+	p := newLogRecorder()
+	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelWarn), model: answerOnce(callTools("made_up", obj{}))}.open(t)
+	fx.run(t, fx.workerTask(t, "shut"))
 	if got := p.requests(t); len(got) != 0 {
 		t.Errorf("logged below its level: %+v", got)
 	}
 }
 
-func TestEveryCommittedEventIsObservedInOrderBeforeAnybodyActsOnIt(t *testing.T) {
+func TestObserve_SeesEventsBeforeTheyTakeEffect(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[uint64]journal.Event{}
-	h := plan{tools: door(t), model: brain(func(r model.Request) model.Answer {
+	fx := fixtureConfig{tools: stateTools(t), model: answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Parent != "" {
 			mu.Lock()
 			defer mu.Unlock()
@@ -313,19 +319,19 @@ func TestEveryCommittedEventIsObservedInOrderBeforeAnybodyActsOnIt(t *testing.T)
 				_, is := e.Body.(journal.AgentSpawned)
 				spawned = spawned || is && e.Agent == r.Self.ID
 			}
-			return end(fmt.Sprint("spawn observed: ", spawned))
+			return endWith(fmt.Sprint("spawn observed: ", spawned))
 		}
-		return manage(r, "clerk", "artifact")
-	}), config: func(c *runtime.Config) {
+		return delegate(r, "clerk", "artifact")
+	}), configure: func(c *runtime.Config) {
 		c.Observe = func(e journal.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen[e.Seq] = e
 		}
 	}}.open(t)
-	h.want(t, h.run(t, org.TaskSpec{}), `{"text":"spawn observed: true"}`, "")
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"text":"spawn observed: true"}`, "")
 	stored := 0
-	for e, err := range h.store.Follow(t.Context(), 0, false) {
+	for e, err := range fx.store.Follow(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,28 +345,28 @@ func TestEveryCommittedEventIsObservedInOrderBeforeAnybodyActsOnIt(t *testing.T)
 	}
 }
 
-func TestLoadCountsWhatThereIsToDo(t *testing.T) {
+func TestLoad_CountsWork(t *testing.T) {
 	asked, gone := make(chan struct{}), make(chan struct{})
-	h := plan{model: mind(func(_ context.Context, r model.Request) (model.Answer, error) {
-		if answers(r) == 0 {
-			return do("send_message", obj{"to": r.Self.ID, "payload": "later", "delayMs": 3_600_000}), nil
+	fx := fixtureConfig{model: modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+		if answerCount(r) == 0 {
+			return callTools("send_message", obj{"to": r.Self.ID, "payload": "later", "delayMs": 3_600_000}), nil
 		}
 		close(asked)
 		<-gone
-		return end("done"), nil
+		return endWith("done"), nil
 	})}.open(t)
-	before := h.Load()
-	id := h.start(t, org.TaskSpec{})
+	before := fx.Load()
+	id := fx.start(t, org.TaskSpec{})
 	<-asked
-	if got := h.Load(); got.Tasks != 1 || got.Working != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
-		t.Errorf("at work: %+v, before: %+v", got, before)
+	if got := fx.Load(); got.Tasks != 1 || got.Working != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
+		t.Errorf("during the task: %+v, before: %+v", got, before)
 	}
-	if err := h.Cancel(t.Context(), id, "enough"); err != nil {
+	if err := fx.Cancel(t.Context(), id, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	close(gone)
-	h.Close()
-	if got := h.Load(); got.Tasks != 0 || got.Working != 0 || got.Delayed != 0 {
+	fx.Close()
+	if got := fx.Load(); got.Tasks != 0 || got.Working != 0 || got.Delayed != 0 {
 		t.Errorf("afterwards: %+v", got)
 	}
 }

@@ -1,17 +1,30 @@
-// Package runtime owns the running organization: it drives agents, carries
-// their messages, ends tasks, and goes on after a restart.
+// Package runtime runs an organization of agents: it schedules agents, delivers
+// messages between them, ends tasks and resumes them after a restart.
 //
-// An agent is its journal: what it does next is a pure function of the events
-// in it (state.go), and one loop (agent.go) acts on that. Agents run
-// concurrently, each in one goroutine while it has something to do and in
-// none while it waits. Every call goes through the gate; everything that
-// happened is committed before it is acted upon. The package decides no
-// permission (org, gate) and stores nothing itself (journal.Store).
+//	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Model: models})
+//	...
+//	id, err := rt.Start(ctx, org.TaskSpec{Text: "summarize the report"})
+//	...
+//	task, err := rt.Wait(ctx, id) // task.Result is the answer
 //
-// A model is asked through question.go (what it is told), think.go (its
-// answer), compress.go and preview.go (what fits its window), plan.go (agents
-// that plan first), gated.go (agents that answer from tools alone), repeat.go
-// and budget.go (when to stop). What it says meanwhile is live.go.
+// An agent is its journal. The next step of an agent is a pure function of its
+// events (state.go), and one loop acts on it (agent.go). Agents run
+// concurrently: an active agent has one goroutine, an idle agent has none.
+// Every tool call passes the gate, and every event is committed before it is
+// acted upon. A restarted process therefore continues where the journals end.
+//
+// The files by subject:
+//
+//   - model requests: request.go and prompt.go (what is sent), generate.go (the
+//     answer), compress.go and preview.go (what fits into the context window),
+//     deltas.go (live output);
+//   - working patterns and limits: plan.go, toolgated.go, repetition.go,
+//     budget.go;
+//   - scheduling: schedule.go, task.go, message.go;
+//   - callers from outside the organization: invoke.go, record_buffer.go.
+//
+// The package makes no permission decision (see packages org and gate) and has
+// no storage format of its own (see journal.Store).
 package runtime
 
 import (
@@ -34,85 +47,90 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Config is what a Runtime needs.
+// Config holds the dependencies and defaults of a Runtime. Store, Groups and
+// Model are required.
 type Config struct {
 	Store  journal.Store
 	Groups *toolgroups.Manager
 
-	// Model finds a model by name; "" is the organization's default.
+	// Model returns the model of that name; "" is the organization's default
+	// model.
 	Model func(name string) (model.Model, error)
 
-	RootPrompt string // what root is told beside what the runtime tells it
-	Rounds     int    // answers in one turn that do not end it; 0 is 200
-	Workspaces string // where agents' own workspaces are made; "" is nowhere
-	Data       string // the data directory, which no task's workspace may hold; "" when there is none
+	RootPrompt string // system prompt of root, after the text that the runtime adds itself
+	Rounds     int    // answers one turn may have before it must end; 0 means 200
+	Workspaces string // directory for the workspaces of agents and callers; "" means they have none
+	Data       string // data directory, which no task's workspace may contain; "" if there is none
 	Storage    Storage
-	Budget     Budget // of the models of each task
+	Budget     Budget // default limit on the model usage of each task
 
-	// Authn asks auth services about tokens that callers show; nil vouches for
-	// nobody.
+	// Authn verifies the tokens that callers present. With nil no caller is
+	// authenticated to any auth service.
 	Authn gate.Authn
 
-	Console io.Writer        // where console_print writes; nil discards
-	Log     *slog.Logger     // nil discards
-	Now     func() time.Time // the seam for time; nil is time.Now
-	Fatal   func(error)      // called once when the store has stopped, and all work with it; nil logs
+	Console io.Writer        // output of console_print; nil discards it
+	Log     *slog.Logger     // nil discards the log
+	Now     func() time.Time // current time; nil means time.Now
+	Fatal   func(error)      // called once if the store has stopped, after all work was cancelled; nil logs the error
 
-	// Observe is called with each event of a commit, in order, before anybody
-	// acts on it: by many goroutines, and it must be quick. Nil is nobody.
+	// Observe is called with each event of a commit, in order, before anything
+	// acts on the event. It is called by many goroutines and must be fast. It
+	// may be nil.
 	Observe func(journal.Event)
 }
 
-// Runtime runs an organization. All methods are safe for concurrent use.
+// Runtime runs an organization. All methods are safe for concurrent use. Close
+// it before its store.
 type Runtime struct {
-	config Config
-	rules  atomic.Pointer[settings] // in force
-	store  journal.Store
-	org    *org.Org
-	gate   *gate.Gate
-	log    *slog.Logger
-	quotas builtin.QuotaManager
-	blobs  blobs
-	deltas deltaHub
+	config   Config
+	settings atomic.Pointer[settings] // the active settings; replaced whole by Configure
+	store    journal.Store
+	org      *org.Org
+	gate     *gate.Gate
+	log      *slog.Logger
+	quotas   builtin.QuotaManager
+	blobs    blobs
+	deltas   deltaHub
 
-	ctx         context.Context // ends with Close
-	uncancelled context.Context // that of what Close does not cut short
+	ctx         context.Context // cancelled by Close, and when the store stops
+	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
 	close       context.CancelCauseFunc
-	work        sync.WaitGroup // actors and deliveries
-	fatal       sync.Once
-	configureMu sync.Mutex // held by Configure
-	advanceMu   sync.Mutex // guards advanced
-	advanced    bool       // the epoch was moved by this process
+	work        sync.WaitGroup // actors, deliveries and external calls
+	fatal       sync.Once      // guards the call of Config.Fatal
+	configureMu sync.Mutex     // held during Configure
+	advanceMu   sync.Mutex     // guards advanced
+	advanced    bool           // this process has advanced the epoch
 
-	requests requestLog
-	turns    fair.KeyedMutex // of callers from outside, for calls that move their workflow state
-	buffer   recordBuffer    // of callers' calls that change nothing
-	commits  atomic.Uint64   // so far
+	toolNames   toolNameCache
+	callerLocks fair.KeyedMutex // by caller: held by calls that change the caller's workflow state
+	buffer      recordBuffer    // events of external calls without effects
+	commits     atomic.Uint64   // number of commits of this process
 
-	mu           sync.Mutex // guards what follows; held for no I/O
+	mu           sync.Mutex // guards the fields below; never held during I/O
 	active       map[identity.AgentID]*actor
 	tasks        map[identity.TaskID]*taskRun
-	cachedAgents int // agents at rest that are remembered, in all tasks
+	cachedAgents int // idle agents in the caches of all tasks
 }
 
-// taskRun is a task that is being worked on.
+// taskRun is the state of a task that this process is working on. All fields
+// but id and done are guarded by Runtime.mu.
 type taskRun struct {
-	id      identity.TaskID
-	record  *org.Task         // as stored; nil when only the store knows it
-	spent   taskUsage         // by its models
-	live    int               // agents at work and deliveries under way
-	delayed []journal.Message // by Due, then Seq
-	timer   *time.Timer       // for the first of delayed
-	ended   bool
-	mailed  bool // mail was sent since it came to rest
-	done    chan struct{}
+	id          identity.TaskID
+	record      *org.Task         // as stored; nil if it must be read from the store
+	spent       taskUsage         // by the task's models
+	refs        int               // active agents and deliveries in progress
+	delayed     []journal.Message // sorted by Due, then Seq
+	timer       *time.Timer       // fires when the first of delayed is due
+	ended       bool
+	newMessages bool          // a message was sent since the task became idle
+	done        chan struct{} // closed when the task has ended
 
-	greeted map[identity.AgentID]bool       // tool-gated agents that were asked
-	cached  map[identity.AgentID]*idleAgent // some of its agents at rest
+	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
+	cached      map[identity.AgentID]*idleAgent // some of its idle agents
 }
 
-// New loads the organization from the store. Nothing runs before Start or
-// Resume. The error names the field of Config that is missing.
+// New loads the organization from the store. No agent runs before Start or
+// Resume. If a required field of config is missing, the error names it.
 func New(config Config) (*Runtime, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
@@ -125,16 +143,17 @@ func New(config Config) (*Runtime, error) {
 	rt.ctx, rt.close = context.WithCancelCause(context.Background())
 	rt.uncancelled = context.WithoutCancel(rt.ctx)
 	rt.buffer.commit = rt.commit
-	rt.rules.Store(config.rules(OrgConfig{}))
+	rt.settings.Store(config.settingsFor(OrgConfig{}))
 	var err error
-	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, source{config.Store})
+	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, storeSource{config.Store})
 	if err != nil {
-		return nil, fmt.Errorf("load the organization: %w", err)
+		return nil, fmt.Errorf("load organization: %w", err)
 	}
 	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn})
 	return rt, err
 }
 
+// complete checks the required fields and sets the defaults of the others.
 func (c *Config) complete() error {
 	switch {
 	case c.Store == nil:
@@ -147,7 +166,7 @@ func (c *Config) complete() error {
 	if c.Rounds == 0 {
 		c.Rounds = 200
 	}
-	c.Storage = c.Storage.or(defaultStorage)
+	c.Storage = c.Storage.orDefault(defaultStorage)
 	if c.Console == nil {
 		c.Console = io.Discard
 	}
@@ -160,8 +179,10 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Close ends all turns at their next boundary and returns when all is quiet.
-// What was under way goes on when the task is resumed. It may be called twice.
+// Close ends all turns at their next step boundary, waits until no agent,
+// delivery or external call is running, and flushes the recorded events.
+// Unfinished turns continue when their task is resumed. Close may be called
+// more than once.
 func (rt *Runtime) Close() error {
 	rt.close(errClosing)
 	rt.mu.Lock()
@@ -173,27 +194,27 @@ func (rt *Runtime) Close() error {
 	return rt.buffer.close()
 }
 
-// Org gives the organization, for reading.
+// Org returns the organization. Callers must not change it.
 func (rt *Runtime) Org() *org.Org { return rt.org }
 
-// Groups gives the registry.
+// Groups returns the registry of tool groups.
 func (rt *Runtime) Groups() *toolgroups.Manager { return rt.config.Groups }
 
-// Gate gives the gate.
+// Gate returns the gate that every tool call passes.
 func (rt *Runtime) Gate() *gate.Gate { return rt.gate }
 
-// Store gives the store, for reading.
+// Store returns the store. Callers must not commit to it.
 func (rt *Runtime) Store() journal.Store { return rt.store }
 
 func (rt *Runtime) now() time.Time { return rt.config.Now().UTC() }
 
-// commit puts a batch on disk and wakes who got mail. Once begun it is not
-// given up: the outcome is the real one. When the store has stopped nothing
-// can go on.
+// commit writes a batch to the store, publishes its events and wakes the agents
+// that it sends messages to. A commit cannot be cancelled, so the result is
+// always the real outcome. If the store has stopped, commit stops the runtime.
 func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	seq, err := rt.store.Commit(rt.uncancelled, b)
 	if errors.Is(err, journal.ErrClosed) {
-		rt.stopped(err)
+		rt.storeStopped(err)
 	}
 	if err != nil {
 		return 0, err
@@ -213,24 +234,24 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	return seq, nil
 }
 
-// stopped ends all work: the outcome of a commit is unknown, so what is in
-// memory may be ahead of what is on disk.
-func (rt *Runtime) stopped(err error) {
+// storeStopped cancels all work after a commit failed with an unknown outcome:
+// the state in memory may be ahead of the state on disk.
+func (rt *Runtime) storeStopped(err error) {
 	if rt.ctx.Err() != nil {
 		return // closing: the store may be closed already
 	}
 	rt.fatal.Do(func() {
-		rt.close(err) // nothing more begins, and who waits is told
+		rt.close(err) // no new work starts, and Wait returns err
 		if rt.config.Fatal == nil {
-			rt.log.Error("the store has stopped", "error", err)
+			rt.log.Error("store stopped", "error", err)
 			return
 		}
 		rt.config.Fatal(err)
 	})
 }
 
-// records gives the organization's changes to the store.
-func records(changes []org.Change) []journal.Record {
+// storeRecords converts changes of the organization to the store's records.
+func storeRecords(changes []org.Change) []journal.Record {
 	list := make([]journal.Record, len(changes))
 	for i, c := range changes {
 		list[i] = journal.Record{Kind: string(c.Kind), Key: c.Key, Value: c.Value}

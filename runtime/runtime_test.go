@@ -13,12 +13,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestNewNamesTheFieldThatIsMissing(t *testing.T) {
+func TestNew_NamesMissingField(t *testing.T) {
 	_, err := runtime.New(runtime.Config{})
 	if err == nil || !strings.Contains(err.Error(), "Config.Store") {
 		t.Errorf("without a store: %v", err)
 	}
-	store := &between{}
+	store := &hookStore{}
 	if _, err = runtime.New(runtime.Config{Store: store}); err == nil || !strings.Contains(err.Error(), "Config.Groups") {
 		t.Errorf("without groups: %v", err)
 	}
@@ -27,28 +27,28 @@ func TestNewNamesTheFieldThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestATaskEndsWithItsRootsLastAnswer(t *testing.T) {
-	h := open(t, t.TempDir(), brain(func(r model.Request) model.Answer { return end("hello " + r.Self.Role) }))
-	h.want(t, h.run(t, org.TaskSpec{Text: "greet"}), `"hello root"`, "")
+func TestRuntime_TaskEndsWithRootsLastAnswer(t *testing.T) {
+	fx := openFixture(t, t.TempDir(), answerFunc(func(r model.Request) model.Answer { return endWith("hello " + r.Self.Role) }))
+	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "greet"}), `"hello root"`, "")
 }
 
-// team is a root that makes a role, spawns a worker, waits for its report and
-// passes it on; the worker tries a tool it has and one it has not.
-func team(r model.Request) model.Answer {
+// delegateWithDenial is a root that delegates to a worker. The worker calls one
+// tool that it has and one that it does not have.
+func delegateWithDenial(r model.Request) model.Answer {
 	switch {
 	case r.Self.Role == "root":
-		return manage(r, "worker", "artifact")
-	case answers(r) == 0:
-		return do("put_artifact", obj{"type": "text", "content": "x"}, "read_file", obj{"path": "x"})
+		return delegate(r, "worker", "artifact")
+	case answerCount(r) == 0:
+		return callTools("put_artifact", obj{"type": "text", "content": "x"}, "read_file", obj{"path": "x"})
 	}
-	return end(fmt.Sprint(last(r)["error"]))
+	return endWith(fmt.Sprint(lastResult(r)["error"]))
 }
 
-func TestAnAgentIsDeniedWhatItsRoleHasNotAndTheRunGoesOn(t *testing.T) {
-	h := open(t, t.TempDir(), brain(team))
-	h.want(t, h.run(t, org.TaskSpec{Text: "go"}), `{"text":"tool_not_available"}`, "")
+func TestRuntime_DeniesToolOutsideRole(t *testing.T) {
+	fx := openFixture(t, t.TempDir(), answerFunc(delegateWithDenial))
+	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go"}), `{"text":"tool_not_available"}`, "")
 	var denied []string
-	for _, c := range said[journal.ToolCall](t, h) {
+	for _, c := range bodiesOf[journal.ToolCall](t, fx) {
 		if c.Decision == journal.Denied {
 			denied = append(denied, c.Tool+" "+string(c.Code)+" "+c.Reason)
 		}
@@ -58,30 +58,30 @@ func TestAnAgentIsDeniedWhatItsRoleHasNotAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
-func TestATaskThatWaitsForNobodyStalls(t *testing.T) {
-	h := open(t, t.TempDir(), brain(func(model.Request) model.Answer { return wait() }))
-	task := h.run(t, org.TaskSpec{Text: "wait"})
-	h.want(t, task, "", "task_stalled")
+func TestRuntime_TaskWithoutActiveAgentStalls(t *testing.T) {
+	fx := openFixture(t, t.TempDir(), answerFunc(func(model.Request) model.Answer { return waitForMessage() }))
+	task := fx.run(t, org.TaskSpec{Text: "wait"})
+	fx.wantResult(t, task, "", "task_stalled")
 	if task.Status != org.Failed {
 		t.Errorf("the task is %s, want failed", task.Status)
 	}
 }
 
-func TestARestartedProcessGoesOnWhereItWas(t *testing.T) {
-	dir := scratch(t)
+func TestResume_ContinuesTask(t *testing.T) {
+	dir := fastTempDir(t)
 	reached := make(chan struct{})
-	h := open(t, dir, mind(func(ctx context.Context, r model.Request) (model.Answer, error) {
+	fx := openFixture(t, dir, modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
 		if r.Self.Role == "worker" {
 			close(reached)
 			<-ctx.Done()
 		}
-		return team(r), ctx.Err()
+		return delegateWithDenial(r), ctx.Err()
 	}))
-	id := h.start(t, org.TaskSpec{Text: "go"})
-	h.reach(t, id, reached)
-	h.leave(t)
+	id := fx.start(t, org.TaskSpec{Text: "go"})
+	fx.waitReached(t, id, reached)
+	fx.shutdown(t)
 
-	h = open(t, dir, brain(team))
-	h.resume(t, id)
-	h.want(t, h.wait(t, id), `{"text":"tool_not_available"}`, "")
+	fx = openFixture(t, dir, answerFunc(delegateWithDenial))
+	fx.resume(t, id)
+	fx.wantResult(t, fx.wait(t, id), `{"text":"tool_not_available"}`, "")
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// maxCachedAgents bounds how many agents at rest are remembered; the others are read
-// from their journals when they are needed.
+// maxCachedAgents bounds how many idle agents are kept in memory. The others
+// are read from their journals when they are woken.
 const maxCachedAgents = 1024
 
-// wake has an agent's goroutine look at its mail. Agents of tasks that are
-// not worked on stay as they are.
+// wake makes an agent read its inbox and starts its goroutine if it has none.
+// It does nothing if this process is not working on the agent's task.
 func (rt *Runtime) wake(id identity.AgentID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if a, ok := rt.active[id]; ok {
-		a.hasNewMail = true
+		a.newMessages = true
 		return
 	}
 	agent, ok := rt.org.Agent(id)
@@ -31,49 +31,49 @@ func (rt *Runtime) wake(id identity.AgentID) {
 	}
 	a := &actor{rt: rt, task: agent.Task, idleAgent: rt.takeCached(run, agent)}
 	rt.active[id] = a
-	run.live++
+	run.refs++
 	rt.work.Go(func() { a.run(rt.ctx) })
 }
 
-// mayIdle says whether an agent may end its goroutine; mail that came since
-// keeps it.
+// mayIdle reports whether an agent may end its goroutine. It returns false once
+// after a new message.
 func (rt *Runtime) mayIdle(a *actor) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if a.hasNewMail {
-		a.hasNewMail = false
+	if a.newMessages {
+		a.newMessages = false
 		return false
 	}
 	return true
 }
 
-// agentStopped is called when an agent's goroutine ends. A task none of whose agents
-// is at work has come to its end.
+// agentStopped is called when an agent's goroutine ends. The task ends if this
+// was its last active agent.
 func (rt *Runtime) agentStopped(a *actor) {
-	id := a.agent.ID // what is remembered belongs to whoever is woken next
+	id := a.agent.ID // read first: after cacheAgent the idleAgent belongs to the next actor
 	rt.mu.Lock()
 	delete(rt.active, id)
 	if a.cancel != nil {
 		a.cancel(nil)
 	}
-	if a.idle && len(a.taken) == 0 && rt.ctx.Err() == nil {
+	if a.markedIdle && len(a.received) == 0 && rt.ctx.Err() == nil {
 		rt.cacheAgent(a.idleAgent)
 	}
-	late := a.hasNewMail // mail came between the last look and now
+	late := a.newMessages // a message arrived after mayIdle
 	rt.mu.Unlock()
 	if late {
 		rt.wake(id)
 	}
-	rt.release(a.task)
+	rt.releaseTask(a.task)
 }
 
-// idleAgent is what is remembered of an agent at rest, or one that has not begun.
+// idleAgent is the cached part of an agent that is idle or has not run yet.
 type idleAgent struct {
 	agent org.Agent // as stored
-	state *state    // what its journal comes to
+	state *state    // fold of its journal; nil if not loaded
 }
 
-// cacheAgent is called with mu held.
+// cacheAgent adds an agent to its task's cache. It must be called with mu held.
 func (rt *Runtime) cacheAgent(a *idleAgent) {
 	run := rt.tasks[a.agent.Task]
 	if run == nil {
@@ -89,7 +89,8 @@ func (rt *Runtime) cacheAgent(a *idleAgent) {
 	rt.cachedAgents++
 }
 
-// evictOne forgets an agent, whichever. It is called with mu held.
+// evictOne drops an arbitrary agent from the caches. It must be called with mu
+// held.
 func (rt *Runtime) evictOne() {
 	for _, run := range rt.tasks {
 		for id := range run.cached {
@@ -99,7 +100,8 @@ func (rt *Runtime) evictOne() {
 	}
 }
 
-// evict is called with mu held.
+// evict drops an agent from the cache of its task. It must be called with mu
+// held.
 func (rt *Runtime) evict(run *taskRun, id identity.AgentID) {
 	if run.cached[id] != nil {
 		delete(run.cached, id)
@@ -107,8 +109,9 @@ func (rt *Runtime) evict(run *taskRun, id identity.AgentID) {
 	}
 }
 
-// takeCached gives what is remembered of an agent whose task is worked on, and
-// forgets it: from now on it is the actor's. It is called with mu held.
+// takeCached removes an agent from the cache and returns it; the caller then
+// owns it. It returns a new idleAgent if the agent is not cached. It must be
+// called with mu held.
 func (rt *Runtime) takeCached(run *taskRun, agent org.Agent) *idleAgent {
 	a := run.cached[agent.ID]
 	if a == nil {
@@ -119,7 +122,7 @@ func (rt *Runtime) takeCached(run *taskRun, agent org.Agent) *idleAgent {
 	return a
 }
 
-// evictAgent forgets an agent that is no more.
+// evictAgent drops a terminated agent from the cache of its task.
 func (rt *Runtime) evictAgent(task identity.TaskID, id identity.AgentID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -128,36 +131,39 @@ func (rt *Runtime) evictAgent(task identity.TaskID, id identity.AgentID) {
 	}
 }
 
-// untrackRun takes a task out of what is worked on. It is called with mu held.
+// untrackRun stops tracking a task. It must be called with mu held.
 func (rt *Runtime) untrackRun(run *taskRun) {
 	run.stopTimer()
 	rt.cachedAgents -= len(run.cached)
 	delete(rt.tasks, run.id)
 }
 
-// hold keeps a task from ending until release; false when it is not worked on.
-func (rt *Runtime) hold(id identity.TaskID) bool {
+// acquireTask prevents a task from ending until releaseTask is called. It
+// returns false if the task is not tracked or has ended.
+func (rt *Runtime) acquireTask(id identity.TaskID) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	run := rt.tasks[id]
 	if run == nil || run.ended {
 		return false
 	}
-	run.live++
+	run.refs++
 	return true
 }
 
-func (rt *Runtime) release(id identity.TaskID) {
+// releaseTask undoes an acquireTask or trackTask. It ends the task if no agent
+// is active, no delivery is in progress and no delayed message is left.
+func (rt *Runtime) releaseTask(id identity.TaskID) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
 	if run == nil {
 		rt.mu.Unlock()
 		return
 	}
-	run.live--
-	quiet := run.live == 0 && len(run.delayed) == 0 && !run.ended && rt.ctx.Err() == nil
+	run.refs--
+	quiet := run.refs == 0 && len(run.delayed) == 0 && !run.ended && rt.ctx.Err() == nil
 	if quiet {
-		run.ended, run.mailed = true, false
+		run.ended, run.newMessages = true, false
 	}
 	rt.mu.Unlock()
 	if quiet {
@@ -165,16 +171,17 @@ func (rt *Runtime) release(id identity.TaskID) {
 	}
 }
 
-// markMailed remembers, in commit order, that mail was sent in a task.
-func (rt *Runtime) markMailed(id identity.TaskID) {
+// markNewMessages notes that a message was sent in a task. Calls are in commit
+// order.
+func (rt *Runtime) markNewMessages(id identity.TaskID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run := rt.tasks[id]; run != nil {
-		run.mailed = true
+		run.newMessages = true
 	}
 }
 
-// dropDelayed forgets the delayed mail of agents that are no more.
+// dropDelayed drops the delayed messages of terminated agents.
 func (rt *Runtime) dropDelayed(id identity.TaskID, gone map[identity.AgentID]bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -184,9 +191,10 @@ func (rt *Runtime) dropDelayed(id identity.TaskID, gone map[identity.AgentID]boo
 	}
 }
 
-// turn begins a turn that abort, termination or Close can end. Who was ended
-// before there was a turn to stop begins none.
-func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
+// beginTurn starts a turn and returns its context, which abort, termination and
+// Close cancel. For an agent that was terminated before, the context is
+// cancelled at once.
+func (rt *Runtime) beginTurn(ctx context.Context, a *actor) context.Context {
 	turn, cancel := context.WithCancelCause(ctx)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -200,8 +208,9 @@ func (rt *Runtime) turn(ctx context.Context, a *actor) context.Context {
 	return turn
 }
 
-// interrupt ends the turn of an agent that is at work.
-func (rt *Runtime) interrupt(id identity.AgentID, cause error) bool {
+// cancelTurn cancels the turn of an active agent. It reports whether there was
+// one.
+func (rt *Runtime) cancelTurn(id identity.AgentID, cause error) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	a, ok := rt.active[id]
@@ -217,19 +226,19 @@ func (rt *Runtime) agentExists(id identity.AgentID) bool {
 	return ok
 }
 
-// logAgentError is for what the machinery could not do; the agent stays where it is
-// until it is woken again.
+// logAgentError logs an internal failure of an agent's loop. The agent stays as
+// it is until it is woken again.
 func (rt *Runtime) logAgentError(a *actor, err error) {
 	rt.log.Error("agent stopped", "agent", a.agent.ID, "task", a.agent.Task, "error", err)
 }
 
-// schedule delivers a delayed message when it is due, while its task is
-// worked on.
+// schedule queues a delayed message of a tracked task for delivery when it is
+// due.
 func (rt *Runtime) schedule(m journal.Message) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	run := rt.tasks[m.Task]
-	if run == nil || run.ended || !rt.agentExists(identity.AgentID(m.To)) { // who was ended since it was sent is behind undelay
+	if run == nil || run.ended || !rt.agentExists(identity.AgentID(m.To)) { // the recipient may have been terminated since the send; its messages are purged then
 		return
 	}
 	at, known := slices.BinarySearchFunc(run.delayed, m, byDue)
@@ -240,10 +249,13 @@ func (rt *Runtime) schedule(m journal.Message) {
 	rt.setTimer(run)
 }
 
+// byDue orders messages by due time, then by sequence number.
 func byDue(a, b journal.Message) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
 }
 
+// setTimer sets the timer to the first delayed message. It must be called with
+// mu held.
 func (rt *Runtime) setTimer(run *taskRun) {
 	run.stopTimer()
 	if len(run.delayed) > 0 {
@@ -257,9 +269,9 @@ func (run *taskRun) stopTimer() {
 	}
 }
 
-// deliver moves the delayed messages that are due to their inboxes, in order.
+// deliver moves the messages that are due into their inboxes, in order.
 func (rt *Runtime) deliver(run *taskRun) {
-	due, ok := rt.due(run)
+	due, ok := rt.takeDue(run)
 	if !ok {
 		return
 	}
@@ -267,11 +279,11 @@ func (rt *Runtime) deliver(run *taskRun) {
 	if _, err := rt.commit(&journal.Batch{Deliver: due, Prepare: rt.dropUndeliverable}); err != nil {
 		rt.log.Error("delayed messages not delivered", "task", run.id, "error", err)
 	}
-	rt.release(run.id)
+	rt.releaseTask(run.id)
 }
 
-// dropUndeliverable keeps what is due from waiting for agents that are no more, or whose
-// task is over.
+// dropUndeliverable purges the inboxes of recipients that are terminated or
+// whose task has ended.
 func (rt *Runtime) dropUndeliverable(b *journal.Batch) error {
 	for _, m := range b.Deliver {
 		if to := identity.AgentID(m.To); !rt.org.Active(to) {
@@ -281,8 +293,10 @@ func (rt *Runtime) dropUndeliverable(b *journal.Batch) error {
 	return nil
 }
 
-// due takes the messages that are due and holds the task for their delivery.
-func (rt *Runtime) due(run *taskRun) ([]journal.Message, bool) {
+// takeDue removes the messages that are due from the queue and holds the task
+// for their delivery. It returns false if the task has ended or the runtime is
+// closing.
+func (rt *Runtime) takeDue(run *taskRun) ([]journal.Message, bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if run.ended || rt.ctx.Err() != nil {
@@ -295,7 +309,7 @@ func (rt *Runtime) due(run *taskRun) ([]journal.Message, bool) {
 	due := slices.Clone(run.delayed[:n])
 	run.delayed = slices.Delete(run.delayed, 0, n)
 	rt.setTimer(run)
-	run.live++
+	run.refs++
 	rt.work.Add(1)
 	return due, true
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// hires is the brain of a root that gives one worker work and hands on what
-// it reports.
-const hires = `
+// hireScript is the script of a root that spawns one worker and ends with its
+// report.
+const hireScript = `
 const brief = {objective: "o", constraints: [], inputs: "i", outputs: "o", completion_criteria: "c"};
 function* hire(...groups) {
 	const worker = yield call("create_role", {name: "worker", rolePrompt: "", toolGroups: groups});
@@ -30,15 +30,16 @@ role("root", function* (task) {
 });
 `
 
-func scripted(t *testing.T, source string) *script.Model {
+// newScript returns a script model without a tight time limit.
+func newScript(t *testing.T, source string) *script.Model {
 	t.Helper()
-	return limited(t, source, time.Minute)
+	return newScriptWithTimeout(t, source, time.Minute)
 }
 
-// limited is scripted with a time for each step.
-func limited(t *testing.T, source string, step time.Duration) *script.Model {
+// newScriptWithTimeout returns a script model with a time limit for each step.
+func newScriptWithTimeout(t *testing.T, source string, step time.Duration) *script.Model {
 	t.Helper()
-	m, err := script.Config{StepTimeout: step}.New("brain.js", []byte(source))
+	m, err := script.Config{StepTimeout: step}.New("agents.js", []byte(source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func limited(t *testing.T, source string, step time.Duration) *script.Model {
 	return m
 }
 
-func TestABrainThatFailsFailsItsTurn(t *testing.T) {
+func TestScript_FailureFailsTurn(t *testing.T) {
 	for _, c := range []struct{ name, worker, says string }{
 		{"throws", `role("worker", function* () { throw new Error("out of coffee"); });`, "out of coffee"},
 		{"throws later", `role("worker", function* () { yield call("put_artifact", {type: "t", content: 1}); null.x; });`, "step 2"},
@@ -61,51 +62,51 @@ func TestABrainThatFailsFailsItsTurn(t *testing.T) {
 			if c.name == "loops for ever" {
 				step = 200 * time.Millisecond
 			}
-			h := open(t, "", limited(t, hires+c.worker, step))
-			got := decode(h.run(t, org.TaskSpec{}).Result)
+			fx := openFixture(t, "", newScriptWithTimeout(t, hireScript+c.worker, step))
+			got := decodeObject(fx.run(t, org.TaskSpec{}).Result)
 			if got["errorType"] != "llm_call_failed" || !strings.Contains(fmt.Sprint(got["message"]), c.says) {
-				t.Errorf("root hears %v; want llm_call_failed with %q\n%s", got, c.says, h.story(t))
+				t.Errorf("root receives %v; want llm_call_failed with %q\n%s", got, c.says, fx.eventLog(t))
 			}
 		})
 	}
 }
 
-func TestABrainThatChangedSinceTheRecordDiverges(t *testing.T) {
-	dir := scratch(t)
+func TestScript_ChangedScriptDiverges(t *testing.T) {
+	dir := fastTempDir(t)
 	reached := make(chan struct{})
-	stuck := probe(t, "stuck", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+	stuck := newTool(t, "stuck", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(reached)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
 	const works = `role("worker", function* () { yield call("stuck", {}); return "done"; });`
-	h := plan{dir: dir, tools: []tool.Tool{stuck}, model: scripted(t, hires+works)}.open(t)
-	id := h.start(t, org.TaskSpec{})
-	h.reach(t, id, reached)
-	h.leave(t)
+	fx := fixtureConfig{dir: dir, tools: []tool.Tool{stuck}, model: newScript(t, hireScript+works)}.open(t)
+	id := fx.start(t, org.TaskSpec{})
+	fx.waitReached(t, id, reached)
+	fx.shutdown(t)
 
-	// The worker still does what it did; root asks for another role first.
-	changed := strings.Replace(hires, `name: "worker"`, `name: "painter"`, 1) + works
-	h = plan{dir: dir, tools: []tool.Tool{stuck}, model: scripted(t, changed)}.open(t)
-	h.resume(t, id)
-	task := h.wait(t, id)
-	h.want(t, task, "", errcode.ScriptDiverged)
+	// The worker is unchanged; root asks for another role first.
+	changed := strings.Replace(hireScript, `name: "worker"`, `name: "painter"`, 1) + works
+	fx = fixtureConfig{dir: dir, tools: []tool.Tool{stuck}, model: newScript(t, changed)}.open(t)
+	fx.resume(t, id)
+	task := fx.wait(t, id)
+	fx.wantResult(t, task, "", errcode.ScriptDiverged)
 	for _, part := range []string{"step 1:", "worker", "painter"} {
 		if !strings.Contains(task.Error.Message, part) {
 			t.Errorf("%q does not name %s", task.Error.Message, part)
 		}
 	}
-	for _, e := range said[journal.ToolError](t, h) {
+	for _, e := range bodiesOf[journal.ToolError](t, fx) {
 		if e.Tool != "stuck" || e.Code != errcode.ToolInterrupted {
 			t.Errorf("%s ended as %s, want stuck as tool_interrupted", e.Tool, e.Code)
 		}
 	}
 }
 
-func TestABrainGoesOnAfterARestartAsIfNothingHappened(t *testing.T) {
-	dir := scratch(t)
+func TestScript_ContinuesAfterRestart(t *testing.T) {
+	dir := fastTempDir(t)
 	reached := make(chan struct{}, 1)
-	look := probe(t, "look", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, in obj) (any, error) {
+	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(ctx context.Context, in obj) (any, error) {
 		if in["slow"] == nil {
 			return in["n"], nil
 		}
@@ -125,35 +126,36 @@ func TestABrainGoesOnAfterARestartAsIfNothingHappened(t *testing.T) {
 		seen.push(yield call("look", {slow: true}));
 		return seen;
 	});`
-	m := scripted(t, hires+works)
-	reached <- struct{}{} // full: look does not wait
-	whole := plan{tools: []tool.Tool{look}, model: m}.open(t)
-	whole.want(t, whole.run(t, org.TaskSpec{}), `["go",1,2,"slow"]`, "")
+	m := newScript(t, hireScript+works)
+	reached <- struct{}{} // full, so look does not wait
+	whole := fixtureConfig{tools: []tool.Tool{look}, model: m}.open(t)
+	whole.wantResult(t, whole.run(t, org.TaskSpec{}), `["go",1,2,"slow"]`, "")
 	<-reached
 
-	h := plan{dir: dir, tools: []tool.Tool{look}, model: m}.open(t)
-	id := h.start(t, org.TaskSpec{})
-	h.until(t, func(e journal.Event) bool {
+	fx := fixtureConfig{dir: dir, tools: []tool.Tool{look}, model: m}.open(t)
+	id := fx.start(t, org.TaskSpec{})
+	fx.waitEvent(t, func(e journal.Event) bool {
 		c, ok := e.Body.(journal.ToolCall)
 		return ok && strings.Contains(string(c.Args), "slow")
 	})
-	h.reach(t, id, reached) // it is in the tool, and
-	reached <- struct{}{}   // the next one does not wait there
-	h.leave(t)
-	h = plan{dir: dir, tools: []tool.Tool{look}, model: scripted(t, hires+works)}.open(t)
-	h.resume(t, id)
-	h.want(t, h.wait(t, id), `["go",1,2,"slow"]`, "")
-	if diff := cmp.Diff(summary(t, whole), summary(t, h)); diff != "" {
-		t.Errorf("the two runs differ but for the call decided again (-whole +resumed):\n%s", diff)
+	fx.waitReached(t, id, reached) // it is in the tool,
+	reached <- struct{}{}          // and does not wait there after the restart
+	fx.shutdown(t)
+	fx = fixtureConfig{dir: dir, tools: []tool.Tool{look}, model: newScript(t, hireScript+works)}.open(t)
+	fx.resume(t, id)
+	fx.wantResult(t, fx.wait(t, id), `["go",1,2,"slow"]`, "")
+	if diff := cmp.Diff(workerSummary(t, whole), workerSummary(t, fx)); diff != "" {
+		t.Errorf("the runs differ (-uninterrupted +resumed):\n%s", diff)
 	}
 }
 
-// summary tells what the worker said and what its calls came to, once each.
-func summary(t *testing.T, h *house) []string {
+// workerSummary lists the answers, messages and results of the worker, each
+// once.
+func workerSummary(t *testing.T, fx *fixture) []string {
 	var list []string
-	for _, e := range h.events(t) {
+	for _, e := range fx.events(t) {
 		if e.Role != "worker" {
-			continue // others wait for it at one time or another
+			continue // the order of other agents may differ
 		}
 		switch b := e.Body.(type) {
 		case journal.ModelAnswered:
@@ -167,19 +169,19 @@ func summary(t *testing.T, h *house) []string {
 	return list
 }
 
-func TestMailThatComesDuringATurnIsReceivedInItOrStartsTheNext(t *testing.T) {
+func TestScript_MessageDuringTurn(t *testing.T) {
 	for _, c := range []struct{ name, reads, want string }{
 		{"received", `const more = yield receive(); seen.push(more.payload);`, `[["go","one"],["two"]]`},
 		{"left", ``, `[["go"],["one"],["two"]]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			running, run := make(chan struct{}), make(chan struct{})
-			slow := probe(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+			slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 				close(running)
 				<-run
 				return nil, ctx.Err()
 			})
-			h := plan{tools: []tool.Tool{slow}, model: scripted(t, hires[:strings.Index(hires, "role(")]+`
+			fx := fixtureConfig{tools: []tool.Tool{slow}, model: newScript(t, hireScript[:strings.Index(hireScript, "role(")]+`
 				role("root", function* (task) {
 					yield* hire("probe");
 					const heard = [];
@@ -194,26 +196,26 @@ func TestMailThatComesDuringATurnIsReceivedInItOrStartsTheNext(t *testing.T) {
 					}
 					return seen;
 				});`)}.open(t)
-			id := h.start(t, org.TaskSpec{})
+			id := fx.start(t, org.TaskSpec{})
 			<-running
-			agent := happened[journal.AgentSpawned](t, h)[1].Agent
-			h.tell(t, agent, `"one"`)
-			h.tell(t, agent, `"two"`)
+			agent := eventsOf[journal.AgentSpawned](t, fx)[1].Agent
+			fx.send(t, agent, `"one"`)
+			fx.send(t, agent, `"two"`)
 			close(run)
-			h.want(t, h.wait(t, id), c.want, "")
+			fx.wantResult(t, fx.wait(t, id), c.want, "")
 		})
 	}
 }
 
-// A turn that fails is over; the mail it had not read yet is not.
-func TestABrainThatFailsWithUnreadMailIsAskedAgain(t *testing.T) {
+// After a failed turn the messages that it had not read start a new one.
+func TestScript_UnreadMessageAfterFailure(t *testing.T) {
 	running, run := make(chan struct{}), make(chan struct{})
-	slow := probe(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(running)
 		<-run
 		return nil, ctx.Err()
 	})
-	h := plan{tools: []tool.Tool{slow}, model: scripted(t, hires[:strings.Index(hires, "role(")]+`
+	fx := fixtureConfig{tools: []tool.Tool{slow}, model: newScript(t, hireScript[:strings.Index(hireScript, "role(")]+`
 		role("root", function* (task) {
 			yield* hire("probe");
 			const heard = [];
@@ -225,19 +227,19 @@ func TestABrainThatFailsWithUnreadMailIsAskedAgain(t *testing.T) {
 			yield call("slow", {});
 			throw new Error("no");
 		});`)}.open(t)
-	id := h.start(t, org.TaskSpec{})
+	id := fx.start(t, org.TaskSpec{})
 	<-running
-	h.tell(t, happened[journal.AgentSpawned](t, h)[1].Agent, `"unread"`)
+	fx.send(t, eventsOf[journal.AgentSpawned](t, fx)[1].Agent, `"unread"`)
 	close(run)
-	h.want(t, h.wait(t, id), `["llm_call_failed","unread"]`, "")
+	fx.wantResult(t, fx.wait(t, id), `["llm_call_failed","unread"]`, "")
 }
 
-func TestSelfAndToolsAreThoseOfTheStep(t *testing.T) {
-	open1 := probe(t, "open", tool.Options{State: "open", States: []string{"shut"}}, func(context.Context, obj) (any, error) { return "ok", nil })
-	h := plan{tools: []tool.Tool{open1}, model: scripted(t, `role("*", function* (task) {
+func TestScript_SelfAndToolsAreCurrent(t *testing.T) {
+	open1 := newTool(t, "open", tool.Options{State: "open", States: []string{"shut"}}, func(context.Context, obj) (any, error) { return "ok", nil })
+	fx := fixtureConfig{tools: []tool.Tool{open1}, model: newScript(t, `role("*", function* (task) {
 		const before = [self.state, tools.includes("open")];
 		yield call("open", {});
 		return [self.role, task.from, before, [self.state, tools.includes("open")]];
 	});`)}.open(t)
-	h.want(t, h.run(t, h.bound(t, "shut")), `["worker","user",["shut",true],["open",false]]`, "")
+	fx.wantResult(t, fx.run(t, fx.workerTask(t, "shut")), `["worker","user",["shut",true],["open",false]]`, "")
 }

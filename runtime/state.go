@@ -11,29 +11,30 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// state is an agent as its journal says it is: a fold of events. apply and
-// next are pure, so that a restarted process, and a replay, come to the same.
+// state is the state of an agent: a fold of the events in its journal. apply
+// and next are pure, so a restarted process and a replay compute the same
+// state.
 type state struct {
-	seq      uint64 // the last event applied
-	items    []model.Item
-	messages int // taken so far
-	readUpTo int // of them read when the last turn ended
-	answers  int // given so far
-	rounds   int // answers since the turn began that did not end it
-	tools    []string
-	summary  *model.Summary
-	squeezed lastCompression
-	usage    contextUsage
-	repeated repetition
-	plan     plan
+	seq         uint64 // the last event applied
+	items       []model.Item
+	messages    int // received so far
+	readUpTo    int // messages read when the last turn ended
+	answers     int // received so far
+	rounds      int // answers of the current turn, none of which ended it
+	tools       []string
+	summary     *model.Summary
+	compression lastCompression
+	usage       contextUsage
+	repeated    repetition
+	plan        plan
 
-	pending []model.Call                    // calls of the last answer without an outcome
-	started map[identity.CallID]tool.Effect // those of them whose intent is on record
-	unseen  bool                            // there is something the model has not seen
-	last    journal.Body                    // ModelAnswered or Failed, what came last
+	pending   []model.Call                    // calls of the last answer that have no outcome yet
+	started   map[identity.CallID]tool.Effect // those of them whose intent is recorded
+	hasUnseen bool                            // there is something the model has not been sent
+	last      journal.Body                    // the last ModelAnswered or Failed event
 }
 
-// fold reads what an agent's journal comes to.
+// fold reads an agent's journal and returns its state.
 func (rt *Runtime) fold(ctx context.Context, id identity.AgentID) (*state, error) {
 	s := &state{}
 	for e, err := range rt.store.Read(ctx, id, 0) {
@@ -45,59 +46,59 @@ func (rt *Runtime) fold(ctx context.Context, id identity.AgentID) (*state, error
 	return s, nil
 }
 
-// step is what an agent does next.
+// step is the next action of an agent.
 type step int
 
 const (
-	idle step = iota // wait for a message
-	ask              // ask the model
-	call             // call what the model asked for
+	stepIdle step = iota // wait for a message
+	stepAsk              // ask the model
+	stepCall             // run the calls of the last answer
 )
 
-// next says what to do.
+// next returns the next step.
 func (s *state) next() step {
 	switch {
 	case len(s.pending) > 0:
-		return call
-	case s.unseen:
-		return ask
+		return stepCall
+	case s.hasUnseen:
+		return stepAsk
 	}
-	return idle
+	return stepIdle
 }
 
-// apply folds one event in.
+// apply applies one event.
 func (s *state) apply(e journal.Event) {
 	s.seq = max(s.seq, e.Seq)
 	switch b := e.Body.(type) {
 	case journal.MessageReceived:
-		s.add(model.Item{Message: &b.Message})
+		s.addItem(model.Item{Message: &b.Message})
 		s.messages++
-		s.unseen = true
+		s.hasUnseen = true
 	case journal.ModelAnswered:
-		s.answered(b)
+		s.applyAnswer(b)
 	case journal.ToolCall:
 		if b.Decision == journal.Allowed {
-			s.start(b.Call, b.Effect)
+			s.markStarted(b.Call, b.Effect)
 		}
 	case journal.ToolResult:
-		s.ended(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result})
+		s.applyResult(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result})
 	case journal.ToolError:
-		s.ended(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
+		s.applyResult(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
 	case journal.ContextCompressed:
-		s.compressed(b)
+		s.applyCompression(b)
 	case journal.Failed:
-		s.failed(b)
+		s.applyFailure(b)
 	}
 }
 
-func (s *state) add(item model.Item) {
+func (s *state) addItem(item model.Item) {
 	s.items = append(s.items, item)
 	s.usage.add(item)
 }
 
-func (s *state) answered(b journal.ModelAnswered) {
+func (s *state) applyAnswer(b journal.ModelAnswered) {
 	a := b.Answer
-	s.add(model.Item{Answer: &a})
+	s.addItem(model.Item{Answer: &a})
 	s.answers++
 	s.last = b
 	if a.Tools != nil {
@@ -107,33 +108,34 @@ func (s *state) answered(b journal.ModelAnswered) {
 	switch a.Finish {
 	case model.FinishToolCalls:
 		s.rounds++
-		s.unseen = false
+		s.hasUnseen = false
 	case model.FinishContinue:
 		s.rounds++
-		s.unseen = true
+		s.hasUnseen = true
 	case model.FinishPlan:
 		s.rounds++
-		s.unseen = true
-		s.plan.answered(&a)
-	default: // the turn is over, unless there is mail the model has not read
+		s.hasUnseen = true
+		s.plan.applyAnswer(&a)
+	default: // the turn is over, unless there are messages the model has not read
 		s.rounds, s.repeated, s.plan = 0, repetition{}, plan{}
-		s.unseen = a.MessagesRead < s.messages
+		s.hasUnseen = a.MessagesRead < s.messages
 		if a.Finish == model.FinishEnd {
 			s.readUpTo = a.MessagesRead
 		}
 	}
 }
 
-func (s *state) start(id identity.CallID, effect tool.Effect) {
+func (s *state) markStarted(id identity.CallID, effect tool.Effect) {
 	if s.started == nil {
 		s.started = map[identity.CallID]tool.Effect{}
 	}
 	s.started[id] = effect
 }
 
-func (s *state) ended(r model.Result) {
-	s.add(model.Item{Result: &r})
-	s.plan.ended(&r)
+// applyResult applies the result of a call.
+func (s *state) applyResult(r model.Result) {
+	s.addItem(model.Item{Result: &r})
+	s.plan.applyResult(&r)
 	rest := make([]model.Call, 0, len(s.pending))
 	for _, c := range s.pending {
 		if c.ID != r.Call {
@@ -142,34 +144,35 @@ func (s *state) ended(r model.Result) {
 	}
 	s.pending = rest
 	delete(s.started, r.Call)
-	if s.unseen = len(rest) == 0; s.unseen {
+	if s.hasUnseen = len(rest) == 0; s.hasUnseen {
 		s.repeated.observe(s.items)
 	}
 }
 
-// failed ends the turn: what was read is behind, open calls are dropped, which
-// is their result.
-func (s *state) failed(b journal.Failed) {
+// applyFailure ends the turn. The messages read so far are done with, and open
+// calls get the result that they were dropped.
+func (s *state) applyFailure(b journal.Failed) {
 	s.readUpTo = s.messages
 	if b.MessagesRead > 0 {
 		s.readUpTo = b.MessagesRead
 	}
 	for _, c := range s.pending {
-		s.add(model.Item{Result: s.dropped(c)})
+		s.addItem(model.Item{Result: s.droppedResult(c)})
 	}
 	end := model.Answer{Finish: model.FinishEnd, MessagesRead: s.readUpTo}
-	s.add(model.Item{Answer: &end})
+	s.addItem(model.Item{Answer: &end})
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
-	s.unseen, s.rounds, s.repeated, s.plan = s.readUpTo < s.messages, 0, repetition{}, plan{}
+	s.hasUnseen, s.rounds, s.repeated, s.plan = s.readUpTo < s.messages, 0, repetition{}, plan{}
 }
 
-// dropped is the result of a call whose turn ended before it did.
-func (s *state) dropped(c model.Call) *model.Result {
-	err := errcode.New(errcode.TurnAborted, "%s was not called: the turn ended before", c.Name)
+// droppedResult returns the result of a call whose turn ended before the call
+// did.
+func (s *state) droppedResult(c model.Call) *model.Result {
+	err := errcode.New(errcode.TurnAborted, "%s was not called: the turn ended first", c.Name)
 	if _, started := s.started[c.ID]; started {
-		err = errcode.New(errcode.ToolInterrupted, "%s was started and the turn ended: it may or may not have acted; look before you call it again", c.Name)
+		err = errcode.New(errcode.ToolInterrupted, "%s was started and the turn ended: it may or may not have taken effect; verify the effect before retrying", c.Name)
 	}
 	return &model.Result{Call: c.ID, Tool: c.Name, Content: tool.Failure(c.Name, err).JSON(), IsError: true}
 }

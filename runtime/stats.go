@@ -2,15 +2,15 @@ package runtime
 
 import "github.com/rolecall/rolecall/journal"
 
-// Load is how much there is to do at one moment.
+// Load is a snapshot of the work in progress.
 type Load struct {
-	Tasks   int    // that are worked on
-	Working int    // agents at work
-	Delayed int    // messages of those tasks that are not due yet
-	Commits uint64 // since the Runtime was made
+	Tasks   int    // running in this process
+	Working int    // active agents
+	Delayed int    // delayed messages of those tasks
+	Commits uint64 // since the Runtime was created
 }
 
-// Load counts what there is to do. It looks at no record.
+// Load returns the current load. It reads no records.
 func (rt *Runtime) Load() Load {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -21,7 +21,7 @@ func (rt *Runtime) Load() Load {
 	return l
 }
 
-// observe tells of a commit.
+// observe counts a commit and passes its events to Config.Observe.
 func (rt *Runtime) observe(events []journal.Event) {
 	rt.commits.Add(1)
 	if rt.config.Observe == nil {

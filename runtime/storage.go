@@ -2,17 +2,17 @@ package runtime
 
 import "cmp"
 
-// Storage is how much agents may keep. A zero limit is the default.
+// Storage limits what agents may store. A zero limit means the default.
 type Storage struct {
-	WorkspaceBytes int64 // of all files in one workspace; 1 GiB
-	WorkspaceFiles int64 // and folders; 100,000
-	ArtifactBytes  int64 // of one artifact's content; 8 MiB
+	WorkspaceBytes int64 // all files of one workspace; default 1 GiB
+	WorkspaceFiles int64 // files and directories of one workspace; default 100,000
+	ArtifactBytes  int64 // content of one artifact; default 8 MiB
 }
 
 var defaultStorage = Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20}
 
-// or fills in what s does not say.
-func (s Storage) or(other Storage) Storage {
+// orDefault returns s with its zero limits replaced by those of other.
+func (s Storage) orDefault(other Storage) Storage {
 	return Storage{
 		WorkspaceBytes: cmp.Or(s.WorkspaceBytes, other.WorkspaceBytes),
 		WorkspaceFiles: cmp.Or(s.WorkspaceFiles, other.WorkspaceFiles),

@@ -12,51 +12,51 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// When a commit fails, a call of another agent whose intent has just come on
-// record does not begin any more: the next process decides about it. Who waits
-// is told, Fatal is called once, and Close returns.
-func TestWhenTheStoreStopsNothingMoreBegins(t *testing.T) {
+// When a commit fails, a call of another agent whose intent was just committed
+// does not start: the next process decides about it. Wait returns the error,
+// Fatal is called once, and Close returns.
+func TestRuntime_StoppedStoreStartsNoCall(t *testing.T) {
 	for _, effect := range []tool.Effect{tool.Mutating, tool.Idempotent, tool.ReadOnly} {
 		t.Run(effect.String(), func(t *testing.T) {
-			f := &fallen{recorded: make(chan struct{}), stopped: make(chan struct{})}
+			f := &failingStore{recorded: make(chan struct{}), stopped: make(chan struct{})}
 			var ran atomic.Int32
-			poke := probe(t, "poke", tool.Options{Effect: effect}, func(context.Context, obj) (any, error) { ran.Add(1); return "ran", nil })
-			h := plan{tools: []tool.Tool{poke}, model: once(do("poke", obj{})), store: f.around, config: f.config}.open(t)
-			id := h.start(t, h.bound(t, ""))
+			poke := newTool(t, "poke", tool.Options{Effect: effect}, func(context.Context, obj) (any, error) { ran.Add(1); return "ran", nil })
+			fx := fixtureConfig{tools: []tool.Tool{poke}, model: answerOnce(callTools("poke", obj{})), wrapStore: f.wrap, configure: f.config}.open(t)
+			id := fx.start(t, fx.workerTask(t, ""))
 			<-f.recorded
-			f.dead.Store(true)
-			if _, err := h.CreateRole(t.Context(), called(operator), org.RoleSpec{Name: "other"}); !errors.Is(err, errKilled) {
-				t.Errorf("a role was made: %v", err)
+			f.failed.Store(true)
+			if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "other"}); !errors.Is(err, errKilled) {
+				t.Errorf("a role was created: %v", err)
 			}
-			if task, err := h.Wait(t.Context(), id); !errors.Is(err, errKilled) {
-				t.Errorf("who waits is told %q, %v, want what the store says", task.Status, err)
+			if task, err := fx.Wait(t.Context(), id); !errors.Is(err, errKilled) {
+				t.Errorf("Wait returned %q, %v, want the error of the store", task.Status, err)
 			}
-			h.Close()
-			if len(happened[journal.ToolCall](t, h)) != 1 || ran.Load() != 0 {
-				t.Errorf("the tool ran %d times after the store had stopped\n%s", ran.Load(), h.story(t))
+			fx.Close()
+			if len(eventsOf[journal.ToolCall](t, fx)) != 1 || ran.Load() != 0 {
+				t.Errorf("the tool ran %d times after the store had stopped\n%s", ran.Load(), fx.eventLog(t))
 			}
 			if len(f.fatal) != 1 || !errors.Is(f.fatal[0], errKilled) {
-				t.Errorf("Fatal was called with %v, want once with what the store says", f.fatal)
+				t.Errorf("Fatal was called with %v, want one call with the error of the store", f.fatal)
 			}
 		})
 	}
 }
 
-// fallen is a store that fails when it is told to, and lets an agent know of
-// its recorded intent only then.
-type fallen struct {
+// failingStore is a store that fails on demand. It delays the return of the
+// commit of an intent until then.
+type failingStore struct {
 	journal.Store
-	dead              atomic.Bool
-	recorded, stopped chan struct{} // the intent is on record; Fatal was called
+	failed            atomic.Bool
+	recorded, stopped chan struct{} // the intent is committed; Fatal was called
 	fatal             []error
 }
 
-func (f *fallen) around(s journal.Store) journal.Store {
+func (f *failingStore) wrap(s journal.Store) journal.Store {
 	f.Store = s
 	return f
 }
 
-func (f *fallen) config(c *runtime.Config) {
+func (f *failingStore) config(c *runtime.Config) {
 	c.Fatal = func(err error) {
 		f.fatal = append(f.fatal, err)
 		close(f.stopped)
@@ -64,12 +64,12 @@ func (f *fallen) config(c *runtime.Config) {
 }
 
 // Commit implements journal.Log.
-func (f *fallen) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
-	if f.dead.Load() {
+func (f *failingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+	if f.failed.Load() {
 		return 0, errKilled
 	}
 	seq, err := f.Store.Commit(ctx, b)
-	if intends(b, "poke") {
+	if hasIntent(b, "poke") {
 		close(f.recorded)
 		<-f.stopped
 	}

@@ -13,21 +13,23 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Start gives a task to the organization and begins to work on it.
+// Start creates a task and starts work on it. It returns when the task is
+// committed.
 //
-// Errors: those of org.StartTask.
+// Errors: those of org.StartTask, and InsufficientPermissions if the workspace
+// contains the data directory.
 func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	if err := errors.Join(ctx.Err(), rt.mayServe(spec.Workspace)); err != nil {
+	if err := errors.Join(ctx.Err(), rt.checkWorkspace(spec.Workspace)); err != nil {
 		return "", err
 	}
-	if spec.Workspace != "" { // what its name leads to now is the task's, whatever it leads to later
-		dir, err := resolved(spec.Workspace)
+	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task
+		dir, err := resolveDir(spec.Workspace)
 		if err != nil {
 			return "", err
 		}
 		spec.Workspace = dir
 	}
-	if err := rt.advance(); err != nil {
+	if err := rt.advanceEpoch(); err != nil {
 		return "", err
 	}
 	id := identity.TaskID(identity.NewID())
@@ -40,18 +42,18 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 		}
 		rt.taskStartEvents(b, task, agent)
 		rt.cacheNewTask(&task, agent)
-		b.Put = append(b.Put, records(changes)...)
+		b.Put = append(b.Put, storeRecords(changes)...)
 		return nil
 	}}
 	if _, err := rt.flushAndCommit(b); err != nil {
 		rt.untrackTask(id)
 		return "", err
 	}
-	rt.release(id)
+	rt.releaseTask(id)
 	return id, nil
 }
 
-// taskStartEvents adds the events and the first message of a task.
+// taskStartEvents adds the events and the first message of a task to a batch.
 func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent) {
 	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: task.State}
 	if !task.Groups.Set.IsAll() {
@@ -67,11 +69,12 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	about := func(body journal.Body) journal.Event {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}
 	}
-	b.Events = append(b.Events, about(started), about(rt.spawned(agent)), about(journal.MessageSent{Message: first}))
+	b.Events = append(b.Events, about(started), about(rt.spawnedEvent(agent)), about(journal.MessageSent{Message: first}))
 	b.Send = append(b.Send, journal.Message{Message: first})
 }
 
-// cacheNewTask remembers what was just made: it is about to be worked on.
+// cacheNewTask caches the record and the top agent of a new task, which runs
+// next.
 func (rt *Runtime) cacheNewTask(task *org.Task, agent org.Agent) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -79,20 +82,21 @@ func (rt *Runtime) cacheNewTask(task *org.Task, agent org.Agent) {
 	rt.cacheAgent(&idleAgent{agent, &state{}})
 }
 
-// Resume takes up an unfinished task again; a task that has ended stays so.
-// It returns when the task is being worked on.
+// Resume continues an unfinished task after a restart. It does nothing for a
+// task that has ended or is already running. It returns when the task's agents
+// are scheduled.
 func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
 	task, ok := rt.org.Task(id)
 	if !ok {
-		return errcode.New(errcode.TaskNotFound, "resume task %q: there is no such task", id)
+		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
 	}
-	if err := rt.advance(); err != nil {
+	if err := rt.advanceEpoch(); err != nil {
 		return err
 	}
 	if task.Status != org.Running || !rt.trackTask(id) {
 		return nil
 	}
-	defer rt.release(id)
+	defer rt.releaseTask(id)
 	if err := rt.wakeTask(ctx, id); err != nil {
 		rt.untrackTask(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
@@ -100,8 +104,8 @@ func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
 	return nil
 }
 
-// wakeTask wakes a task's agents that have unfinished business and schedules its
-// delayed messages.
+// wakeTask wakes the runnable agents of a task and schedules its delayed
+// messages.
 func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
 	delayed, err := rt.delayed(ctx)
 	if err != nil {
@@ -124,15 +128,15 @@ func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
 	return nil
 }
 
-// trackTask makes a task one that is worked on, held until release; false when it
-// is already.
+// trackTask starts tracking a task and keeps it from ending until releaseTask.
+// It returns false if the task is tracked already.
 func (rt *Runtime) trackTask(id identity.TaskID) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.tasks[id] != nil {
 		return false
 	}
-	rt.tasks[id] = &taskRun{id: id, live: 1, done: make(chan struct{})}
+	rt.tasks[id] = &taskRun{id: id, refs: 1, done: make(chan struct{})}
 	return true
 }
 
@@ -144,8 +148,8 @@ func (rt *Runtime) untrackTask(id identity.TaskID) {
 	}
 }
 
-// recordOf gives the record of a task that is worked on.
-func (rt *Runtime) recordOf(ctx context.Context, run *taskRun) (org.Task, error) {
+// runRecord returns the record of a tracked task.
+func (rt *Runtime) runRecord(ctx context.Context, run *taskRun) (org.Task, error) {
 	rt.mu.Lock()
 	record := run.record
 	rt.mu.Unlock()
@@ -155,9 +159,9 @@ func (rt *Runtime) recordOf(ctx context.Context, run *taskRun) (org.Task, error)
 	return rt.TaskRecord(ctx, run.id)
 }
 
-// Wait returns when a task has ended, with its record; at once, with the record
-// as it is, when the task is not worked on. When the runtime closes, or its
-// store has stopped, it returns with an error that says so.
+// Wait blocks until a task has ended and returns its record. If the task is not
+// running in this process it returns the current record at once. It returns an
+// error if the runtime closes or its store stops.
 func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	rt.mu.Lock()
 	run := rt.tasks[id]
@@ -167,7 +171,7 @@ func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, erro
 	}
 	select {
 	case <-run.done:
-		return rt.recordOf(ctx, run)
+		return rt.runRecord(ctx, run)
 	case <-ctx.Done():
 		return org.Task{}, ctx.Err()
 	case <-rt.ctx.Done():
@@ -175,61 +179,64 @@ func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, erro
 	}
 }
 
-// Cancel ends a task: its agents stop at once. A task that has ended stays as
-// it is.
+// Cancel ends a running task and stops its agents. It does nothing if the task
+// has ended.
 func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string) error {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
 	}
-	return rt.end(&task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "the task was cancelled: " + reason})
+	return rt.endTask(&task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "task cancelled: " + reason})
 }
 
-// errNewMail: a task that had come to rest got mail before its end was recorded.
-var errNewMail = errors.New("mail came")
+// errNewMessages reports that a message was sent before the end of an idle task
+// was recorded.
+var errNewMessages = errors.New("new message")
 
-// finishTask ends a task that has come to rest, by what its top agent said last.
+// finishTask ends a task that has become idle, with the last answer of its top
+// agent as the result.
 func (rt *Runtime) finishTask(run *taskRun) {
 	ctx := rt.uncancelled
-	task, err := rt.recordOf(ctx, run)
+	task, err := rt.runRecord(ctx, run)
 	if err == nil {
-		status, result, failure := rt.outcome(ctx, task)
+		status, result, failure := rt.taskOutcome(ctx, task)
 		ending := rt.taskEndBatch(&task, status, result, failure)
 		err = rt.commitTaskEnd(&task, func(b *journal.Batch) error {
-			if rt.hasNewMail(run) {
-				return errNewMail
+			if rt.hasNewMessages(run) {
+				return errNewMessages
 			}
 			return ending(b)
 		})
 	}
-	if errors.Is(err, errNewMail) {
+	if errors.Is(err, errNewMessages) {
 		err = rt.reopen(ctx, run)
 	}
-	if err == nil || errors.Is(err, journal.ErrClosed) { // a store that has stopped ends the process
+	if err == nil || errors.Is(err, journal.ErrClosed) { // storeStopped handles a stopped store
 		return
 	}
 	rt.log.Error("task not ended", "task", run.id, "error", err)
-	rt.closeRun(run.id, nil) // who waits is told what the record says
+	rt.closeRun(run.id, nil) // Wait returns the stored record
 }
 
-func (rt *Runtime) hasNewMail(run *taskRun) bool {
+func (rt *Runtime) hasNewMessages(run *taskRun) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return run.mailed
+	return run.newMessages
 }
 
-// reopen goes on with a task that had come to rest.
+// reopen continues a task that had become idle.
 func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 	rt.mu.Lock()
 	run.ended = false
-	run.live++
+	run.refs++
 	rt.mu.Unlock()
-	defer rt.release(run.id)
+	defer rt.releaseTask(run.id)
 	return rt.wakeTask(ctx, run.id)
 }
 
-// outcome reads from the top agent's journal how its task has ended.
-func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
+// taskOutcome returns the status of an idle task, read from the journal of its
+// top agent, with its result or error.
+func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
 	last, err := rt.lastAnswer(ctx, task.ID, task.Top)
 	if err != nil {
 		return org.Failed, nil, &org.TaskError{Code: errcode.Internal, Message: errcode.Message(err)}
@@ -243,9 +250,11 @@ func (rt *Runtime) outcome(ctx context.Context, task org.Task) (org.TaskStatus, 
 		}
 	}
 	return org.Failed, nil, &org.TaskError{Code: errcode.TaskStalled,
-		Message: "nobody works on the task any more and its top agent waits for a message that nobody will send"}
+		Message: "task stalled: no agent is active and the top agent waits for a message that no agent will send"}
 }
 
+// lastAnswer returns the last ModelAnswered or Failed event of an agent, from
+// the cache if possible.
 func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.Body, error) {
 	rt.mu.Lock()
 	var known *idleAgent
@@ -263,7 +272,7 @@ func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id iden
 	return s.last, nil
 }
 
-// resultOf gives a final answer as JSON: its value, or its text.
+// resultOf returns a final answer as JSON: its value, or its text.
 func resultOf(a model.Answer) json.RawMessage {
 	if a.Value != nil {
 		return a.Value
@@ -272,8 +281,9 @@ func resultOf(a model.Answer) json.RawMessage {
 	return text
 }
 
-// end records a task's end, once, stops its agents and tells who waits.
-func (rt *Runtime) end(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
+// endTask records the end of a task, unless it has ended, stops its agents and
+// releases those that wait for it.
+func (rt *Runtime) endTask(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
 	return rt.commitTaskEnd(task, rt.taskEndBatch(task, status, result, failure))
 }
 
@@ -285,8 +295,9 @@ func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) err
 	return nil
 }
 
-// taskEndBatch adds a task's end to a batch, unless it has ended, and drops the mail
-// that waits for its agents; the record it is given becomes the new one.
+// taskEndBatch returns a Prepare function that adds a task's end to a batch and
+// purges the inboxes of its agents. It adds nothing if the task has ended. It
+// updates task to the new record.
 func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
 	e := journal.Result{Status: string(status), Result: result}
 	if failure != nil {
@@ -297,27 +308,28 @@ func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result js
 			return nil
 		}
 		b.Purge = append(b.Purge, rt.org.Tree(task.Top)...)
-		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRole(task), Body: e})
-		b.Put = append(b.Put, records(rt.org.EndTask(task, status, result, failure))...)
+		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRoleName(task), Body: e})
+		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, status, result, failure))...)
 		return nil
 	}
 }
 
-// delayed lists the delayed mail of all tasks. What is damaged is left out and
-// logged: it must not hold up the others.
+// delayed lists the delayed messages of all tasks. Damaged entries are logged
+// and skipped, so that they do not block the others.
 func (rt *Runtime) delayed(ctx context.Context) ([]journal.Message, error) {
 	list, err := rt.store.Delayed(ctx)
-	return list, rt.logDamaged(err, "delayed messages left out")
+	return list, rt.logDamaged(err, "damaged delayed messages skipped")
 }
 
-// runnable lists the agents of all tasks that have unfinished business, as
-// delayed does mail.
+// runnable lists the agents of all tasks that have unfinished work. Damaged
+// entries are logged and skipped.
 func (rt *Runtime) runnable(ctx context.Context) ([]identity.AgentID, error) {
 	list, err := rt.store.Runnable(ctx)
-	return list, rt.logDamaged(err, "marks of agents left out")
+	return list, rt.logDamaged(err, "damaged entries of runnable agents skipped")
 }
 
-// logDamaged logs an error over damaged entries and takes it away.
+// logDamaged logs a journal.ErrDamaged and returns nil; it returns other errors
+// unchanged.
 func (rt *Runtime) logDamaged(err error, what string) error {
 	if !errors.Is(err, journal.ErrDamaged) {
 		return err
@@ -326,13 +338,13 @@ func (rt *Runtime) logDamaged(err error, what string) error {
 	return nil
 }
 
-func (rt *Runtime) topRole(task *org.Task) string {
+func (rt *Runtime) topRoleName(task *org.Task) string {
 	a, _ := rt.org.Agent(task.Top)
 	return rt.roleName(a)
 }
 
-// closeRun stops the work on a task and tells who waits. ended is the record of
-// its end, if this call's commit wrote it.
+// closeRun stops the work on a task and wakes those that wait for it. ended is
+// the record of its end if this call's commit wrote it, else nil.
 func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -347,7 +359,7 @@ func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
 	}
 	rt.untrackRun(run)
 	close(run.done)
-	if run.live == 0 { // none of its agents is at work
+	if run.refs == 0 { // none of its agents is active
 		return
 	}
 	for _, a := range rt.active {

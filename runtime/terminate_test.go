@@ -18,12 +18,12 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func TestWhoIsEndedTakesAllBelowWithIt(t *testing.T) {
+func TestTerminate_Cascades(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	f := newFamily(t, h)
-	before := len(said[journal.AgentTerminated](t, h))
-	if err := h.Terminate(t.Context(), called(identity.ByAgent(f.root)), f.boss, "reorganisation"); err != nil {
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
+	before := len(bodiesOf[journal.AgentTerminated](t, fx))
+	if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(f.root)), f.boss, "reorganisation"); err != nil {
 		t.Fatal(err)
 	}
 	type ended struct {
@@ -31,7 +31,7 @@ func TestWhoIsEndedTakesAllBelowWithIt(t *testing.T) {
 		Reason        string
 	}
 	var got []ended
-	for _, e := range happened[journal.AgentTerminated](t, h)[before:] {
+	for _, e := range eventsOf[journal.AgentTerminated](t, fx)[before:] {
 		b := e.Body.(journal.AgentTerminated)
 		got = append(got, ended{e.Agent, b.Parent, b.Reason})
 		if b.By != "agent:"+string(f.root) {
@@ -44,20 +44,20 @@ func TestWhoIsEndedTakesAllBelowWithIt(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, id := range []identity.AgentID{f.helper, f.worker, f.boss} {
-		if a, err := h.AgentRecord(t.Context(), id); err != nil || a.Status != org.Terminated || a.Brief.Objective != "o" {
+		if a, err := fx.AgentRecord(t.Context(), id); err != nil || a.Status != org.Terminated || a.Brief.Objective != "o" {
 			t.Errorf("record of %s: %+v, %v", id, a, err)
 		}
 	}
-	if a, ok := h.Org().Agent(f.peer); !ok || a.Status != org.Active {
-		t.Error("one beside it is gone too")
+	if a, ok := fx.Org().Agent(f.peer); !ok || a.Status != org.Active {
+		t.Error("a sibling was terminated too")
 	}
 	close(free)
 }
 
-func TestOnlyDescendantsAreEnded(t *testing.T) {
+func TestTerminate_OnlyDescendants(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	f := newFamily(t, h)
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
 	for _, c := range []struct {
 		name   string
 		by     identity.Principal
@@ -67,17 +67,17 @@ func TestOnlyDescendantsAreEnded(t *testing.T) {
 		{"its parent", identity.ByAgent(f.helper), f.worker, errcode.NotChildAgent},
 		{"itself", identity.ByAgent(f.worker), f.worker, errcode.NotChildAgent},
 		{"root by itself", identity.ByAgent(f.root), f.root, errcode.NotChildAgent},
-		{"one beside it", identity.ByAgent(f.worker), f.peer, errcode.NotChildAgent},
-		{"one of another task", identity.ByAgent(f.root), f.stranger, errcode.NotChildAgent},
+		{"a sibling", identity.ByAgent(f.worker), f.peer, errcode.NotChildAgent},
+		{"an agent of another task", identity.ByAgent(f.root), f.otherAgent, errcode.NotChildAgent},
 		{"root by the operator", operator, f.root, errcode.NotChildAgent},
-		{"nobody known", identity.ByAgent(f.root), "nobody", errcode.AgentNotFound},
-		{"one who is gone", identity.ByAgent(f.boss), f.gone, errcode.AgentNotFound},
-		{"by nobody", identity.Principal{}, f.helper, errcode.NotChildAgent},
+		{"an unknown agent", identity.ByAgent(f.root), "nobody", errcode.AgentNotFound},
+		{"a terminated agent", identity.ByAgent(f.boss), f.terminated, errcode.AgentNotFound},
+		{"without a principal", identity.Principal{}, f.helper, errcode.NotChildAgent},
 		{"a grandchild", identity.ByAgent(f.boss), f.helper, ""},
 		{"an agent by the operator", operator, f.worker, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := errcode.Of(h.Terminate(t.Context(), called(c.by), c.target, "")); got != c.code {
+			if got := errcode.Of(fx.Terminate(t.Context(), newCall(c.by), c.target, "")); got != c.code {
 				t.Errorf("code %q, want %q", got, c.code)
 			}
 		})
@@ -85,27 +85,27 @@ func TestOnlyDescendantsAreEnded(t *testing.T) {
 	close(free)
 }
 
-func TestEndingIsIdempotentByCall(t *testing.T) {
+func TestTerminate_IdempotentPerCall(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	f := newFamily(t, h)
-	call := called(identity.ByAgent(f.root))
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
+	call := newCall(identity.ByAgent(f.root))
 	for range 2 {
-		if err := h.Terminate(t.Context(), call, f.boss, "enough"); err != nil {
+		if err := fx.Terminate(t.Context(), call, f.boss, "enough"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := h.Terminate(t.Context(), called(identity.ByAgent(f.root)), f.boss, "enough"); errcode.Of(err) != errcode.AgentNotFound {
+	if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(f.root)), f.boss, "enough"); errcode.Of(err) != errcode.AgentNotFound {
 		t.Errorf("another call: %v, want agent_not_found", err)
 	}
-	if n := len(said[journal.AgentTerminated](t, h)); n != 4 { // gone, helper, worker, boss
+	if n := len(bodiesOf[journal.AgentTerminated](t, fx)); n != 4 { // gone, helper, worker, boss
 		t.Errorf("%d terminations on record, want 4", n)
 	}
 	close(free)
 }
 
-func TestWhoIsEndedAtWorkStopsAndWritesNothingMore(t *testing.T) {
-	for _, c := range []struct{ name, during string }{{"while a call runs", "slow"}, {"while the model thinks", ""}} {
+func TestTerminate_StopsActiveAgent(t *testing.T) {
+	for _, c := range []struct{ name, during string }{{"while a call runs", "slow"}, {"during a model request", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			free, busy, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			block := func(ctx context.Context) {
@@ -113,77 +113,77 @@ func TestWhoIsEndedAtWorkStopsAndWritesNothingMore(t *testing.T) {
 				<-ctx.Done()
 				close(stopped)
 			}
-			slow := probe(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) { block(ctx); return "late", nil })
-			h := plan{tools: []tool.Tool{slow}, model: busyRoot(free, func(ctx context.Context, _ model.Request) (model.Answer, error) {
+			slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) { block(ctx); return "late", nil })
+			fx := fixtureConfig{tools: []tool.Tool{slow}, model: blockingRoot(free, func(ctx context.Context, _ model.Request) (model.Answer, error) {
 				if c.during == "slow" {
-					return do("slow", obj{}), nil
+					return callTools("slow", obj{}), nil
 				}
 				block(ctx)
-				return end("late"), nil
+				return endWith("late"), nil
 			})}.open(t)
-			id := h.start(t, org.TaskSpec{})
-			agent := h.hire(t, h.top(t, id), worker)
-			h.tell(t, agent, `"one"`)
+			id := fx.start(t, org.TaskSpec{})
+			agent := fx.spawnAgent(t, fx.topAgent(t, id), workerSpec)
+			fx.send(t, agent, `"one"`)
 			<-busy
-			h.tell(t, agent, `"unread"`)
-			if err := h.Terminate(t.Context(), called(identity.ByAgent(h.top(t, id))), agent, ""); err != nil {
+			fx.send(t, agent, `"unread"`)
+			if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), agent, ""); err != nil {
 				t.Fatal(err)
 			}
 			<-stopped
 			close(free)
-			h.want(t, h.wait(t, id), `"free"`, "")
-			h.empty(t, agent)
-			all := happened[journal.AgentTerminated](t, h)
-			for _, e := range h.events(t) {
+			fx.wantResult(t, fx.wait(t, id), `"free"`, "")
+			fx.wantNoWork(t, agent)
+			all := eventsOf[journal.AgentTerminated](t, fx)
+			for _, e := range fx.events(t) {
 				if e.Seq > all[0].Seq && (e.Agent == agent || e.Stream == agent) {
-					t.Errorf("after its end: %s", encode(e))
+					t.Errorf("after its end: %s", mustJSON(e))
 				}
 			}
 		})
 	}
 }
 
-// Who is ended just when it wakes has no turn yet that could be stopped: it
-// must not begin one.
-func TestWhoIsEndedWhileItWakesThinksNoMore(t *testing.T) {
+// An agent that is terminated while it is being woken has no turn that could be
+// cancelled. It must not start one.
+func TestTerminate_WhileAgentWakes(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(h *house, agent org.Agent) error
+		end  func(fx *fixture, agent org.Agent) error
 	}{
-		{"the agent", func(h *house, a org.Agent) error { return h.Terminate(t.Context(), called(operator), a.ID, "") }},
-		{"its task", func(h *house, a org.Agent) error { return h.Cancel(t.Context(), a.Task, "") }},
+		{"the agent", func(fx *fixture, a org.Agent) error { return fx.Terminate(t.Context(), newCall(operator), a.ID, "") }},
+		{"its task", func(fx *fixture, a org.Agent) error { return fx.Cancel(t.Context(), a.Task, "") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			free, waking, wake := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			var watched atomic.Value
 			watched.Store("")
 			var thought atomic.Bool
-			h := plan{
-				store: func(s journal.Store) journal.Store {
-					return &between{Store: s, record: func(_, key string) {
+			fx := fixtureConfig{
+				wrapStore: func(s journal.Store) journal.Store {
+					return &hookStore{Store: s, record: func(_, key string) {
 						if key != "" && watched.CompareAndSwap(key, "") {
 							close(waking)
 							<-wake
 						}
 					}}
 				},
-				model: busyRoot(free, func(context.Context, model.Request) (model.Answer, error) {
+				model: blockingRoot(free, func(context.Context, model.Request) (model.Answer, error) {
 					thought.Store(true)
-					return wait(), nil
+					return waitForMessage(), nil
 				}),
 			}.open(t)
-			id := h.start(t, org.TaskSpec{})
-			agent := h.hire(t, h.top(t, id), org.RoleSpec{Name: "worker", Use: use()})
+			id := fx.start(t, org.TaskSpec{})
+			agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 			watched.Store(string(agent))
-			h.tell(t, agent, `"one"`)
+			fx.send(t, agent, `"one"`)
 			<-waking
-			a, _ := h.Org().Agent(agent)
-			if err := c.end(h, a); err != nil {
+			a, _ := fx.Org().Agent(agent)
+			if err := c.end(fx, a); err != nil {
 				t.Fatal(err)
 			}
 			close(wake)
 			close(free)
-			for h.Busy(agent) {
+			for fx.Busy(agent) {
 				goruntime.Gosched()
 			}
 			if thought.Load() {
@@ -193,13 +193,13 @@ func TestWhoIsEndedWhileItWakesThinksNoMore(t *testing.T) {
 	}
 }
 
-func TestEndedListsWhoIsGone(t *testing.T) {
+func TestEnded_ListsTerminatedAgents(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	f := newFamily(t, h)
-	task, _ := h.Org().Agent(f.root)
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
+	task, _ := fx.Org().Agent(f.root)
 	list := func(id identity.TaskID) (ids []identity.AgentID) {
-		for a, err := range h.Ended(t.Context(), id) {
+		for a, err := range fx.Ended(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,99 +207,100 @@ func TestEndedListsWhoIsGone(t *testing.T) {
 		}
 		return ids
 	}
-	if got := list(task.Task); !slices.Equal(got, []identity.AgentID{f.gone}) {
-		t.Errorf("of the task: %v, want %v", got, f.gone)
+	if got := list(task.Task); !slices.Equal(got, []identity.AgentID{f.terminated}) {
+		t.Errorf("of the task: %v, want %v", got, f.terminated)
 	}
 	if got := list("another"); len(got) > 0 {
 		t.Errorf("of another task: %v", got)
 	}
-	if got := list(""); !slices.Equal(got, []identity.AgentID{f.gone}) {
-		t.Errorf("of all: %v, want %v", got, f.gone)
+	if got := list(""); !slices.Equal(got, []identity.AgentID{f.terminated}) {
+		t.Errorf("of all: %v, want %v", got, f.terminated)
 	}
 	close(free)
 }
 
-func TestARoleOutlivesTheAgentThatMadeIt(t *testing.T) {
+func TestTerminate_KeepsRolesOfAgent(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
-	f := newFamily(t, h)
-	role, _ := h.Org().RoleNamed("helper") // made by worker
-	if err := h.Terminate(t.Context(), called(operator), f.worker, ""); err != nil {
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
+	role, _ := fx.Org().RoleNamed("helper") // created by worker
+	if err := fx.Terminate(t.Context(), newCall(operator), f.worker, ""); err != nil {
 		t.Fatal(err)
 	}
-	if after, ok := h.Org().Role(role.ID); !ok || after.Status != org.Active || after.Revision != role.Revision {
-		t.Errorf("the role its maker left: %+v, %v", after, ok)
+	if after, ok := fx.Org().Role(role.ID); !ok || after.Status != org.Active || after.Revision != role.Revision {
+		t.Errorf("the role of a terminated creator: %+v, %v", after, ok)
 	}
 	close(free)
 }
 
-// Who had ended when the ended were kept with the others has ended still.
-func TestWhoEndedBeforeIsKnown(t *testing.T) {
-	dir, free := scratch(t), make(chan struct{})
-	h := open(t, dir, busyRoot(free, waits))
-	f := newFamily(t, h)
-	task, _ := h.Org().Agent(f.root)
+// Stores written by earlier versions keep terminated agents among the active
+// ones.
+func TestEnded_ReadsOldRecords(t *testing.T) {
+	dir, free := fastTempDir(t), make(chan struct{})
+	fx := openFixture(t, dir, blockingRoot(free, alwaysWait))
+	f := newAgentTree(t, fx)
+	task, _ := fx.Org().Agent(f.root)
 	old := org.Agent{ID: "old", Role: "r", Parent: f.root, Task: task.Task, Status: org.Terminated, EndedBy: "c"}
-	if _, err := h.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: string(org.KindAgent), Key: "old", Value: encode(old)}}}); err != nil {
+	if _, err := fx.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: string(org.KindAgent), Key: "old", Value: mustJSON(old)}}}); err != nil {
 		t.Fatal(err)
 	}
-	h.leave(t)
-	h = open(t, dir, busyRoot(free, waits))
-	if a, err := h.AgentRecord(t.Context(), "old"); err != nil || a.Status != org.Terminated {
+	fx.shutdown(t)
+	fx = openFixture(t, dir, blockingRoot(free, alwaysWait))
+	if a, err := fx.AgentRecord(t.Context(), "old"); err != nil || a.Status != org.Terminated {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	if a, ok := h.Org().Agent("old"); ok {
-		t.Errorf("it is in being: %+v", a)
+	if a, ok := fx.Org().Agent("old"); ok {
+		t.Errorf("it is active: %+v", a)
 	}
 	var got []identity.AgentID
-	for a, err := range h.Ended(t.Context(), task.Task) {
+	for a, err := range fx.Ended(t.Context(), task.Task) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, a.ID)
 	}
-	if !slices.Equal(got, []identity.AgentID{"old", f.gone}) {
-		t.Errorf("got %v, want it and %s", got, f.gone)
+	if !slices.Equal(got, []identity.AgentID{"old", f.terminated}) {
+		t.Errorf("got %v, want it and %s", got, f.terminated)
 	}
 	close(free)
 }
 
-// A repeated spawn that cannot read whether its agent was ended makes nobody: a
-// record that is lost brings nobody back.
-func TestARepeatedSpawnThatCannotLookMakesNobody(t *testing.T) {
+// A repeated spawn fails if it cannot read whether its agent was terminated, so
+// a lost record does not bring an agent back.
+func TestSpawn_RepeatFailsOnUnreadableRecord(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)
-	blind := &unreadable{}
-	h := plan{model: busyRoot(free, waits), store: func(s journal.Store) journal.Store { blind.Store = s; return blind }}.open(t)
-	f := newFamily(t, h)
-	worker, _ := h.Org().Agent(f.root)
-	role := h.Org().Roles()[0]
-	c := called(identity.ByAgent(worker.ID))
+	damaged := &damagedStore{}
+	fx := fixtureConfig{model: blockingRoot(free, alwaysWait), wrapStore: func(s journal.Store) journal.Store { damaged.Store = s; return damaged }}.open(t)
+	f := newAgentTree(t, fx)
+	worker, _ := fx.Org().Agent(f.root)
+	role := fx.Org().Roles()[0]
+	c := newCall(identity.ByAgent(worker.ID))
 	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
-	spawned, err := h.Spawn(t.Context(), c, s, nil)
+	spawned, err := fx.Spawn(t.Context(), c, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Terminate(t.Context(), called(operator), spawned.ID, "enough"); err != nil {
+	if err := fx.Terminate(t.Context(), newCall(operator), spawned.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	blind.kind.Store(string(org.KindTerminated))
-	if _, err := h.Spawn(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
+	damaged.kind.Store(string(org.KindTerminated))
+	if _, err := fx.Spawn(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("got %v, want ErrDamaged", err)
 	}
-	if _, ok := h.Org().Agent(spawned.ID); ok {
+	if _, ok := fx.Org().Agent(spawned.ID); ok {
 		t.Error("the agent is back")
 	}
 }
 
-// unreadable is a store whose records of one kind are damaged.
-type unreadable struct {
+// damagedStore is a store whose records of one kind are damaged.
+type damagedStore struct {
 	journal.Store
 	kind atomic.Value // a string
 }
 
 // Record implements journal.Records.
-func (s *unreadable) Record(ctx context.Context, kind, key string) ([]byte, error) {
+func (s *damagedStore) Record(ctx context.Context, kind, key string) ([]byte, error) {
 	if kind == s.kind.Load() {
 		return nil, journal.ErrDamaged
 	}

@@ -7,15 +7,16 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// An agent whose View is gated answers from its tools alone (seed 004). It is
-// kept to that in three layers: here it is not asked while it has no tool
-// (operable) and is told its constraints (constraints); the gate refuses
-// whatever is not its own. Only the first and the third are enforced.
+// A tool-gated agent answers only from the results of its tools. This has three
+// layers: a model request without tools fails (checkHasTools), the prompt
+// states the constraints (constraints), and the gate denies other tools. The
+// first and the third are enforced.
 
-// checkHasTools refuses to ask a tool-gated agent that has no tool now. It is called
-// before each request to a model.
+// checkHasTools fails if a tool-gated agent has no tool. It is called before
+// each model request.
 func (a *actor) checkHasTools(o gate.ToolList) error {
 	switch {
 	case !o.ToolGated:
@@ -25,30 +26,30 @@ func (a *actor) checkHasTools(o gate.ToolList) error {
 		return errcode.New(errcode.NoToolsAvailable, "This agent has no tools configured. Please contact the agent creator to add API access.")
 	}
 	if a.rt.isFirstRequest(a) {
-		a.rt.log.Info(fmt.Sprintf("Agent %s (%s) loaded with %d tool(s)", a.agent.ID, line(a.role), len(o.Names)))
+		a.rt.log.Info(fmt.Sprintf("Agent %s (%s) loaded with %d tool(s)", a.agent.ID, textutil.OneLine(a.role, maxLine), len(o.Names)))
 		a.rt.log.Info("Tool-gating enabled: Agent can ONLY call these tools: " + strings.Join(o.Names, ", "))
 	}
 	return nil
 }
 
-// isFirstRequest says, once for each agent of a task that is worked on, that this
-// is its first request.
+// isFirstRequest reports whether this is the first request of an agent since
+// its task was started or resumed. It returns true once per agent.
 func (rt *Runtime) isFirstRequest(a *actor) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	run := rt.tasks[a.task]
-	if run == nil || run.greeted[a.agent.ID] {
+	if run == nil || run.firstLogged[a.agent.ID] {
 		return false
 	}
-	if run.greeted == nil {
-		run.greeted = map[identity.AgentID]bool{}
+	if run.firstLogged == nil {
+		run.firstLogged = map[identity.AgentID]bool{}
 	}
-	run.greeted[a.agent.ID] = true
+	run.firstLogged[a.agent.ID] = true
 	return true
 }
 
-// constraints is for the end of a tool-gated agent's prompt, where nothing that
-// others wrote comes behind it; "" for other agents.
+// constraints returns the end of a tool-gated agent's prompt, or "" for other
+// agents. It comes last, so that no text of others follows it.
 func constraints(o gate.ToolList) string {
 	if !o.ToolGated {
 		return ""
@@ -56,7 +57,7 @@ func constraints(o gate.ToolList) string {
 	return fmt.Sprintf(toolGating, len(o.Names), strings.Join(o.Names, ", "))
 }
 
-// toolGating is in the words of seed 004.
+// toolGating is the exact wording that tool-gated agents are specified to get.
 const toolGating = `
 CRITICAL CONSTRAINTS (you must follow these exactly):
 1. You MUST call tools to retrieve information - do not use your training knowledge
@@ -72,21 +73,20 @@ Your %[1]d tool(s): %[2]s
 Remember: You are strictly tool-gated. Users cannot use you as a general LLM. You only have access to %[1]d specific API endpoint(s).
 `
 
-// logDenied logs what those who are tool-gated tried and may not; who says
-// who that is.
-func (rt *Runtime) logDenied(who string, calls ...*gate.Admission) {
+// logDenied logs the denied calls of a tool-gated principal with this name.
+func (rt *Runtime) logDenied(name string, calls ...*gate.Admission) {
 	for _, c := range calls {
 		if c.Decision.ToolGated() && !c.Decision.Allowed() {
-			rt.log.Warn(fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: %s attempted to call %s", line(who), line(c.Request.Name)))
+			rt.log.Warn(fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: %s attempted to call %s", textutil.OneLine(name, maxLine), textutil.OneLine(c.Request.Name, maxLine)))
 		}
 	}
 }
 
-// logDone logs what the calls of those who are tool-gated achieved.
-func (rt *Runtime) logDone(key, who string, calls ...*gate.Admission) {
+// logDone logs the successful calls of a tool-gated principal.
+func (rt *Runtime) logDone(key, name string, calls ...*gate.Admission) {
 	for _, c := range calls {
 		if c.Decision.ToolGated() && c.Allowed() && !c.Result.IsError {
-			rt.log.Info("Tool executed successfully: "+c.Request.Name, key, who)
+			rt.log.Info("Tool executed successfully: "+c.Request.Name, key, name)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Usage gives what the models of a task have used up, as its record says it:
-// each answer and each summary once. What a failed or discarded request used
-// is known to its provider alone.
+// Usage returns the model usage of a task: the sum over its recorded answers
+// and summaries. It does not include failed or discarded requests, whose usage
+// only the provider knows.
 func (rt *Runtime) Usage(ctx context.Context, id identity.TaskID) (model.Usage, error) {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"unicode"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
@@ -15,25 +13,25 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Workspace implements builtin.Workspaces: of an agent the task's directory,
-// which serves all its agents, or else that of the agent's ancestor directly
-// below root; of a caller from outside one of its own for each of its roles.
+// Workspace implements builtin.Workspaces. Agents of a task with a directory
+// share that directory. Otherwise an agent uses the directory of its ancestor
+// directly below root. An external caller has one directory per role.
 func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin.Workspace, error) {
 	dir, readOnly, err := rt.workspaceOf(by)
 	if err != nil {
 		return nil, err
 	}
-	root, err := openAt(dir)
+	root, err := openResolved(dir)
 	if err != nil {
-		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the workspace of %s cannot be opened: it is gone, or something else is in its place", by)
+		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
 	}
 	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: rt.quotas.Of(dir, rt.quota())}, nil
 }
 
-// callerFolder holds the workspaces of callers; no task's id is its name.
+// callerFolder contains the workspaces of callers. It is not a task id.
 const callerFolder = "callers"
 
-// workspaceOf gives the resolved name of a principal's directory.
+// workspaceOf returns the resolved path of a principal's workspace.
 func (rt *Runtime) workspaceOf(by identity.Principal) (dir string, readOnly bool, err error) {
 	switch by.Kind {
 	case identity.Agent:
@@ -48,6 +46,7 @@ func (rt *Runtime) workspaceOf(by identity.Principal) (dir string, readOnly bool
 	return "", false, errNoWorkspace(by)
 }
 
+// agentDir returns the workspace of an agent.
 func (rt *Runtime) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
 	agent, ok := rt.org.Agent(by.Agent)
 	if !ok {
@@ -58,7 +57,7 @@ func (rt *Runtime) agentDir(by identity.Principal) (dir string, readOnly bool, e
 		return "", false, errNoWorkspace(by)
 	}
 	if task.Workspace != "" {
-		return task.Workspace, task.ReadOnly, rt.mayServe(task.Workspace)
+		return task.Workspace, task.ReadOnly, rt.checkWorkspace(task.Workspace)
 	}
 	entry, ok := rt.org.TopAncestor(agent.ID)
 	if !ok {
@@ -68,7 +67,8 @@ func (rt *Runtime) agentDir(by identity.Principal) (dir string, readOnly bool, e
 	return dir, task.ReadOnly, err
 }
 
-// privateDir makes a directory where the runtime makes them.
+// privateDir creates a directory below Config.Workspaces and returns its
+// resolved path.
 func (rt *Runtime) privateDir(by identity.Principal, names ...string) (string, error) {
 	if rt.config.Workspaces == "" {
 		return "", errNoWorkspace(by)
@@ -76,8 +76,8 @@ func (rt *Runtime) privateDir(by identity.Principal, names ...string) (string, e
 	dir := filepath.Join(names...)
 	err := os.MkdirAll(filepath.Join(rt.config.Workspaces, dir), 0o700)
 	place := ""
-	if err == nil { // the place may be behind a link, what is made in it not
-		place, err = resolved(rt.config.Workspaces)
+	if err == nil { // the base directory may be a symbolic link, what is created in it must not be
+		place, err = resolveDir(rt.config.Workspaces)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make the workspace of %s: %w", by, err)
@@ -85,16 +85,16 @@ func (rt *Runtime) privateDir(by identity.Principal, names ...string) (string, e
 	return filepath.Join(place, dir), nil
 }
 
-// openAt opens the directory that is at a resolved name, and none that a link
-// leads to: agents of a workspace around this one may have put it there.
-func openAt(dir string) (*os.Root, error) {
+// openResolved opens the directory at a resolved path. It fails if a symbolic
+// link leads elsewhere: agents of an enclosing workspace may have created one.
+func openResolved(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	name, err := resolved(dir)
+	name, err := resolveDir(dir)
 	if err == nil && name != dir {
-		err = fmt.Errorf("it leads to %s", name)
+		err = fmt.Errorf("path resolves to %s", name)
 	}
 	var opened, there os.FileInfo
 	if err == nil {
@@ -104,7 +104,7 @@ func openAt(dir string) (*os.Root, error) {
 		there, err = os.Lstat(dir)
 	}
 	if err == nil && !os.SameFile(opened, there) {
-		err = errors.New("it was replaced meanwhile")
+		err = errors.New("directory was replaced while it was opened")
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -112,20 +112,21 @@ func openAt(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// resolved gives the one name of a directory.
-func resolved(dir string) (string, error) {
+// resolveDir returns the absolute path of a directory without symbolic links.
+func resolveDir(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return "", fmt.Errorf("find the workspace: %w", err)
+		return "", fmt.Errorf("resolve workspace: %w", err)
 	}
 	return dir, nil
 }
 
+// quota returns the current limits of a workspace.
 func (rt *Runtime) quota() builtin.Quota {
-	return builtin.Quota{Bytes: rt.rules.Load().Storage.WorkspaceBytes, Files: rt.rules.Load().Storage.WorkspaceFiles}
+	return builtin.Quota{Bytes: rt.settings.Load().Storage.WorkspaceBytes, Files: rt.settings.Load().Storage.WorkspaceFiles}
 }
 
 // CanCall implements builtin.Limits.
@@ -133,26 +134,26 @@ func (rt *Runtime) CanCall(by identity.Principal, tool string) bool {
 	return rt.gate.Subject(by).Authorize(tool).Allowed()
 }
 
-// mayServe refuses a workspace that holds the data directory: who may write
-// there could write itself every right, and read every other task.
-func (rt *Runtime) mayServe(dir string) error {
+// checkWorkspace rejects a workspace that contains the data directory: its
+// agents could grant themselves every permission and read every task.
+func (rt *Runtime) checkWorkspace(dir string) error {
 	if dir == "" || rt.config.Data == "" {
 		return nil
 	}
 	workspace, err := os.Stat(dir)
 	if err != nil {
-		return errcode.Wrap(errcode.ToolUnavailable, err, "the workspace %s cannot be opened", dir)
+		return errcode.Wrap(errcode.ToolUnavailable, err, "open workspace %s", dir)
 	}
 	data, err := filepath.Abs(rt.config.Data)
 	if err == nil {
 		data, err = filepath.EvalSymlinks(data)
 	}
 	if err != nil {
-		return fmt.Errorf("find the data directory: %w", err)
+		return fmt.Errorf("resolve data directory: %w", err)
 	}
 	for at := data; ; at = filepath.Dir(at) {
 		if info, err := os.Stat(at); err != nil || os.SameFile(info, workspace) {
-			return errcode.New(errcode.InsufficientPermissions, "the workspace %s holds the data directory %s; put that elsewhere with --data DIR, or work in a folder beside it", dir, data)
+			return errcode.New(errcode.InsufficientPermissions, "the workspace %s contains the data directory %s; move the data directory with --data DIR or choose another workspace", dir, data)
 		}
 		if at == filepath.Dir(at) {
 			return nil
@@ -162,14 +163,4 @@ func (rt *Runtime) mayServe(dir string) error {
 
 func errNoWorkspace(by identity.Principal) error {
 	return errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
-}
-
-// printable takes from a text what could act on a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
 }

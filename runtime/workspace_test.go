@@ -14,18 +14,19 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// writer tries to write a file of its own and says how that went.
-func writer(r model.Request) model.Answer {
-	if answers(r) == 0 {
-		return do("write_file", obj{"path": string(r.Self.ID), "content": strings.Repeat("x", 10)})
+// writeOwnFile tries to write a file named after the agent and ends with the
+// result.
+func writeOwnFile(r model.Request) model.Answer {
+	if answerCount(r) == 0 {
+		return callTools("write_file", obj{"path": string(r.Self.ID), "content": strings.Repeat("x", 10)})
 	}
 	return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
 }
 
-// The quota is of the folder, whoever writes and by whichever name it is
-// reached: agents of two tasks in one folder do not exceed it together.
-func TestAgentsOfOneFolderShareItsQuota(t *testing.T) {
-	const teams, room = 6, 3
+// The quota belongs to the directory, by whatever path it is reached: agents of
+// two tasks in one directory cannot exceed it together.
+func TestWorkspace_TasksShareQuotaOfDirectory(t *testing.T) {
+	const tasks, limit = 6, 3
 	dir := filepath.Join(t.TempDir(), "folder")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -34,81 +35,81 @@ func TestAgentsOfOneFolderShareItsQuota(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Skip(err)
 	}
-	h := plan{model: brain(func(r model.Request) model.Answer {
+	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Role == "writer" {
-			return writer(r)
+			return writeOwnFile(r)
 		}
-		return manage(r, "writer", "workspace")
-	}), config: func(c *runtime.Config) { c.Storage.WorkspaceBytes = room * 10 }}.open(t)
+		return delegate(r, "writer", "workspace")
+	}), configure: func(c *runtime.Config) { c.Storage.WorkspaceBytes = limit * 10 }}.open(t)
 	var mu sync.Mutex
-	refused := 0
+	rejected := 0
 	var all sync.WaitGroup
-	for i := range teams {
+	for i := range tasks {
 		all.Go(func() {
-			task := h.run(t, org.TaskSpec{Workspace: []string{dir, link}[i%2]})
+			task := fx.run(t, org.TaskSpec{Workspace: []string{dir, link}[i%2]})
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(string(task.Result), string(errcode.QuotaExceeded)) {
-				refused++
+				rejected++
 			}
 		})
 	}
 	all.Wait()
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != room || refused != teams-room {
-		t.Errorf("%d files, %d refused, %v; want %d and %d", len(files), refused, err, room, teams-room)
+	if err != nil || len(files) != limit || rejected != tasks-limit {
+		t.Errorf("%d files, %d rejected, %v; want %d and %d", len(files), rejected, err, limit, tasks-limit)
 	}
 }
 
-func TestAConfigurationSetsTheQuota(t *testing.T) {
+func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 	free := make(chan struct{})
-	h := open(t, "", busyRoot(free, waits))
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	for _, c := range []struct{ set, want runtime.Storage }{
 		{runtime.Storage{}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20}},
 		{runtime.Storage{WorkspaceBytes: 5, ArtifactBytes: 6}, runtime.Storage{WorkspaceBytes: 5, WorkspaceFiles: 100_000, ArtifactBytes: 6}},
 		{runtime.Storage{WorkspaceFiles: 7}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 8 << 20}},
 	} {
-		if err := h.Configure(runtime.OrgConfig{Storage: c.set}); err != nil {
+		if err := fx.Configure(runtime.OrgConfig{Storage: c.set}); err != nil {
 			t.Fatal(err)
 		}
-		task := h.start(t, org.TaskSpec{})
-		agent := h.hire(t, h.top(t, task), org.RoleSpec{Name: "w" + string(task), Use: use("workspace")})
-		w, err := h.Workspace(t.Context(), identity.ByAgent(agent))
+		task := fx.start(t, org.TaskSpec{})
+		agent := fx.spawnAgent(t, fx.topAgent(t, task), org.RoleSpec{Name: "w" + string(task), Use: groupSet("workspace")})
+		w, err := fx.Workspace(t.Context(), identity.ByAgent(agent))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Root.Close()
-		got := runtime.Storage{WorkspaceBytes: w.Quota().Bytes, WorkspaceFiles: w.Quota().Files, ArtifactBytes: h.ArtifactLimit()}
+		got := runtime.Storage{WorkspaceBytes: w.Quota().Bytes, WorkspaceFiles: w.Quota().Files, ArtifactBytes: fx.ArtifactLimit()}
 		if got != c.want {
 			t.Errorf("got %+v, want %+v", got, c.want)
 		}
 	}
 }
 
-// May is what the gate would say, now.
-func TestMayIsTheGatesAnswer(t *testing.T) {
-	a := plan{}.archive(t)
+// CanCall returns the current decision of the gate.
+func TestCanCall_MatchesGate(t *testing.T) {
+	fx := fixtureConfig{}.openWithWorker(t)
 	for tool, want := range map[string]bool{"put_artifact": true, "read_file": false, "no_such_tool": false} {
-		if got := a.CanCall(identity.ByAgent(a.worker), tool); got != want {
+		if got := fx.CanCall(identity.ByAgent(fx.worker), tool); got != want {
 			t.Errorf("%s: %v, want %v", tool, got, want)
 		}
 	}
 	for _, by := range []identity.Principal{{}, identity.ByAgent("nobody"), identity.ByAgent("")} {
-		if a.CanCall(by, "put_artifact") {
-			t.Errorf("%s may", by)
+		if fx.CanCall(by, "put_artifact") {
+			t.Errorf("%s may call it", by)
 		}
 	}
-	if err := a.Terminate(t.Context(), called(operator), a.worker, ""); err != nil {
+	if err := fx.Terminate(t.Context(), newCall(operator), fx.worker, ""); err != nil {
 		t.Fatal(err)
 	}
-	if a.CanCall(identity.ByAgent(a.worker), "put_artifact") {
-		t.Error("the dead may")
+	if fx.CanCall(identity.ByAgent(fx.worker), "put_artifact") {
+		t.Error("a terminated agent may call it")
 	}
 }
 
-// A task's workspace may lie in that of another task, whose agents can put a
-// link in its place.
-func TestALinkInThePlaceOfAWorkspaceLeadsNowhere(t *testing.T) {
+// A task's workspace may be inside that of another task, whose agents can
+// replace it by a symbolic link.
+func TestWorkspace_LinkIsNotFollowed(t *testing.T) {
 	outer, outside := t.TempDir(), t.TempDir()
 	inner := filepath.Join(outer, "inner")
 	secret := filepath.Join(outside, "secret")
@@ -117,22 +118,22 @@ func TestALinkInThePlaceOfAWorkspaceLeadsNowhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := plan{model: brain(func(r model.Request) model.Answer {
+	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {
 		if r.Self.Role != "reader" {
-			return manage(r, "reader", "workspace")
+			return delegate(r, "reader", "workspace")
 		}
-		if answers(r) == 0 {
+		if answerCount(r) == 0 {
 			if err := os.Rename(inner, inner+"2"); err != nil {
 				t.Error(err)
 			}
 			if err := os.Symlink(outside, inner); err != nil {
 				t.Error(err)
 			}
-			return do("read_file", obj{"path": "secret"})
+			return callTools("read_file", obj{"path": "secret"})
 		}
 		return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
 	})}.open(t)
-	task := h.run(t, org.TaskSpec{Workspace: inner})
+	task := fx.run(t, org.TaskSpec{Workspace: inner})
 	if got := string(task.Result); strings.Contains(got, `"secret"`) || !strings.Contains(got, string(errcode.ToolUnavailable)) {
 		t.Errorf("got %s", got)
 	}

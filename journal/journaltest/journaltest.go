@@ -1,4 +1,11 @@
-// Package journaltest is what every journal.Store has to pass.
+// Package journaltest is a test suite for implementations of journal.Store.
+//
+//	func TestStore(t *testing.T) {
+//		journaltest.Run(t, func(testing.TB) (journal.Store, func() journal.Store) {
+//			s := memory.New()
+//			return s, func() journal.Store { return s }
+//		})
+//	}
 package journaltest
 
 import (
@@ -20,25 +27,25 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Open opens an empty store, closed when the test ends. reopen ends it and
-// opens it again: it holds what it held.
+// Open opens an empty store that is closed when the test ends. reopen closes it
+// and opens it again with the same content.
 type Open func(t testing.TB) (s journal.Store, reopen func() journal.Store)
 
-// Run holds the stores that open gives against what journal.Store says.
+// Run tests the stores that open returns against the contract of journal.Store.
 func Run(t *testing.T, open Open) {
 	tests := []struct {
 		name string
 		test func(*testing.T, journal.Store)
 	}{
 		{"Prepare", prepare},
-		{"Commit gives the number of its last event", numbers},
-		{"Follow waits for what comes", follow},
-		{"a delayed message arrives once", deliverTwice},
-		{"FollowTask gives of others the numbers alone", followTask},
+		{"Commit returns the last sequence number", sequenceNumbers},
+		{"Follow waits for new events", follow},
+		{"delayed message is delivered once", deliverOnce},
+		{"FollowTask hides other tasks", followTask},
 		{"readers may stop early", stopEarly},
-		{"delayed messages are in order of due, then seq", delayedOrder},
-		{"who is no more leaves nothing that waits", dropped},
-		{"records", recordsOf},
+		{"delayed messages are sorted by due, then seq", delayedOrder},
+		{"Purge removes waiting messages", purge},
+		{"records", records},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -46,12 +53,12 @@ func Run(t *testing.T, open Open) {
 			tt.test(t, s)
 		})
 	}
-	t.Run("a store holds what the naive model holds", func(t *testing.T) { againstModel(t, open) })
+	t.Run("matches the model", func(t *testing.T) { runModel(t, open) })
 }
 
 func prepare(t *testing.T, s journal.Store) {
-	refused := errors.New("no")
-	t.Run("may add to its batch, once", func(t *testing.T) {
+	errRejected := errors.New("no")
+	t.Run("adds to its batch, once", func(t *testing.T) {
 		ran := 0
 		b := &journal.Batch{Stream: "a", Prepare: func(b *journal.Batch) error {
 			ran++
@@ -64,15 +71,15 @@ func prepare(t *testing.T, s journal.Store) {
 			t.Errorf("ran %d times, got %v", ran, got)
 		}
 	})
-	t.Run("keeps only its own batch out", func(t *testing.T) {
+	t.Run("rejects only its own batch", func(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range 60 {
 			wait.Go(func() {
 				b := &journal.Batch{Stream: "b", Events: events("b", 1, fmt.Sprint(i))}
 				if i%3 == 0 {
-					b.Prepare = func(*journal.Batch) error { return refused }
+					b.Prepare = func(*journal.Batch) error { return errRejected }
 				}
-				if _, err := s.Commit(t.Context(), b); errors.Is(err, refused) != (i%3 == 0) || err != nil && i%3 != 0 {
+				if _, err := s.Commit(t.Context(), b); errors.Is(err, errRejected) != (i%3 == 0) || err != nil && i%3 != 0 {
 					t.Errorf("%d: got %v", i, err)
 				}
 			})
@@ -82,7 +89,7 @@ func prepare(t *testing.T, s journal.Store) {
 		for _, e := range got {
 			var n int
 			if _, err := fmt.Sscan(e.Body.(journal.ContextCompressed).Summary, &n); err != nil || n%3 == 0 {
-				t.Errorf("%d was refused and is there", n)
+				t.Errorf("%d was rejected and is stored", n)
 			}
 		}
 		if len(got) != 40 || s.Seq() != 41 {
@@ -126,7 +133,7 @@ func followTask(t *testing.T, s journal.Store) {
 	}
 }
 
-func deliverTwice(t *testing.T, s journal.Store) {
+func deliverOnce(t *testing.T, s journal.Store) {
 	b := &journal.Batch{Send: []journal.Message{{Message: model.Message{ID: "m", To: "a", Payload: []byte(`"x"`)}, Due: time.Now().UTC()}}}
 	Commit(t, s, b)
 	for range 2 {
@@ -164,14 +171,14 @@ func stopEarly(t *testing.T, s journal.Store) {
 	}
 }
 
-func recordsOf(t *testing.T, s journal.Store) {
+func records(t *testing.T, s journal.Store) {
 	var put []journal.Record
-	for i := range 700 { // more than one transaction fetches
+	for i := range 700 { // more than a store fetches in one transaction
 		put = append(put, journal.Record{Kind: "k", Key: fmt.Sprintf("%03d/x", i), Value: []byte(fmt.Sprint(i))})
 	}
 	put = append(put, journal.Record{Kind: "k2", Key: "000/x", Value: []byte("other kind")}, journal.Record{Kind: "k", Key: "é\x00\xff", Value: []byte{}})
 	Commit(t, s, &journal.Batch{Put: put})
-	t.Run("are listed by kind and prefix, sorted", func(t *testing.T) {
+	t.Run("list by kind and prefix, sorted", func(t *testing.T) {
 		for prefix, want := range map[string]int{"": 701, "0": 100, "00": 10, "699/x": 1, "700": 0, "é": 1} {
 			list := Collect(t, s.Records(t.Context(), "k", prefix))
 			if len(list) != want || !slices.IsSortedFunc(list, func(a, b journal.Record) int { return strings.Compare(a.Key, b.Key) }) {
@@ -184,18 +191,18 @@ func recordsOf(t *testing.T, s journal.Store) {
 			}
 		}
 	})
-	t.Run("are listed without their values in the same order", func(t *testing.T) {
+	t.Run("list without values in the same order", func(t *testing.T) {
 		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
 			var want []journal.RecordInfo
 			for _, r := range Collect(t, s.Records(t.Context(), "k", prefix)) {
 				want = append(want, journal.RecordInfo{Key: r.Key, Size: len(r.Value)})
 			}
 			if diff := cmp.Diff(Collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
-				t.Errorf("%q, got before want:\n%s", prefix, diff)
+				t.Errorf("%q (-got +want):\n%s", prefix, diff)
 			}
 		}
 	})
-	t.Run("are replaced and removed whole", func(t *testing.T) {
+	t.Run("replace and remove", func(t *testing.T) {
 		Commit(t, s, &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "000/x", Value: []byte("new")}, {Kind: "k", Key: "001/x"}, {Kind: "k", Key: "nowhere"}}})
 		for key, want := range map[string]string{"000/x": "new", "001/x": "", "002/x": "2", "nowhere": ""} {
 			value, err := s.Record(t.Context(), "k", key)
@@ -204,28 +211,29 @@ func recordsOf(t *testing.T, s journal.Store) {
 			}
 		}
 	})
-	t.Run("an empty value is there", func(t *testing.T) {
+	t.Run("empty value is not nil", func(t *testing.T) {
 		if value, err := s.Record(t.Context(), "k", "é\x00\xff"); value == nil || len(value) != 0 || err != nil {
 			t.Errorf("got %v, %v", value, err)
 		}
 	})
 }
 
-func numbers(t *testing.T, s journal.Store) {
+func sequenceNumbers(t *testing.T, s journal.Store) {
 	b := &journal.Batch{Stream: "a", Events: events("a", 3, "x")}
 	if seq := Commit(t, s, b); seq != 3 || s.Seq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
 		t.Errorf("got %d, %d and %+v", seq, s.Seq(), b.Events)
 	}
 	empty := Commit(t, s, &journal.Batch{})
 	if diff := cmp.Diff(empty, uint64(3)); diff != "" {
-		t.Errorf("an empty batch, got before want:\n%s", diff)
+		t.Errorf("empty batch (-got +want):\n%s", diff)
 	}
 }
 
-// Delayed messages of one due time stay in the order they were sent in.
+// Delayed messages with the same due time keep the order in which they were
+// sent.
 func delayedOrder(t *testing.T, s journal.Store) {
 	for i, due := range []int{5, 1, 5, 3, 1, 5} {
-		Commit(t, s, &journal.Batch{Send: []journal.Message{delayed("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
+		Commit(t, s, &journal.Batch{Send: []journal.Message{delayedMessage("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
 	}
 	list, err := s.Delayed(t.Context())
 	var got []string
@@ -233,10 +241,10 @@ func delayedOrder(t *testing.T, s journal.Store) {
 		got = append(got, m.ID)
 	}
 	if diff := cmp.Diff(got, []string{"1", "4", "3", "0", "2", "5"}); err != nil || diff != "" {
-		t.Errorf("%v, got before want:\n%s", err, diff)
+		t.Errorf("%v (-got +want):\n%s", err, diff)
 	}
 	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
-		t.Errorf("got %v, %v runnable, want nobody", runnable, err)
+		t.Errorf("got %v, %v runnable, want none", runnable, err)
 	}
 	Commit(t, s, &journal.Batch{Deliver: list[:2], Stream: "b", Idle: true})
 	inbox, err := s.Inbox(t.Context(), "a")
@@ -248,25 +256,27 @@ func delayedOrder(t *testing.T, s journal.Store) {
 	}
 }
 
-// Of somebody a batch drops nothing waits, not even what the batch posts.
-func dropped(t *testing.T, s journal.Store) {
-	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "1"), delayed("a", "2", at), delayed("ab", "3", at)}})
-	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "4"), delayed("a", "5", at)}, Purge: []identity.AgentID{"a", "nobody"}})
+// A purged agent has no waiting messages, not even those sent in the same
+// batch.
+func purge(t *testing.T, s journal.Store) {
+	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "1"), delayedMessage("a", "2", at), delayedMessage("ab", "3", at)}})
+	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "4"), delayedMessage("a", "5", at)}, Purge: []identity.AgentID{"a", "nobody"}})
 	list, err := s.Delayed(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != "3" {
-		t.Errorf("delayed: got %+v, %v, want 3 alone", list, err)
+		t.Errorf("delayed: got %+v, %v, want only 3", list, err)
 	}
 	if inbox, err := s.Inbox(t.Context(), "a"); err != nil || len(inbox) != 0 {
 		t.Errorf("inbox: got %+v, %v, want nothing", inbox, err)
 	}
 	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
-		t.Errorf("got %v, %v runnable, want nobody", runnable, err)
+		t.Errorf("got %v, %v runnable, want none", runnable, err)
 	}
 }
 
+// at is the time of all test events.
 var at = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-// events makes n events of a stream that say what they are.
+// events returns n events of a stream that have a text and a number.
 func events(stream identity.AgentID, n int, text string) []journal.Event {
 	list := make([]journal.Event, n)
 	for i := range list {
@@ -279,13 +289,14 @@ func message(to identity.AgentID, text string) journal.Message {
 	return journal.Message{Message: model.Message{ID: text, From: "user", To: string(to), Payload: json.RawMessage(`"` + text + `"`), CreatedAt: at}}
 }
 
-func delayed(to identity.AgentID, text string, due time.Time) journal.Message {
+func delayedMessage(to identity.AgentID, text string, due time.Time) journal.Message {
 	m := message(to, text)
 	m.Due = due
 	return m
 }
 
-// Commit commits a batch and gives its sequence number; an error ends the test.
+// Commit commits a batch and returns its sequence number. It fails the test on
+// an error.
 func Commit(t testing.TB, s journal.Store, b *journal.Batch) uint64 {
 	t.Helper()
 	seq, err := s.Commit(t.Context(), b)
@@ -295,7 +306,7 @@ func Commit(t testing.TB, s journal.Store, b *journal.Batch) uint64 {
 	return seq
 }
 
-// Collect gives all of a sequence; an error in it ends the test.
+// Collect returns all values of a sequence. It fails the test on an error.
 func Collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
 	t.Helper()
 	var list []V
@@ -308,7 +319,7 @@ func Collect[V any](t testing.TB, seq iter.Seq2[V, error]) []V {
 	return list
 }
 
-// summaries lists what events say.
+// summaries returns the texts of events.
 func summaries(list []journal.Event) []string {
 	var texts []string
 	for _, e := range list {

@@ -16,7 +16,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// storeModel is what a store holds, in the plainest form.
+// storeModel is a naive model of a store.
 type storeModel struct {
 	seq      uint64
 	log      []journal.Event
@@ -26,7 +26,7 @@ type storeModel struct {
 	records  map[string]string
 }
 
-// apply does what the fields of journal.Batch say.
+// apply applies a batch as journal.Batch specifies.
 func (n *storeModel) apply(b *journal.Batch) {
 	for _, e := range b.Events {
 		n.seq++
@@ -75,19 +75,19 @@ func (n *storeModel) deliver(m journal.Message) {
 	n.runnable[id] = true
 }
 
-// agents are ids that begin alike, and of the longest length.
+// agents are ids with common prefixes, and one of maximal length.
 var agents = []identity.AgentID{"a", "aa", "ab", "a\x00", "b", identity.AgentID(fmt.Sprintf("%0255d", 7))}
 
-// batch makes a random one that fits what the store holds.
+// batch returns a random batch that is valid for the current content.
 func (n *storeModel) batch(r *rand.Rand, step int) *journal.Batch {
-	any := func() identity.AgentID { return agents[r.IntN(len(agents))] }
+	anyAgent := func() identity.AgentID { return agents[r.IntN(len(agents))] }
 	b := &journal.Batch{Idle: r.IntN(2) == 0}
 	if r.IntN(5) > 0 {
-		b.Stream = any()
+		b.Stream = anyAgent()
 	}
 	b.Events = events(b.Stream, r.IntN(4), fmt.Sprint("step ", step))
 	for i := range r.IntN(3) {
-		m := message(any(), fmt.Sprintf("m%d.%d", step, i))
+		m := message(anyAgent(), fmt.Sprintf("m%d.%d", step, i))
 		if r.IntN(3) == 0 {
 			m.Due = at.Add(time.Duration(r.IntN(50)) * time.Hour)
 		}
@@ -102,7 +102,7 @@ func (n *storeModel) batch(r *rand.Rand, step int) *journal.Batch {
 		b.Deliver = append(b.Deliver, n.delayed[i])
 	}
 	if r.IntN(10) == 0 {
-		b.Purge = []identity.AgentID{any()}
+		b.Purge = []identity.AgentID{anyAgent()}
 	}
 	for range r.IntN(3) {
 		record := journal.Record{Kind: []string{"k", "k1"}[r.IntN(2)], Key: fmt.Sprint(r.IntN(20)), Value: []byte(fmt.Sprint(step))}
@@ -114,12 +114,13 @@ func (n *storeModel) batch(r *rand.Rand, step int) *journal.Batch {
 	return b
 }
 
-func sameAsModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand) {
+// compareWithModel compares everything a store returns with the model.
+func compareWithModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand) {
 	t.Helper()
 	same := func(what string, got, want any) {
 		t.Helper()
 		if diff := gocmp.Diff(got, want, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s, got before want:\n%s", what, diff)
+			t.Errorf("%s (-got +want):\n%s", what, diff)
 		}
 	}
 	after := uint64(r.IntN(int(n.seq) + 1))
@@ -168,9 +169,9 @@ func sameAsModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand) {
 	same("records", records, n.records)
 }
 
-// Property: whatever is committed, in whatever batches, and after opening the
-// store again, it holds what the naive model holds, in its order.
-func againstModel(t *testing.T, open Open) {
+// Property: after any sequence of batches and reopens, a store has the same
+// content as the model, in the same order.
+func runModel(t *testing.T, open Open) {
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
@@ -184,18 +185,18 @@ func againstModel(t *testing.T, open Open) {
 					t.Fatalf("step %d: got seq %d, want %d", step, got, n.seq)
 				}
 				if r.IntN(100) == 0 {
-					sameAsModel(t, s, n, r)
+					compareWithModel(t, s, n, r)
 				}
 				if r.IntN(150) == 0 {
 					s = reopen()
-					sameAsModel(t, s, n, r)
-					n.seq = s.Seq() // numbers of messages that are gone may be given again
+					compareWithModel(t, s, n, r)
+					n.seq = s.Seq() // sequence numbers of removed messages may be used again
 				}
 				if t.Failed() {
 					t.Fatalf("at step %d", step)
 				}
 			}
-			sameAsModel(t, s, n, r)
+			compareWithModel(t, s, n, r)
 		})
 	}
 }

@@ -8,25 +8,27 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// log holds the events of all streams in one order. It grows in blocks, so
-// that none is ever moved.
+// log has the events of all streams in order. It grows in blocks, so no entry
+// is ever moved.
 type log struct {
 	blocks [][]entry
 	size   int
-	last   map[identity.AgentID]int // place of a stream's last event, from 1
+	last   map[identity.AgentID]int // index of a stream's last event, from 1
 }
 
-// entry is an event and the place of the one before in its stream; 0 is none.
+// entry is an event and the index of the previous event of its stream, or 0.
 type entry struct {
-	event  journal.Event
-	before int
+	event    journal.Event
+	previous int
 }
 
-const block = 256
+// blockSize is the number of entries in a block, and the most that since
+// returns.
+const blockSize = 256
 
 func (l *log) append(e journal.Event) {
-	if l.size%block == 0 {
-		l.blocks = append(l.blocks, make([]entry, 0, block))
+	if l.size%blockSize == 0 {
+		l.blocks = append(l.blocks, make([]entry, 0, blockSize))
 	}
 	end := &l.blocks[len(l.blocks)-1]
 	*end = append(*end, entry{e, l.last[e.Stream]})
@@ -34,30 +36,30 @@ func (l *log) append(e journal.Event) {
 	l.last[e.Stream] = l.size
 }
 
-// at gives the entry at a place, from 1.
-func (l *log) at(place int) *entry { return &l.blocks[(place-1)/block][(place-1)%block] }
+// at returns the entry at an index, from 1.
+func (l *log) at(i int) *entry { return &l.blocks[(i-1)/blockSize][(i-1)%blockSize] }
 
-// stream lists the events of a stream behind a number.
+// stream returns the events of a stream after a sequence number.
 func (l *log) stream(id identity.AgentID, after uint64) []journal.Event {
 	var list []journal.Event
-	for place := l.last[id]; place > 0; {
-		e := l.at(place)
+	for i := l.last[id]; i > 0; {
+		e := l.at(i)
 		if e.event.Seq <= after {
 			break
 		}
 		list = append(list, e.event)
-		place = e.before
+		i = e.previous
 	}
 	slices.Reverse(list)
 	return list
 }
 
-// since lists some events behind a number.
+// since returns the next events after a sequence number, at most block.
 func (l *log) since(after uint64) []journal.Event {
 	first := 1 + sort.Search(l.size, func(i int) bool { return l.at(i+1).event.Seq > after })
 	var list []journal.Event
-	for place := first; place <= l.size && len(list) < block; place++ {
-		list = append(list, l.at(place).event)
+	for i := first; i <= l.size && len(list) < blockSize; i++ {
+		list = append(list, l.at(i).event)
 	}
 	return list
 }

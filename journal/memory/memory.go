@@ -1,10 +1,9 @@
-// Package memory is a journal.Store that lasts as long as its process: for
-// tests, for trying things out, and for organizations nobody needs to resume.
+// Package memory implements journal.Store in memory, for tests, for experiments
+// and for organizations that are not resumed after the process ends.
 //
-// New makes one; it does what journal says of a Store, except that nothing is
-// on disk. Events, payloads and values are kept as they are given and given as
-// they are kept: neither who commits nor who reads may change them. Nothing is
-// ever let go but what a batch takes away.
+// It behaves like a store on disk but is lost with the process. Events,
+// payloads and values are not copied: neither the caller of Commit nor readers
+// may change them. Memory is freed only for what a batch removes.
 package memory
 
 import (
@@ -20,22 +19,22 @@ import (
 
 // Store is a store in memory. All methods are safe for concurrent use.
 type Store struct {
-	turn sync.Mutex // held by the batch that is committed: it may read while it decides
+	commitMu sync.Mutex // held during a commit; separate from mu, since Prepare may read the store
 
-	mu       sync.RWMutex // guards what follows
+	mu       sync.RWMutex // guards the fields below
 	seq      uint64
 	log      log
-	inbox    map[identity.AgentID][]journal.Message // lists are replaced, never changed
-	delayed  map[identity.AgentID][]journal.Message // as those, by recipient
+	inbox    map[identity.AgentID][]journal.Message // slices are replaced, never changed
+	delayed  map[identity.AgentID][]journal.Message // by recipient; slices are replaced, never changed
 	runnable map[identity.AgentID]struct{}
 	records  map[recordKey][]byte
-	notify   chan struct{} // closed at the next commit; nil while nobody waits
+	notify   chan struct{} // closed by the next commit; nil if no reader waits
 	closed   bool
 }
 
 type recordKey struct{ kind, key string }
 
-// New makes an empty Store.
+// New returns an empty Store.
 func New() *Store {
 	return &Store{
 		log:      log{last: map[identity.AgentID]int{}},
@@ -53,9 +52,9 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	if err := s.open(ctx); err != nil {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.checkOpen(ctx); err != nil {
 		return 0, err
 	}
 	if b.Prepare != nil {
@@ -64,7 +63,7 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 		}
 	}
 	if err := checkBatch(b); err != nil {
-		if b.Prepare != nil { // what it changed in memory cannot follow
+		if b.Prepare != nil { // the changes that Prepare made in memory cannot be undone
 			err = errors.Join(err, journal.ErrClosed, s.Close())
 		}
 		return 0, err
@@ -72,19 +71,20 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return s.apply(b), nil
 }
 
-// checkBatch refuses what no journal can hold.
+// checkBatch rejects a batch that cannot be encoded.
 func checkBatch(b *journal.Batch) error {
 	if slices.ContainsFunc(b.Events, func(e journal.Event) bool { return e.Body == nil }) {
-		return errors.New("the event has no body")
+		return errors.New("event has no body")
 	}
 	return nil
 }
 
+// apply applies a batch and returns the last sequence number.
 func (s *Store) apply(b *journal.Batch) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.append(b)
-	s.take(b.Stream, b.Consume)
+	s.consume(b.Stream, b.Consume)
 	for i := range b.Send {
 		s.deliver(&b.Send[i])
 	}
@@ -98,11 +98,11 @@ func (s *Store) apply(b *journal.Batch) uint64 {
 	}
 	s.put(b.Put)
 	s.updateRunnable(b)
-	s.announce()
+	s.notifyReaders()
 	return s.seq
 }
 
-func (s *Store) next() uint64 {
+func (s *Store) nextSeq() uint64 {
 	s.seq++
 	return s.seq
 }
@@ -110,14 +110,15 @@ func (s *Store) next() uint64 {
 func (s *Store) append(b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
-		e.Seq, e.Stream = s.next(), b.Stream
+		e.Seq, e.Stream = s.nextSeq(), b.Stream
 		s.log.append(*e)
 	}
 }
 
-// deliver gives a message its number and puts it where it waits.
+// deliver sets the sequence number of a message and adds it to its inbox or to
+// the delayed messages.
 func (s *Store) deliver(m *journal.Message) {
-	m.Seq = s.next()
+	m.Seq = s.nextSeq()
 	to := identity.AgentID(m.To)
 	if !m.Due.IsZero() {
 		s.delayed[to] = append(s.delayed[to], *m)
@@ -127,27 +128,28 @@ func (s *Store) deliver(m *journal.Message) {
 	s.runnable[to] = struct{}{}
 }
 
-// deliverDue moves a delayed message to its inbox, behind what is there.
+// deliverDue moves a delayed message to the end of its inbox.
 func (s *Store) deliverDue(m journal.Message) {
 	to := identity.AgentID(m.To)
 	same := func(d journal.Message) bool { return d.Seq == m.Seq }
-	if !slices.ContainsFunc(s.delayed[to], same) { // it has arrived, or was let go
+	if !slices.ContainsFunc(s.delayed[to], same) { // delivered or removed before
 		return
 	}
-	remaining(s.delayed, to, without(s.delayed[to], same))
+	setRemaining(s.delayed, to, without(s.delayed[to], same))
 	m.Due = time.Time{}
 	s.deliver(&m)
 }
 
-func (s *Store) take(stream identity.AgentID, taken []uint64) {
+// consume removes received messages from the inbox of a stream.
+func (s *Store) consume(stream identity.AgentID, taken []uint64) {
 	if len(taken) == 0 {
 		return
 	}
-	remaining(s.inbox, stream, without(s.inbox[stream], func(m journal.Message) bool { return slices.Contains(taken, m.Seq) }))
+	setRemaining(s.inbox, stream, without(s.inbox[stream], func(m journal.Message) bool { return slices.Contains(taken, m.Seq) }))
 }
 
-// remaining puts what is left of an agent's list in its place.
-func remaining(lists map[identity.AgentID][]journal.Message, id identity.AgentID, list []journal.Message) {
+// setRemaining replaces the messages of an agent by list.
+func setRemaining(lists map[identity.AgentID][]journal.Message, id identity.AgentID, list []journal.Message) {
 	if len(list) == 0 {
 		delete(lists, id)
 		return
@@ -155,7 +157,7 @@ func remaining(lists map[identity.AgentID][]journal.Message, id identity.AgentID
 	lists[id] = list
 }
 
-// without gives a list of its own without what is gone.
+// without returns a new slice without the messages for which gone reports true.
 func without(list []journal.Message, gone func(journal.Message) bool) []journal.Message {
 	var left []journal.Message
 	for _, m := range list {
@@ -176,8 +178,8 @@ func (s *Store) put(records []journal.Record) {
 	}
 }
 
-// updateRunnable keeps the runnable mark of the batch's agent: on while it works, off
-// when it is idle and nothing waits for it.
+// updateRunnable updates the runnable mark of the batch's agent: set unless the
+// agent is idle and its inbox is empty.
 func (s *Store) updateRunnable(b *journal.Batch) {
 	switch {
 	case b.Stream == journal.Org:
@@ -188,19 +190,20 @@ func (s *Store) updateRunnable(b *journal.Batch) {
 	}
 }
 
-func (s *Store) announce() {
+// notifyReaders wakes the readers that wait for new events.
+func (s *Store) notifyReaders() {
 	if s.notify != nil {
 		close(s.notify)
 		s.notify = nil
 	}
 }
 
-// Close ends the store: nothing is committed or read any more. It may be
-// called twice and while calls run.
+// Close ends the store: later calls return journal.ErrClosed. It may be called
+// more than once and concurrently with other calls.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.announce()
+	s.notifyReaders()
 	return nil
 }

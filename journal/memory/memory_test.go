@@ -27,15 +27,15 @@ func Example() {
 	// 1 context_compressed <nil>
 }
 
-func TestStore(t *testing.T) {
+func TestStore_PassesSuite(t *testing.T) {
 	journaltest.Run(t, func(testing.TB) (journal.Store, func() journal.Store) {
 		s := memory.New()
 		return s, func() journal.Store { return s }
 	})
 }
 
-// every calls all that takes a context and gives their errors.
-func every(s *memory.Store, ctx context.Context) map[string]error {
+// callAll calls all methods with a context and returns their errors.
+func callAll(s *memory.Store, ctx context.Context) map[string]error {
 	errs := map[string]error{"Read": nil, "Follow": nil, "Records": nil, "Entries": nil}
 	_, errs["Commit"] = s.Commit(ctx, &journal.Batch{})
 	_, errs["Inbox"] = s.Inbox(ctx, "a")
@@ -57,7 +57,7 @@ func every(s *memory.Store, ctx context.Context) map[string]error {
 	return errs
 }
 
-func TestEveryMethodRefuses(t *testing.T) {
+func TestStore_RejectsClosedOrCancelled(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	closed := memory.New()
@@ -72,12 +72,12 @@ func TestEveryMethodRefuses(t *testing.T) {
 		ctx   context.Context
 		want  error
 	}{
-		{"a context that has ended", memory.New(), ended, context.Canceled},
-		{"when the store is closed", closed, t.Context(), journal.ErrClosed},
+		{"cancelled context", memory.New(), ended, context.Canceled},
+		{"closed store", closed, t.Context(), journal.ErrClosed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for name, err := range every(tt.store, tt.ctx) {
+			for name, err := range callAll(tt.store, tt.ctx) {
 				if !errors.Is(err, tt.want) {
 					t.Errorf("%s: got %v, want %v", name, err, tt.want)
 				}
@@ -86,7 +86,7 @@ func TestEveryMethodRefuses(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhoeverFollows(t *testing.T) {
+func TestStore_CloseEndsFollow(t *testing.T) {
 	s := memory.New()
 	ended, waiting := make(chan error), make(chan struct{})
 	go func() {
@@ -110,9 +110,9 @@ func TestCloseEndsWhoeverFollows(t *testing.T) {
 	}
 }
 
-// An event without a body is nothing that can be kept. When Prepare has run,
-// what it changed cannot follow: the store takes nothing more.
-func TestAnEventWithoutABody(t *testing.T) {
+// An event without a body is rejected. If Prepare has run, its changes cannot
+// be undone, so the store closes.
+func TestStore_RejectsEventWithoutBody(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		t.Run(fmt.Sprint("with Prepare: ", prepared), func(t *testing.T) {
 			s := memory.New()

@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// open says why nothing can be read, if so.
-func (s *Store) open(ctx context.Context) error {
+// checkOpen returns the error of reading the store now, if any.
+func (s *Store) checkOpen(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -32,9 +32,9 @@ func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64)
 	}
 }
 
-// read looks at what the lock guards.
+// read calls look with the lock held.
 func read[V any](ctx context.Context, s *Store, look func() V) (v V, err error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return v, err
 	}
 	s.mu.RLock()
@@ -42,8 +42,8 @@ func read[V any](ctx context.Context, s *Store, look func() V) (v V, err error) 
 	return look(), nil
 }
 
-// yieldAll yields a list, then the error if there is one; false when the
-// caller has enough.
+// yieldAll yields a list, then the error if there is one. It returns false if
+// the consumer has stopped.
 func yieldAll[V any](list []V, err error, yield func(V, error) bool) bool {
 	for _, v := range list {
 		if !yield(v, nil) {
@@ -58,9 +58,9 @@ func yieldAll[V any](list []V, err error, yield func(V, error) bool) bool {
 func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
-			news := s.newsChannel(wait)
+			next := s.nextCommit(wait)
 			list, err := read(ctx, s, func() []journal.Event { return s.log.since(after) })
-			if err != nil && wait && ctx.Err() != nil { // the end that was asked for
+			if err != nil && wait && ctx.Err() != nil { // the requested end
 				return
 			}
 			if !yieldAll(list, err, yield) || err != nil {
@@ -74,7 +74,7 @@ func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[j
 				return
 			}
 			select {
-			case <-news:
+			case <-next:
 			case <-ctx.Done():
 				return
 			}
@@ -96,8 +96,9 @@ func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint
 	}
 }
 
-// newsChannel gives what the next commit closes.
-func (s *Store) newsChannel(wait bool) <-chan struct{} {
+// nextCommit returns a channel that the next commit closes, or nil if wait is
+// false.
+func (s *Store) nextCommit(wait bool) <-chan struct{} {
 	if !wait {
 		return nil
 	}
@@ -124,8 +125,8 @@ func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Me
 // Delayed implements journal.Mailbox.
 func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 	list, err := read(ctx, s, func() (list []journal.Message) {
-		for _, of := range s.delayed {
-			list = append(list, of...)
+		for _, messages := range s.delayed {
+			list = append(list, messages...)
 		}
 		return list
 	})
@@ -133,11 +134,12 @@ func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 	return list, err
 }
 
+// byDue orders messages by due time, then by sequence number.
 func byDue(a, b journal.Message) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
 }
 
-// Runnable implements journal.Mailbox, sorted.
+// Runnable implements journal.Mailbox. The result is sorted.
 func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	list, err := read(ctx, s, func() (list []identity.AgentID) {
 		for id := range s.runnable {
@@ -154,7 +156,7 @@ func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
 	return read(ctx, s, func() []byte { return s.records[recordKey{kind, key}] })
 }
 
-// Records implements journal.Records, sorted by key.
+// Records implements journal.Records.
 func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)
@@ -162,7 +164,7 @@ func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[jour
 	}
 }
 
-// Entries implements journal.Records, sorted by key.
+// Entries implements journal.Records.
 func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
 	return func(yield func(journal.RecordInfo, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)
@@ -175,6 +177,7 @@ func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[jour
 	}
 }
 
+// recordsOf returns the records of a kind with a prefix, sorted by key.
 func (s *Store) recordsOf(ctx context.Context, kind, prefix string) ([]journal.Record, error) {
 	list, err := read(ctx, s, func() (list []journal.Record) {
 		for k, value := range s.records {

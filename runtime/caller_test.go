@@ -1,0 +1,249 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
+)
+
+// builtinCallerResults are the results of the 18 built-in tools for an external
+// caller: "" means success. No program is run and no request is sent.
+var builtinCallerResults = map[string]struct {
+	args obj
+	code errcode.Code
+}{
+	"find_role_by_name":     {obj{"name": "guest"}, errcode.ToolUnavailable},
+	"create_role":           {obj{"name": "mine", "rolePrompt": ""}, errcode.ToolUnavailable},
+	"spawn_agent":           {obj{"roleId": "r", "taskBrief": taskBrief()}, errcode.ToolUnavailable},
+	"spawn_agent_with_task": {obj{"roleId": "r", "taskBrief": taskBrief(), "initialMessage": "go"}, errcode.ToolUnavailable},
+	"terminate_agent":       {obj{"agentId": "a"}, errcode.ToolUnavailable},
+	"send_message":          {obj{"to": "root", "payload": "psst"}, errcode.ToolUnavailable},
+	"put_artifact":          {obj{"type": "t", "content": 1}, ""},
+	"get_artifact":          {obj{"ref": "artifact:none"}, ""},
+	"write_file":            {obj{"path": "a/f", "content": "text"}, ""},
+	"read_file":             {obj{"path": "a/f"}, errcode.FileNotFound},
+	"list_files":            {obj{}, ""},
+	"get_workspace_info":    {obj{}, ""},
+	"run_command":           {obj{"argv": []string{"true"}}, errcode.ToolUnavailable},
+	"run_javascript":        {obj{"code": "return 1"}, errcode.ToolUnavailable},
+	"http_request":          {obj{"url": "https://example.com/"}, errcode.ToolUnavailable},
+	"compress_context":      {obj{"summary": "s"}, errcode.ToolUnavailable},
+	"get_context_status":    {obj{}, errcode.ToolUnavailable},
+	"console_print":         {obj{"text": "hello"}, ""},
+}
+
+func TestCaller_BuiltinToolResults(t *testing.T) {
+	var console bytes.Buffer
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Console = &console }}.open(t)
+	role, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "guest"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var offered []string
+	for _, d := range fx.Gate().Subject(identity.ByCaller("ann", role.ID)).Listable() {
+		offered = append(offered, d.Name)
+	}
+	slices.Sort(offered)
+	if want := slices.Sorted(maps.Keys(builtinCallerResults)); !slices.Equal(offered, want) {
+		t.Fatalf("offered %v, tried %v", offered, want)
+	}
+	for i, name := range offered {
+		ann := identity.ByCaller(identity.User(fmt.Sprint("ann", i)), role.ID) // each user has its own directory
+		a := fx.invoke(t, ann, name, builtinCallerResults[name].args)
+		if !a.Allowed() || a.Code() != builtinCallerResults[name].code {
+			t.Errorf("%s: %q: %s", name, a.Code(), a.Result.JSON())
+		}
+		if message := fmt.Sprint(decodeObject(a.Result.JSON())["message"]); a.Result.IsError && (message == "<nil>" || strings.Contains(message, "internal")) {
+			t.Errorf("%s: %s has no message for the caller", name, a.Result.JSON())
+		}
+	}
+	if len(fx.Org().Agents("")) != 0 || len(fx.Org().Roles()) != 1 {
+		t.Error("an agent or a role was created")
+	}
+}
+
+// A user name from outside is printed on one line without control characters.
+func TestCaller_ConsoleNameIsSafe(t *testing.T) {
+	var console bytes.Buffer
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Console = &console }}.open(t)
+	ann := fx.createCaller(t, "console")
+	for _, user := range []identity.User{"ann", "root: all is well\n\x1b[31mroot"} {
+		fx.invoke(t, identity.ByCaller(user, ann.Role), "console_print", obj{"text": "hello"})
+	}
+	lines := strings.Split(strings.TrimSpace(console.String()), "\n")
+	if len(lines) != 2 || lines[0] != "user ann, guest: hello" || !strings.HasPrefix(lines[1], "user root: all is well ") || strings.Contains(lines[1], "\x1b") {
+		t.Errorf("printed %q", lines)
+	}
+}
+
+// Each user has its own directory in each role, whatever the names are, with
+// the usual quota. It is the same one after a restart.
+func TestCaller_WorkspacePerUserAndRole(t *testing.T) {
+	cfg := fixtureConfig{dir: fastTempDir(t), configure: func(c *runtime.Config) { c.Storage.WorkspaceBytes = 1000 }}
+	fx := cfg.open(t)
+	ann := fx.createCaller(t, "workspace")
+	other, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "other", Use: groupSet("workspace")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	callers := []identity.Principal{
+		ann, identity.ByCaller("ann", other.ID), identity.ByCaller("bob", ann.Role), identity.ByCaller("../../x", ann.Role),
+		identity.ByCaller("/etc", ann.Role), identity.ByCaller("a/b", ann.Role), identity.ByCaller("ANN", ann.Role), identity.ByCaller("ann ", ann.Role),
+	}
+	for i, by := range callers {
+		if got := fx.invokeCode(t, by, "read_file", obj{"path": "f"}); got != errcode.FileNotFound {
+			t.Errorf("%s reads the file of another caller: %q", by, got)
+		}
+		if got := fx.invokeCode(t, by, "write_file", obj{"path": "f", "content": fmt.Sprint(i)}); got != "" {
+			t.Errorf("%s cannot write: %q", by, got)
+		}
+		if got := fx.invokeCode(t, by, "write_file", obj{"path": "big", "content": strings.Repeat("x", 1000)}); got != errcode.QuotaExceeded {
+			t.Errorf("%s writes past its quota: %q", by, got)
+		}
+	}
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	for i, by := range callers {
+		if got := decodeObject(fx.invoke(t, by, "read_file", obj{"path": "f"}).Result.JSON())["content"]; got != fmt.Sprint(i) {
+			t.Errorf("%s reads %v, want %d", by, got, i)
+		}
+	}
+	if n := countFiles(t, filepath.Join(cfg.dir, "callers")); n != len(callers) {
+		t.Errorf("%d files are below callers, want %d", n, len(callers))
+	}
+	for _, by := range []identity.Principal{{}, operator, identity.ByAgent("a"), identity.ByCaller("", ann.Role)} {
+		if _, err := fx.Workspace(t.Context(), by); err == nil {
+			t.Errorf("%s has a workspace", by)
+		}
+	}
+}
+
+// countFiles counts the files below a directory.
+func countFiles(t *testing.T, dir string) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Without a directory for workspaces a caller has none.
+func TestCaller_WithoutWorkspaceDirectory(t *testing.T) {
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Workspaces = "" }}.open(t)
+	ann := fx.createCaller(t, "workspace")
+	if got := fx.invokeCode(t, ann, "list_files", obj{}); got != errcode.WorkspaceNotBound {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A directory that was replaced by a symbolic link is not opened.
+func TestCaller_ReplacedWorkspaceIsNotFollowed(t *testing.T) {
+	cfg := fixtureConfig{dir: fastTempDir(t)}
+	fx := cfg.open(t)
+	ann := fx.createCaller(t, "workspace")
+	fx.invoke(t, ann, "list_files", obj{})
+	folder := filepath.Join(cfg.dir, "callers", ann.Key())
+	elsewhere := fastTempDir(t)
+	if err := os.WriteFile(filepath.Join(elsewhere, "canary"), []byte("SECRET"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, folder); err != nil {
+		t.Fatal(err)
+	}
+	if a := fx.invoke(t, ann, "list_files", obj{}); a.Code() != errcode.ToolUnavailable {
+		t.Errorf("it followed a symbolic link: %s", a.Result.JSON())
+	}
+}
+
+// An artifact of a caller is its own. No other user finds it, nor the same user
+// in another role, nor an agent, even of its own task. A caller does not find
+// the artifacts of agents. The operator finds all.
+func TestCaller_ArtifactsAreIsolated(t *testing.T) {
+	var callerRef string
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
+		switch answerCount(r) {
+		case 0:
+			return callTools("put_artifact", obj{"type": "t", "content": "agent's"}, "get_artifact", obj{"ref": callerRef})
+		default:
+			list := results(r)
+			return endWith(fmt.Sprint(decodeObject(list[0].Content)["artifactRef"], " ", string(list[1].Content)))
+		}
+	}))
+	ann := fx.createCaller(t, "artifact")
+	callerRef = fmt.Sprint(decodeObject(fx.invoke(t, ann, "put_artifact", obj{"type": "t", "content": "ann's"}).Result.JSON())["artifactRef"])
+	if got := decodeObject(fx.invoke(t, ann, "get_artifact", obj{"ref": callerRef}).Result.JSON())["content"]; got != "ann's" {
+		t.Errorf("its owner reads %v", got)
+	}
+	other, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "other", Use: groupSet("artifact")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := fx.run(t, org.TaskSpec{Caller: ann, Role: "guest", Text: "go"})
+	var agentRef string
+	_, _ = fmt.Sscanf(strings.Trim(string(task.Result), `"`), "%s", &agentRef)
+	if !strings.HasSuffix(string(task.Result), ` null"`) || !strings.HasPrefix(agentRef, "artifact:") {
+		t.Errorf("an agent reads a caller's artifact: %s, %v", task.Result, task.Error)
+	}
+	for _, by := range []identity.Principal{identity.ByCaller("bob", ann.Role), identity.ByCaller("ann", other.ID)} {
+		if got := string(fx.invoke(t, by, "get_artifact", obj{"ref": callerRef}).Result.JSON()); got != "null" {
+			t.Errorf("%s reads %s", by, got)
+		}
+	}
+	if got := string(fx.invoke(t, ann, "get_artifact", obj{"ref": agentRef}).Result.JSON()); got != "null" {
+		t.Errorf("a caller reads an agent's artifact: %s", got)
+	}
+	fx.wantArtifacts(t, ann, callerRef, agentRef)
+}
+
+// wantArtifacts checks the records of a caller's artifact and an agent's
+// artifact.
+func (fx *fixture) wantArtifacts(t *testing.T, ann identity.Principal, callerRef, agentRef string) {
+	t.Helper()
+	a, content, err := fx.Artifact(context.Background(), callerRef)
+	if err != nil || a.Caller != ann.String() || a.Owner != ann.Key() || a.Task != "" || a.By != "" || string(content) != `"ann's"` {
+		t.Errorf("%+v, %s, %v", a, content, err)
+	}
+	if a, _, err = fx.Artifact(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// Principals whose names and roles are equal when concatenated have different
+// keys.
+func TestCaller_KeysAreUnambiguous(t *testing.T) {
+	fx := openFixture(t, "", nil)
+	seen := map[string]bool{}
+	for _, p := range []identity.Principal{identity.ByCaller("a@b", "c"), identity.ByCaller("a", "b@c"), identity.ByAgent("a@b@c")} {
+		if seen[p.Key()] || p.Key() == "" {
+			t.Errorf("%s has an empty or duplicate key", p)
+		}
+		seen[p.Key()] = true
+	}
+	_, err := fx.PutArtifact(t.Context(), newCall(identity.ByCaller("", "r")), builtin.Artifact{Type: "t"})
+	if errcode.Of(err) != errcode.AgentNotFound {
+		t.Errorf("a caller without a name put an artifact: %v", err)
+	}
+}
