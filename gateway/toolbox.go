@@ -49,7 +49,7 @@ func (a *api) busy() *mcpserver.ConcurrencyLimiter {
 // limitConcurrency gives an endpoint that each sender asks only so often at once.
 func limitConcurrency(busy *mcpserver.ConcurrencyLimiter, serve endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		leave, err := busy.Enter(sender(r))
+		leave, err := busy.Acquire(sender(r))
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func toolboxHouse(t *testing.T) (mine, operator *house) {
 	yes, no := true, false
 	word := parameter.Spec{Name: "a", Type: "string", Description: "d"}
 	claim := parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}, {Service: "other-auth", Field: "sub"}}}
-	ready := gatewaytest.Declare(t, "ready_only", `[{"one":1}]`, nil).In("ready")
+	ready := gatewaytest.Declare(t, "ready_only", `[{"one":1}]`, nil).WithStates("ready")
 	plain, err := tool.New("plain", "no declared tool", func(_ context.Context, in struct {
 		Words []string `json:"words" jsonschema:"the words"`
 		Times int      `json:"times,omitempty"`
