@@ -36,9 +36,9 @@ var operator = identity.ByOperator("operator")
 type modelFunc func(ctx context.Context, r model.Request) model.Answer
 
 // Generate implements model.Model.
-func (b modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (f modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		a := b(ctx, r)
+		a := f(ctx, r)
 		if ctx.Err() != nil {
 			yield(model.Delta{}, ctx.Err())
 			return
