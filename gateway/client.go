@@ -87,7 +87,7 @@ func Remote(base, token string) (*Client, error) {
 // returns an error if the text cannot be a token.
 func (c *Client) WithToken(token string) (*Client, error) {
 	if token != "" && !isValidBearer(token) {
-		return nil, errcode.New(errcode.InvalidArguments, "invalid token: it is not a bearer token as defined by RFC 6750")
+		return nil, errcode.New(errcode.InvalidArguments, "the text is not a valid bearer token (RFC 6750)")
 	}
 	clone := *c
 	clone.token = token
