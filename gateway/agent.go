@@ -54,11 +54,11 @@ const maxDelayMS = 365 * 24 * 60 * 60 * 1000
 
 // listAgents lists agents by creation time, including terminated ones.
 func (a *api) listAgents(r *http.Request) (any, error) {
-	want, err := enumParam(r, "status", Working, Idle, Terminated)
+	status, err := enumParam(r, "status", Working, Idle, Terminated)
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.selectAgents(r.Context(), identity.TaskID(r.URL.Query().Get("task")), want)
+	list, err := a.selectAgents(r.Context(), identity.TaskID(r.URL.Query().Get("task")), status)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +112,7 @@ func (a *api) agent(agent org.Agent) Agent {
 	}
 }
 
+// showAgent answers with one agent, including a terminated one.
 func (a *api) showAgent(r *http.Request) (any, error) {
 	agent, err := a.findAgent(r.Context(), r.PathValue("id"))
 	if err != nil {

@@ -43,7 +43,7 @@ func (a *api) sweep(r *http.Request) (any, error) {
 // query has content=1: text as text, bytes as bytes, other values as JSON. The
 // headers make sure that browsers never run what agents have created.
 func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
-	whole, err := boolParam(r, "content")
+	wantContent, err := boolParam(r, "content")
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !whole {
+	if !wantContent {
 		return writeJSON(w, http.StatusOK, artifact)
 	}
 	kind, body := artifactContent(artifact, content)

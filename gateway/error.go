@@ -107,6 +107,8 @@ type errorBody struct {
 	Error errorDetail `json:"error"`
 }
 
+// errorDetail describes an error: its code, a message for people, and details
+// such as the field that is wrong.
 type errorDetail struct {
 	Code    errcode.Code   `json:"code"`
 	Message string         `json:"message"`

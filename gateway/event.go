@@ -88,6 +88,7 @@ func parseSeq(text, field string) (uint64, error) {
 	return n, nil
 }
 
+// formatSeq formats an event number.
 func formatSeq(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // eventStream writes events as they occur. Writes fail if the client does not
@@ -99,6 +100,8 @@ type eventStream struct {
 	opened   bool
 }
 
+// newEventStream returns a stream that answers r in the format that the client
+// accepts.
 func newEventStream(w http.ResponseWriter, r *http.Request) *eventStream {
 	return &eventStream{w: mcpserver.WithWriteTimeout(w, 0), sse: acceptsSSE(r), resuming: r.Header.Get("Last-Event-ID") != ""}
 }
@@ -183,6 +186,7 @@ func (s *eventStream) close(ended bool) {
 	s.open()
 }
 
+// flush sends buffered events, so that the client receives each event at once.
 func (s *eventStream) flush() error { return http.NewResponseController(s.w).Flush() }
 
 // shutdownKey is the context key for the context that ends when Serve begins to

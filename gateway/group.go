@@ -25,11 +25,13 @@ type Tool struct {
 	*QuarantineEntry // a pending definition under this name, or nil; only shown to the operator
 }
 
+// listGroups lists the visible groups, sorted by id.
 func (a *api) listGroups(r *http.Request) (any, error) {
 	byID := func(g toolgroups.Info) string { return string(g.ID) }
 	return paginate(r, a.visibilityFor(r).groups(), byID, unchanged)
 }
 
+// showGroup answers with one visible group.
 func (a *api) showGroup(r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	info, ok := a.visibilityFor(r).group(toolgroups.GroupID(id))

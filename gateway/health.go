@@ -16,6 +16,7 @@ type Index struct {
 	Routes  []string `json:"routes"`
 }
 
+// index answers / with the routes that the sender may use.
 func (a *api) index(r *http.Request) (any, error) {
 	index, p := Index{Version: a.version, Routes: []string{}}, sender(r)
 	for _, route := range a.routes() {

@@ -58,6 +58,7 @@ type pipeResponse struct {
 	done        chan struct{} // closed when the handler has returned
 }
 
+// newPipeResponse returns a response whose Close cancels the handler's context.
 func newPipeResponse(cancel context.CancelFunc) *pipeResponse {
 	w := &pipeResponse{cancel: cancel, header: http.Header{}, headersSent: make(chan struct{}), done: make(chan struct{})}
 	w.PipeReader, w.pipe = io.Pipe()

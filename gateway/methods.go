@@ -45,6 +45,7 @@ func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleC
 	return doJSON[RoleChange](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
+// dryRunQuery returns the query of a change.
 func dryRunQuery(run bool) url.Values {
 	if run {
 		return url.Values{"dryRun": {"1"}}
@@ -83,6 +84,7 @@ func (c *Client) Terminate(ctx context.Context, ref, reason string) (Agent, erro
 	return doJSON[Agent](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("agents", ref), query: reasonQuery(reason)})
 }
 
+// reasonQuery returns the query with a reason; "" sends none.
 func reasonQuery(reason string) url.Values {
 	if reason == "" {
 		return nil

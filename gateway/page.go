@@ -49,6 +49,7 @@ func parsePaging(r *http.Request) (paging, error) {
 	return p, nil
 }
 
+// encodeCursor returns the cursor after the item with this key.
 func encodeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 // paginate returns the page of a list that a request selects. list must be

@@ -16,6 +16,7 @@ type Authenticate func(*http.Request) (identity.Principal, error)
 // reach.
 func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator, nil }
 
+// ownerKey is the context key for the mark of TrustLocalOwner.
 type ownerKey struct{}
 
 // TrustLocalOwner marks all requests to next as sent by the owner of the data
@@ -34,6 +35,7 @@ func isLocalOwner(r *http.Request) bool {
 	return marked
 }
 
+// principalKey is the context key for the authenticated sender.
 type principalKey struct{}
 
 // Sender returns the authenticated sender of the request that ctx belongs to,

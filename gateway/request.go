@@ -97,6 +97,7 @@ func checkQuery(r *http.Request, known []string) error {
 	return nil
 }
 
+// orNone joins names for a message.
 func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -28,6 +28,7 @@ type RoleRequest struct {
 	Limits org.Limits      `json:"limits,omitzero"`
 }
 
+// spec converts the request for org.
 func (q RoleRequest) spec() org.RoleSpec {
 	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits}
 }
@@ -38,11 +39,13 @@ type RoleChange struct {
 	Diff org.Diff `json:"diff"`
 }
 
+// listRoles lists the active roles, sorted by name.
 func (a *api) listRoles(r *http.Request) (any, error) {
 	byName := func(role org.Role) string { return role.Name }
 	return paginate(r, a.org().Roles(), byName, a.role)
 }
 
+// showRole answers with one active role.
 func (a *api) showRole(r *http.Request) (any, error) {
 	role, err := a.org().FindRole(r.PathValue("id"))
 	return a.role(role), err
@@ -102,16 +105,16 @@ func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error)
 
 // role converts a role's record for the API.
 func (a *api) role(role org.Role) Role {
-	shown := Role{Role: role}
+	out := Role{Role: role}
 	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
 	for _, id := range append(role.Use.IDs(), role.Grant.IDs()...) {
 		owner := snapshot.Owner(id)
 		if inert := owner == "" || owner != role.GroupOwners[id]; inert && !seen[id] {
-			shown.Dangling = append(shown.Dangling, id)
+			out.Dangling = append(out.Dangling, id)
 		}
 		seen[id] = true
 	}
-	return shown
+	return out
 }
 
 // roleName returns a role's name, also of deleted roles.

@@ -32,13 +32,13 @@ type Task struct {
 
 // listTasks lists tasks by creation time.
 func (a *api) listTasks(r *http.Request) (any, error) {
-	want, err := enumParam(r, "status", string(org.Running), string(org.Done), string(org.Failed), string(org.Cancelled))
+	status, err := enumParam(r, "status", string(org.Running), string(org.Done), string(org.Failed), string(org.Cancelled))
 	if err != nil {
 		return nil, err
 	}
 	list := a.org().Tasks()
-	if want != "" {
-		list = slices.DeleteFunc(list, func(t org.Task) bool { return string(t.Status) != want })
+	if status != "" {
+		list = slices.DeleteFunc(list, func(t org.Task) bool { return string(t.Status) != status })
 	}
 	byAge := func(t org.Task) string { return creationKey(t.CreatedAt, string(t.ID)) }
 	return paginate(r, list, byAge, func(t org.Task) Task {
@@ -58,9 +58,9 @@ func (a *api) showTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := taskOf(t)
-	shown.Usage, err = a.rt.Usage(r.Context(), t.ID)
-	return shown, err
+	out := taskOf(t)
+	out.Usage, err = a.rt.Usage(r.Context(), t.ID)
+	return out, err
 }
 
 // cancelTask cancels a task and answers with it. A task that has ended is not

@@ -49,6 +49,8 @@ func (t *Tokens) Startup() (token string) {
 	return token
 }
 
+// isStartup reports whether digest is that of the startup token. It compares in
+// constant time.
 func (s *startupToken) isStartup(digest [sha256.Size]byte) bool {
 	k := s.keys.Load()
 	return k != nil && subtle.ConstantTimeCompare(digest[:], k.token[:]) == 1

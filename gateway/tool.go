@@ -40,6 +40,7 @@ func quarantinedTool(p modules.PendingTool) QuarantinedTool {
 	return QuarantinedTool{p.Name, p.Owner, QuarantineEntry{true, p.Digest, p.Offered, p.Accepted}}
 }
 
+// listQuarantine lists the pending definitions, sorted by name and owner.
 func (a *api) listQuarantine(r *http.Request) (any, error) {
 	list, err := a.quarantine(r.Context(), "")
 	if err != nil {

@@ -71,6 +71,7 @@ func (a *api) showDeclared(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, m)
 }
 
+// manifest returns an empty manifest with the program's version.
 func (a *api) manifest() toolboxManifest {
 	return toolboxManifest{cmp.Or(a.version, "unknown"), map[string]toolboxTool{}}
 }

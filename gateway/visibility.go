@@ -58,8 +58,8 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
 		return toolgroups.Info{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {
-		_, there := v.tool(name)
-		return !there
+		_, visible := v.tool(name)
+		return !visible
 	})
 	info.Count = len(info.Tools)
 	return info, info.Count > 0
@@ -69,8 +69,8 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
 func (v visibility) groups() []toolgroups.Info {
 	var list []toolgroups.Info
 	for _, g := range v.snapshot.Groups() {
-		if shown, ok := v.group(g.ID); ok {
-			list = append(list, shown)
+		if group, ok := v.group(g.ID); ok {
+			list = append(list, group)
 		}
 	}
 	return list
@@ -81,11 +81,11 @@ func (v visibility) filter(set *toolgroups.Set) *toolgroups.Set {
 	if set == nil || set.IsAll() || v.all {
 		return set
 	}
-	kept := toolgroups.Of(slices.DeleteFunc(set.IDs(), func(id toolgroups.GroupID) bool {
-		_, there := v.group(id)
-		return !there
+	filtered := toolgroups.Of(slices.DeleteFunc(set.IDs(), func(id toolgroups.GroupID) bool {
+		_, visible := v.group(id)
+		return !visible
 	})...)
-	return &kept
+	return &filtered
 }
 
 // groupOf returns the group that a tool is shown in: its own, or the first
@@ -104,7 +104,7 @@ func (v visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
 
 // show converts a tool for the sender.
 func (v visibility) show(h *toolgroups.Handle) Tool {
-	shown := toolOf(h)
-	shown.Group = v.groupOf(h)
-	return shown
+	out := toolOf(h)
+	out.Group = v.groupOf(h)
+	return out
 }

@@ -13,6 +13,7 @@ type registryCollector struct {
 	groups, states *prometheus.Desc
 }
 
+// newRegistryCollector returns a collector for the registry behind l.
 func newRegistryCollector(l *labelValues) *registryCollector {
 	return &registryCollector{l,
 		prometheus.NewDesc("agent_tool_group_availability", "Tools in the tool group now.", []string{"group"}, nil),
@@ -56,6 +57,7 @@ type loadCollector struct {
 	agents, tasks, messages, commits *prometheus.Desc
 }
 
+// newLoadCollector returns a collector that calls load at each scrape.
 func newLoadCollector(m *Metrics, load func() Load) *loadCollector {
 	return &loadCollector{m, load,
 		prometheus.NewDesc("rolecall_agents",
@@ -89,6 +91,7 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))
 }
 
+// gauge returns one sample of a gauge.
 func gauge(d *prometheus.Desc, n int, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 }

@@ -12,6 +12,8 @@ import (
 // One method for each kind of event updates the metrics. All must be called with
 // mu held.
 
+// taskStarted counts a task and the groups it is restricted to. Nil groups mean
+// no restriction; an empty list means no groups.
 func (m *Metrics) taskStarted(b journal.TaskStarted) {
 	m.tasks.series("started", "", "").Inc()
 	switch {
@@ -25,6 +27,7 @@ func (m *Metrics) taskStarted(b journal.TaskStarted) {
 	}
 }
 
+// agentSpawned counts an agent and starts the time in its first state.
 func (m *Metrics) agentSpawned(e journal.Event) {
 	m.agents.series("spawned", "", "").Inc()
 	if a := m.tracker.agentFor(e); a != nil {
@@ -32,6 +35,7 @@ func (m *Metrics) agentSpawned(e journal.Event) {
 	}
 }
 
+// agentTerminated counts a terminated agent and stops tracking it.
 func (m *Metrics) agentTerminated(e journal.Event) {
 	m.agents.series("terminated", "", "").Inc()
 	if a := m.tracker.tasks[e.Task][e.Agent]; a != nil {
@@ -41,6 +45,7 @@ func (m *Metrics) agentTerminated(e journal.Event) {
 	m.tracker.ended.add(string(e.Agent))
 }
 
+// messageSent counts an unread message of a tracked agent.
 func (m *Metrics) messageSent(b journal.MessageSent) {
 	if a := m.tracker.tasks[b.Message.Task][identity.AgentID(b.Message.To)]; a != nil {
 		m.tracker.addUnread(a, 1)
@@ -59,6 +64,9 @@ func (m *Metrics) messageReceived(e journal.Event) {
 	}
 }
 
+// modelAnswered counts the usage and the available tools of an answer, and ends
+// the turn if the answer does. An answer without a list of tools has those of
+// the previous answer.
 func (m *Metrics) modelAnswered(e journal.Event, b journal.ModelAnswered) {
 	m.addUsage(cleanLabel(e.Role), b.Answer.Usage)
 	a := m.tracker.agentFor(e)
@@ -106,6 +114,9 @@ func (m *Metrics) addUsage(role string, u model.Usage) {
 	}
 }
 
+// toolCalled counts a decision of the gate and starts the time of an allowed
+// call. Denials are counted by rule and code; the text of the reason may
+// contain names that a model has invented.
 func (m *Metrics) toolCalled(e journal.Event, b journal.ToolCall) {
 	m.decisions.series(cleanLabel(b.Decision), cleanLabel(string(b.Code)), "").Inc()
 	a := m.tracker.agentFor(e)
@@ -136,6 +147,7 @@ func (m *Metrics) toolReturned(e journal.Event, id identity.CallID, outcome stri
 	}
 }
 
+// stateChanged counts a transition and records the time in the state it leaves.
 func (m *Metrics) stateChanged(e journal.Event, b journal.StateTransition) {
 	from, to := m.labels.state(b.From), m.labels.state(b.To)
 	m.transitions.series(m.labels.tool(b.Tool), from, to).Inc()
@@ -153,6 +165,7 @@ func (m *Metrics) observeStateTime(a *agent, at int64, next string) {
 	}
 }
 
+// turnFailed records the duration of a turn that failed.
 func (m *Metrics) turnFailed(e journal.Event, b journal.Failed) {
 	m.countEscalation(b.Code)
 	if a := m.tracker.agentFor(e); a != nil {

@@ -37,6 +37,7 @@ type openCall struct {
 	start int64
 }
 
+// newAgentTracker returns a tracker without agents.
 func newAgentTracker() agentTracker {
 	return agentTracker{tasks: map[identity.TaskID]map[identity.AgentID]*agent{}, ended: recentlyEnded{ids: map[string]struct{}{}}}
 }
@@ -92,9 +93,9 @@ func (a *agent) beginTurn() {
 // endTurn ends the turn and returns its duration. It reports false if the start
 // is unknown.
 func (a *agent) endTurn(at int64) (time.Duration, bool) {
-	began := a.turnStart
+	start := a.turnStart
 	a.working, a.turnStart, a.lastTurnEnd, a.openCalls = false, 0, at, nil
-	return time.Duration(max(0, at-began)), began != 0
+	return time.Duration(max(0, at-start)), start != 0
 }
 
 // changeState sets the workflow state and returns the time spent in the
@@ -126,11 +127,13 @@ type recentlyEnded struct {
 	next int
 }
 
+// has reports whether an id has ended recently.
 func (r *recentlyEnded) has(id string) bool {
 	_, ok := r.ids[id]
 	return ok
 }
 
+// add remembers an id and drops the oldest.
 func (r *recentlyEnded) add(id string) {
 	if r.has(id) {
 		return

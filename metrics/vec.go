@@ -22,19 +22,23 @@ type metricVec[M any] struct {
 	cache  map[[3]string]M
 }
 
-func newMetricVec[M any](c prometheus.Collector, with func(...string) M, labels []string) *metricVec[M] {
-	v := &metricVec[M]{c, with, len(labels), map[[3]string]M{}}
+// newMetricVec returns a metricVec for a vector of client_golang; create
+// returns its series.
+func newMetricVec[M any](c prometheus.Collector, create func(...string) M, labels []string) *metricVec[M] {
+	v := &metricVec[M]{c, create, len(labels), map[[3]string]M{}}
 	if v.labels == 0 {
 		v.series("", "", "") // a metric without labels is exported as 0 from the start
 	}
 	return v
 }
 
+// counters returns a counter with labels.
 func counters(name, help string, labels ...string) *metricVec[prometheus.Counter] {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	return newMetricVec(v, v.WithLabelValues, labels)
 }
 
+// histograms returns a histogram with labels.
 func histograms(name, help string, buckets []float64, labels ...string) *metricVec[prometheus.Observer] {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	return newMetricVec(v, v.WithLabelValues, labels)
@@ -55,6 +59,7 @@ func (v *metricVec[M]) series(a, b, c string) M {
 	return v.add(key)
 }
 
+// add creates a series.
 func (v *metricVec[M]) add(key [3]string) M {
 	m := v.create(key[:v.labels]...)
 	v.cache[key] = m

@@ -37,6 +37,7 @@ func unknownTool(name string) *jsonrpc.Error {
 	return newRPCError(jsonrpc.CodeInvalidParams, "Unknown tool: "+textutil.Truncate(name, tool.MaxName))
 }
 
+// newRPCError returns a JSON-RPC error without data.
 func newRPCError(code int64, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message}
 }

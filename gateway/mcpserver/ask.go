@@ -21,6 +21,9 @@ const askDescription = `Run a task on the organization and wait for its result. 
 
 const askInput = `{"type":"object","properties":{"task":{"type":"string","minLength":1,"maxLength":100000,"description":"what to do, and what the result should contain"}},"required":["task"],"additionalProperties":false}`
 
+// askDefinition returns the definition of ask_organization. It is built here
+// and not registered, because the tool is only for clients of MCP, never for
+// agents.
 func askDefinition() tool.Definition {
 	return tool.Definition{Name: AskName, Description: askDescription, Input: json.RawMessage(askInput), Effect: tool.Mutating}
 }

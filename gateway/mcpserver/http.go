@@ -246,6 +246,8 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 	s.forwardToSDK(s.transports.stateful[transportIndex(session.documentsOnly)], w, r, sc, q)
 }
 
+// writeSessionNotFound answers 404, after which clients initialize a new
+// session.
 func writeSessionNotFound(w http.ResponseWriter, id string) {
 	writeError(w, http.StatusNotFound, id, codeNoSession, "there is no such session; initialize a new one")
 }

@@ -17,6 +17,7 @@ import (
 // in an answer matches it.
 type idEncoder struct{ prefix string }
 
+// newIDEncoder returns an encoder with a new random prefix.
 func newIDEncoder() idEncoder { return idEncoder{`"` + rand.Text() + ":"} }
 
 // replacement is a number in a message that is shown to the SDK as a string.

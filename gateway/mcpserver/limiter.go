@@ -46,6 +46,8 @@ func (l *ConcurrencyLimiter) Acquire(sender identity.Principal) (release func(),
 	return func() { l.release(sender) }, nil
 }
 
+// release ends a request of sender. Senders without requests are removed, so
+// that the map does not grow.
 func (l *ConcurrencyLimiter) release(sender identity.Principal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

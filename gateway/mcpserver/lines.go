@@ -206,10 +206,12 @@ func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
+// writeError answers a line with a JSON-RPC error.
 func (l *lineTransport) writeError(id string, code int64, message string) {
 	_ = l.write(encodeError(id, newRPCError(code, message))) // a write error means that the client has disconnected
 }
 
+// write writes one line. The SDK and Read call it concurrently.
 func (l *lineTransport) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

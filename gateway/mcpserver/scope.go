@@ -24,8 +24,10 @@ type clientScope struct {
 	disconnect func()      // closes the connection of a line transport
 }
 
+// scopeKey is the context key for the clientScope of a request.
 type scopeKey struct{}
 
+// revalidateKey is the context key for the function of WithRevalidation.
 type revalidateKey struct{}
 
 // WithRevalidation returns a context for a request whose connection may outlive
@@ -72,6 +74,8 @@ func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*cli
 	return sc, nil
 }
 
+// groupNotFound returns the error for a group that the sender does not have,
+// whether or not it exists.
 func groupNotFound(toolset string) error {
 	return errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
 }

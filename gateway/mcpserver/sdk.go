@@ -66,7 +66,7 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 	switch req := req.(type) {
 	case *sdk.ListToolsRequest:
 		if req.Params != nil && req.Params.Cursor != "" {
-			return nil, newRPCError(jsonrpc.CodeInvalidParams, "the list has one page, and no cursor leads to another")
+			return nil, newRPCError(jsonrpc.CodeInvalidParams, "invalid cursor: the list has a single page")
 		}
 		return &sdk.ListToolsResult{Tools: s.toolListFor(sc).tools, Cacheable: private}, nil
 	case *sdk.CallToolRequest:

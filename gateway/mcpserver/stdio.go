@@ -91,6 +91,7 @@ type timeoutConn struct {
 	timeout time.Duration
 }
 
+// Write implements net.Conn.
 func (c timeoutConn) Write(b []byte) (int, error) {
 	_ = c.SetWriteDeadline(time.Now().Add(c.timeout)) // on a closed connection Write reports the error
 	return c.Conn.Write(b)

@@ -62,6 +62,7 @@ func withTools(result []byte, tools []json.RawMessage) []byte {
 	return bytes.Replace(result, []byte(`"tools":[]`), append(list, ']'), 1)
 }
 
+// byteSlices converts a list for bytes.Join.
 func byteSlices(list []json.RawMessage) [][]byte {
 	all := make([][]byte, len(list))
 	for i, text := range list {
