@@ -49,8 +49,9 @@ func (a *api) showToolset(w http.ResponseWriter, r *http.Request) error {
 }
 
 // hasGroup reports whether the role has a group in which it has toolCount
-// tools. A role that uses all groups may be restricted by its creators; a group
-// in which it has no tool must look like one that does not exist.
+// tools. A role that uses all groups may still be restricted, for example to a
+// server; a group in which it has no tool must look like one that does not
+// exist.
 func (s toolboxScope) hasGroup(id toolgroups.GroupID, toolCount int) bool {
 	if s.role.Use.IsAll() && toolCount == 0 {
 		return false

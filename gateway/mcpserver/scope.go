@@ -65,8 +65,9 @@ func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*cli
 	}
 	sc := &clientScope{sender: sender, caller: caller}
 	sc.endpoint = s.acquireEndpoint(endpointKey{found.ID, group})
-	// A role that uses all groups may be restricted by its creators. A group in
-	// which it has nothing must look like one that does not exist.
+	// A role that uses all groups may still be restricted, for example to a
+	// server. A group in which it has nothing must look like one that does not
+	// exist.
 	if toolset != "" && found.Use.IsAll() && len(s.toolListFor(sc).definitions) == 0 && len(s.prompts(sc)) == 0 {
 		sc.endpoint.release()
 		return nil, groupNotFound(toolset)
