@@ -10,38 +10,41 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Question asks what the gate would say: may this Role, or this Agent, call
-// this Tool? Or it asks Who may call a tool. A role is judged as the runtime
-// would judge its agents directly below a root, in State; an agent where it
-// stands, in its own state unless State is set. Groups narrows to those
-// groups, as a task does; absent is no narrowing, and [] is nothing. Of a caller
-// neither Role nor Agent asks for its own role.
+// Question asks whether the gate would allow a call. Either Role or Agent,
+// together with Tool, asks whether that role or agent may call the tool. Who
+// asks which roles and agents may call a tool.
+//
+// A role is checked as an agent of it directly below a root would be, in State.
+// An agent is checked in its place and in its own workflow state, unless State
+// is set. Groups restricts the check to these groups, as a task can; nil does
+// not restrict, and an empty set allows nothing. A caller that names neither
+// Role nor Agent asks about its own role.
 type Question struct {
 	Role   string          `json:"role,omitempty"`  // id or exact name
 	Agent  string          `json:"agent,omitempty"` // id or role name
 	Tool   string          `json:"tool,omitempty"`
 	State  string          `json:"state,omitempty"`
 	Groups *toolgroups.Set `json:"group,omitempty"`
-	Who    string          `json:"who,omitempty"` // a tool
+	Who    string          `json:"who,omitempty"` // a tool's name
 }
 
-// Verdict is the gate's answer with what decided.
+// Verdict is the gate's decision with its reason.
 type Verdict struct {
 	Allowed bool               `json:"allowed"`
 	Code    errcode.Code       `json:"code,omitempty"`
-	Reason  string             `json:"reason"` // holds the tool's name
+	Reason  string             `json:"reason"` // contains the tool's name
 	Tool    string             `json:"tool"`
-	Group   toolgroups.GroupID `json:"group,omitempty"` // that owns the tool
+	Group   toolgroups.GroupID `json:"group,omitempty"` // the group that owns the tool
 	Epoch   uint64             `json:"epoch"`
-	Rule    string             `json:"rule"` // the words of what decided
+	Rule    string             `json:"rule"` // describes the rule that decided
 }
 
-// Holders are those that may call a tool. Code and Reason are set when there
-// is no such tool.
+// Holders lists the roles and agents that may call a tool. Code and Reason are
+// set if the tool does not exist.
 type Holders struct {
 	Tool   string        `json:"tool"`
 	Roles  []RoleHolder  `json:"roles"`  // sorted by name, root first
-	Agents []AgentHolder `json:"agents"` // sorted by age
+	Agents []AgentHolder `json:"agents"` // sorted by creation time
 	Epoch  uint64        `json:"epoch"`
 	Code   errcode.Code  `json:"code,omitempty"`
 	Reason string        `json:"reason,omitempty"`
@@ -60,80 +63,83 @@ type AgentHolder struct {
 	Task identity.TaskID  `json:"task"`
 }
 
-// can answers a question. Whoever and whatever is not known is a denial.
-func (a *api) can(r *http.Request) (any, error) {
+// checkAccess answers POST /api/v1/can. An unknown role, agent or tool is a
+// denial, not an error.
+func (a *api) checkAccess(r *http.Request) (any, error) {
 	q, err := decode[Question](r)
 	if err != nil {
 		return nil, err
 	}
-	sight := a.sight(r)
-	if err := q.check(!sight.all); err != nil {
+	v := a.visibilityFor(r)
+	if err := q.check(!v.all); err != nil {
 		return nil, err
 	}
-	if !sight.all {
-		return a.canCaller(sight, q), nil
+	if !v.all {
+		return a.checkAccessAsCaller(v, q), nil
 	}
 	if q.Who != "" {
-		return a.who(q), nil
+		return a.findHolders(q), nil
 	}
-	j, err := a.judgeOf(r, q)
+	query, err := a.queryFor(r, q)
 	if err != nil && errcode.Of(err) == errcode.Internal {
 		return nil, err
 	}
 	if err != nil {
-		return a.unknown(q.Tool, err), nil
+		return a.denyUnknown(q.Tool, err), nil
 	}
-	return j.verdict(q.Tool), nil
+	return query.verdict(q.Tool), nil
 }
 
-// check refuses a question that is none. own says that who asks has a role, for
-// when none is named.
-func (q Question) check(own bool) error {
-	var given []string
+// check rejects an incomplete or ambiguous question. hasRole means that the
+// sender has a role, so that it need not name one.
+func (q Question) check(hasRole bool) error {
+	var named []string
 	for _, f := range []struct{ name, value string }{{"role", q.Role}, {"agent", q.Agent}, {"who", q.Who}} {
 		if f.value != "" {
-			given = append(given, f.name)
+			named = append(named, f.name)
 		}
 	}
 	switch {
-	case len(given) != 1 && (len(given) > 0 || !own):
-		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent and who; it has %s", orNone(given))
+	case len(named) != 1 && (len(named) > 0 || !hasRole):
+		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent and who; it has %s", orNone(named))
 	case (q.Who != "") == (q.Tool != ""):
 		return errcode.New(errcode.InvalidArguments, "the body needs either tool or who")
 	}
 	return nil
 }
 
-// unknown denies because somebody is not known.
-func (a *api) unknown(tool string, err error) Verdict {
+// denyUnknown returns the denial for an unknown role or agent.
+func (a *api) denyUnknown(tool string, err error) Verdict {
 	return Verdict{
 		Code: errcode.Of(err), Tool: tool, Epoch: a.org().Epoch(),
 		Reason: "tool " + tool + " is not available: " + errcode.Message(err), Rule: "only roles and agents that exist may call",
 	}
 }
 
-// accessQuery answers for one role or agent.
+// accessQuery answers questions about one role or agent.
 type accessQuery struct {
 	snapshot *toolgroups.Snapshot
-	seat     *gate.Subject
-	role     org.Role // whose rights these are; without a name for root
-	groups   *toolgroups.Set
-	deniedBy func(*toolgroups.Handle) string // the rule that keeps a tool away
+	subject  *gate.Subject
+	role     org.Role                        // the role checked; its Name is empty for root
+	groups   *toolgroups.Set                 // Question.Groups
+	deniedBy func(*toolgroups.Handle) string // returns the rule that denies a tool, "" if none
 }
 
-func (a *api) judgeOf(r *http.Request, q Question) (accessQuery, error) {
+// queryFor returns the query for the role or agent that q names.
+func (a *api) queryFor(r *http.Request, q Question) (accessQuery, error) {
 	if q.Role != "" {
 		id, err := a.roleID(q.Role)
-		return a.roleJudge(id, q.State, q.Groups), err
+		return a.roleQuery(id, q.State, q.Groups), err
 	}
 	agent, err := a.findAgent(r.Context(), q.Agent)
 	if err == nil && agent.Status != org.Active {
 		err = errcode.New(errcode.AgentNotFound, "agent %q is terminated", q.Agent)
 	}
-	return a.agentJudge(agent, q.State, q.Groups), err
+	return a.agentQuery(agent, q.State, q.Groups), err
 }
 
-func (a *api) roleJudge(id identity.RoleID, state string, groups *toolgroups.Set) accessQuery {
+// roleQuery returns a query for an agent of a role directly below a root.
+func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.Set) accessQuery {
 	narrow := toolgroups.All()
 	if groups != nil {
 		narrow = *groups
@@ -141,97 +147,101 @@ func (a *api) roleJudge(id identity.RoleID, state string, groups *toolgroups.Set
 	role, _ := a.org().Role(id)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		seat:     a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
+		subject:  a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
 		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyRole(id, narrow, h) },
 	}
 }
 
-func (a *api) agentJudge(agent org.Agent, state string, groups *toolgroups.Set) accessQuery {
+// agentQuery returns a query for an existing agent.
+func (a *api) agentQuery(agent org.Agent, state string, groups *toolgroups.Set) accessQuery {
 	seat := a.rt.Gate().Subject(identity.ByAgent(agent.ID))
 	if state != "" {
 		seat.State = state
 	}
 	role, _ := a.org().Role(agent.Role)
 	return accessQuery{
-		snapshot: a.snapshot(), role: role, groups: groups, seat: seat,
+		snapshot: a.snapshot(), role: role, groups: groups, subject: seat,
 		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyAgent(agent.ID, h) },
 	}
 }
 
-// allows says whether the gate would let the tool through, narrowed.
-func (j accessQuery) allows(tool string) bool {
-	return j.seat.Authorize(tool).Allowed() && j.reaches(tool)
+// allows reports whether the gate allows the tool within the requested groups.
+func (q accessQuery) allows(tool string) bool {
+	return q.subject.Authorize(tool).Allowed() && q.inGroups(tool)
 }
 
-// reaches says whether the groups asked for hold a tool. Root's own use is
-// never narrowed, no more than a task narrows it.
-func (j accessQuery) reaches(tool string) bool {
-	if j.groups == nil || j.groups.IsAll() || j.role.Name == "" {
+// inGroups reports whether the requested groups include a tool. Root's own
+// tools are never restricted, as in a task.
+func (q accessQuery) inGroups(tool string) bool {
+	if q.groups == nil || q.groups.IsAll() || q.role.Name == "" {
 		return true
 	}
-	return j.snapshot.InGroups(tool, j.groups.IDs()...)
+	return q.snapshot.InGroups(tool, q.groups.IDs()...)
 }
 
-func (j accessQuery) verdict(tool string) Verdict {
-	d := j.seat.Authorize(tool)
+// verdict returns the decision on a tool.
+func (q accessQuery) verdict(tool string) Verdict {
+	d := q.subject.Authorize(tool)
 	v := Verdict{
-		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: j.rule(d),
+		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.rule(d),
 	}
-	if v.Allowed && !j.reaches(tool) {
+	if v.Allowed && !q.inGroups(tool) {
 		v.Allowed, v.Code, v.Rule = false, errcode.ToolNotAvailable, "the groups asked for"
 		v.Reason = "tool " + tool + " is not available in the groups asked for"
 	}
 	return v
 }
 
-// rule words what decided.
-func (j accessQuery) rule(d gate.Decision) string {
-	h, ok := j.snapshot.Lookup(d.Tool)
+// rule describes the rule behind a decision.
+func (q accessQuery) rule(d gate.Decision) string {
+	h, ok := q.snapshot.Lookup(d.Tool)
 	switch {
 	case !ok:
 		return "no tool group has a tool of this name"
 	case d.Allowed():
-		return j.grantedBy(h)
+		return q.grantedBy(h)
 	}
-	if rule := j.deniedBy(h); rule != "" {
+	if rule := q.deniedBy(h); rule != "" {
 		return rule
 	}
 	return "its group offers it in the states " + orNone(h.Definition.States)
 }
 
-// grantedBy names the group that lets a tool through, and the role that has it.
-func (j accessQuery) grantedBy(h *toolgroups.Handle) string {
+// grantedBy names the group that contains an allowed tool, and the role that
+// uses the group.
+func (q accessQuery) grantedBy(h *toolgroups.Handle) string {
 	switch {
-	case j.role.Name == "":
+	case q.role.Name == "":
 		return "root uses org_management alone"
-	case j.role.Use.IsAll():
-		return "group " + string(h.Group) + ", through role " + j.role.Name + ", which uses every group"
+	case q.role.Use.IsAll():
+		return "group " + string(h.Group) + ", through role " + q.role.Name + ", which uses every group"
 	}
-	for _, id := range j.role.Use.IDs() {
-		if j.snapshot.Reaches(toolgroups.BoundSet{Set: toolgroups.Of(id), Owners: j.role.GroupOwners}, h) {
-			return "group " + string(id) + ", through role " + j.role.Name
+	for _, id := range q.role.Use.IDs() {
+		if q.snapshot.Reaches(toolgroups.BoundSet{Set: toolgroups.Of(id), Owners: q.role.GroupOwners}, h) {
+			return "group " + string(id) + ", through role " + q.role.Name
 		}
 	}
-	return "the toolGroups of role " + j.role.Name
+	return "the toolGroups of role " + q.role.Name
 }
 
-// who lists those that may call a tool: exactly those that can would allow.
-func (a *api) who(q Question) Holders {
+// findHolders lists the roles and agents that may call a tool: exactly those
+// for which checkAccess allows it.
+func (a *api) findHolders(q Question) Holders {
 	out := Holders{Tool: q.Who, Roles: []RoleHolder{}, Agents: []AgentHolder{}, Epoch: a.org().Epoch()}
 	if _, ok := a.snapshot().Lookup(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
-	if a.roleJudge(org.RootRole, q.State, q.Groups).allows(q.Who) {
+	if a.roleQuery(org.RootRole, q.State, q.Groups).allows(q.Who) {
 		out.Roles = append(out.Roles, RoleHolder{org.RootRole, org.RootRole})
 	}
 	for _, role := range a.org().Roles() {
-		if a.roleJudge(role.ID, q.State, q.Groups).allows(q.Who) {
+		if a.roleQuery(role.ID, q.State, q.Groups).allows(q.Who) {
 			out.Roles = append(out.Roles, RoleHolder{role.ID, role.Name})
 		}
 	}
 	for _, agent := range a.org().Agents("") {
-		if a.agentJudge(agent, q.State, q.Groups).allows(q.Who) {
+		if a.agentQuery(agent, q.State, q.Groups).allows(q.Who) {
 			out.Agents = append(out.Agents, AgentHolder{agent.ID, a.roleName(agent.Role), agent.Task})
 		}
 	}

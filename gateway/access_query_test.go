@@ -11,13 +11,13 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestTheGatesAnswerComesWithItsReason(t *testing.T) {
-	h := open(t, team)
-	h.tool(t, "phones", "ring", "open")
-	task := h.work(t, "go") // makes the role clerk, of artifact and workspace
-	h.role(t, "caller", "phones")
-	h.role(t, "idle")
-	get[gateway.Role](t, h, "POST /api/v1/roles", `{"name":"all"}`)
+func TestCan_ReturnsDecisionAndRule(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.addTool(t, "phones", "ring", "open")
+	task := f.run(t, "go") // creates the role clerk, which uses artifact and workspace
+	f.addRole(t, "caller", "phones")
+	f.addRole(t, "idle")
+	getJSON[gateway.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	tests := []struct {
 		question string
 		code     errcode.Code // "" is allowed
@@ -47,7 +47,7 @@ func TestTheGatesAnswerComesWithItsReason(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.question, func(t *testing.T) {
-			got := get[gateway.Verdict](t, h, "POST /api/v1/can", test.question)
+			got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", test.question)
 			if got.Code != test.code || got.Allowed != (test.code == "") || got.Group != test.group || got.Rule != test.rule {
 				t.Errorf("got %+v", got)
 			}
@@ -58,36 +58,36 @@ func TestTheGatesAnswerComesWithItsReason(t *testing.T) {
 	}
 }
 
-func TestATerminatedAgentMayNothing(t *testing.T) {
-	h := open(t, team)
-	h.work(t, "go")
-	ended, err := h.client().Terminate(t.Context(), "clerk", "")
+func TestCan_DeniesTerminatedAgent(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.run(t, "go")
+	ended, err := f.client().Terminate(t.Context(), "clerk", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := get[gateway.Verdict](t, h, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
+	got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
 	if got.Allowed || got.Code != errcode.AgentNotFound {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// Whoever who lists, can allows, and nobody else.
-func TestWhoAndCanAgree(t *testing.T) {
-	h := open(t, team)
-	h.tool(t, "phones", "ring", "open")
-	h.work(t, "one")
-	h.work(t, "two")
-	h.role(t, "caller", "phones", "artifact")
-	h.role(t, "idle")
-	get[gateway.Role](t, h, "POST /api/v1/roles", `{"name":"all"}`)
+// Who lists exactly the roles and agents that Can allows.
+func TestWho_AgreesWithCan(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.addTool(t, "phones", "ring", "open")
+	f.run(t, "one")
+	f.run(t, "two")
+	f.addRole(t, "caller", "phones", "artifact")
+	f.addRole(t, "idle")
+	getJSON[gateway.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	names := []string{"root"}
-	for _, role := range collect(t, h.client().Roles(t.Context())) {
+	for _, role := range collect(t, f.client().Roles(t.Context())) {
 		names = append(names, string(role.ID))
 	}
-	agents := collect(t, h.client().Agents(t.Context(), "", ""))
+	agents := collect(t, f.client().Agents(t.Context(), "", ""))
 	for _, tool := range []string{"create_role", "put_artifact", "read_file", "run_command", "ring"} {
 		for _, more := range []string{``, `,"state":"open"`, `,"group":["phones","org_management"]`} {
-			who := get[gateway.Holders](t, h, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
+			who := getJSON[gateway.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
 			listed := map[string]bool{}
 			for _, r := range who.Roles {
 				listed[string(r.ID)] = true
@@ -96,9 +96,9 @@ func TestWhoAndCanAgree(t *testing.T) {
 				listed[string(a.ID)] = true
 			}
 			check := func(kind, ref string) {
-				got := get[gateway.Verdict](t, h, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
+				got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
 				if got.Allowed != listed[ref] {
-					t.Errorf("%s%s: %s %s is listed: %v, allowed: %v", tool, more, kind, ref, listed[ref], got.Allowed)
+					t.Errorf("%s%s: %s %s listed: %v, allowed: %v", tool, more, kind, ref, listed[ref], got.Allowed)
 				}
 			}
 			for _, name := range names {
@@ -111,9 +111,9 @@ func TestWhoAndCanAgree(t *testing.T) {
 	}
 }
 
-func TestNobodyMayCallAToolThatIsNotThere(t *testing.T) {
-	h := open(t, team)
-	status, body := h.ask(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
+func TestWho_UnknownTool(t *testing.T) {
+	f := newFixture(t, teamModel)
+	status, body := f.do(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
 	if status != http.StatusOK || !strings.Contains(body, `"roles":[],"agents":[]`) || !strings.Contains(body, "unknown_tool") {
 		t.Errorf("got %d %s", status, body)
 	}

@@ -14,85 +14,87 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// What an agent is doing.
+// Values of Agent.Status.
 const (
-	Working    = "working"    // it is at work in this process
-	Idle       = "idle"       // it waits for a message, or for its task to be resumed
-	Terminated = "terminated" // it is no more
+	Working    = "working"    // in a turn in this process
+	Idle       = "idle"       // waiting for a message, or for its task to be resumed
+	Terminated = "terminated" // ended
 )
 
-// Agent is an agent as lists show it.
+// Agent is an agent as listed by the API.
 type Agent struct {
 	ID        identity.AgentID `json:"id"`
 	Role      string           `json:"role"` // the role's name
 	RoleID    identity.RoleID  `json:"roleId"`
 	Parent    identity.AgentID `json:"parent,omitempty"`
 	Task      identity.TaskID  `json:"task"`
-	Status    string           `json:"status"`          // Working, Idle, Terminated
+	Status    string           `json:"status"`          // Working, Idle or Terminated
 	State     string           `json:"state,omitempty"` // workflow state
 	CreatedAt time.Time        `json:"createdAt"`
 	Reason    string           `json:"reason,omitempty"` // why it was terminated
 }
 
-// AgentDetail is one agent with what it is for and what it may call now.
+// AgentDetail is an agent with its task brief and the tools it may call now.
 type AgentDetail struct {
 	Agent
 	Brief org.TaskBrief `json:"taskBrief,omitzero"`
-	Tools []string      `json:"tools"` // as the agent sees them, in order
+	Tools []string      `json:"tools"` // names, in the order the agent's model sees them
 }
 
-// MessageRequest is a message to an agent: Payload, or Text for {"text": …}.
+// MessageRequest is a message to an agent. Exactly one of Payload and Text must
+// be set; Text is sent as {"text": …}.
 type MessageRequest struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Text    string          `json:"text,omitempty"`
 	DelayMS int64           `json:"delayMs,omitempty"`
 }
 
-// maxDelay is how long a message may be held back: a year, in milliseconds.
-const maxDelay = 365 * 24 * 60 * 60 * 1000
+// maxDelayMS is the longest delay of a message: a year, in milliseconds.
+const maxDelayMS = 365 * 24 * 60 * 60 * 1000
 
-// listAgents lists agents by age, those that are terminated too.
+// listAgents lists agents by creation time, including terminated ones.
 func (a *api) listAgents(r *http.Request) (any, error) {
-	want, err := among(r, "status", Working, Idle, Terminated)
+	status, err := enumParam(r, "status", Working, Idle, Terminated)
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.agents(r.Context(), identity.TaskID(r.URL.Query().Get("task")), want)
+	list, err := a.selectAgents(r.Context(), identity.TaskID(r.URL.Query().Get("task")), status)
 	if err != nil {
 		return nil, err
 	}
 	return paginate(r, list, agentKey, a.agent)
 }
 
-// agents gathers agents of a task, or of all for "", in a status, or in any
-// for "".
-func (a *api) agents(ctx context.Context, task identity.TaskID, want string) ([]org.Agent, error) {
+// selectAgents returns the agents of a task with a status, sorted by creation
+// time. An empty task or status selects all.
+func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status string) ([]org.Agent, error) {
 	list := a.org().Agents(task)
-	if want == "" || want == Terminated {
+	if status == "" || status == Terminated {
 		for agent, err := range a.rt.Ended(ctx, task) {
 			if err != nil && ctx.Err() != nil {
 				return nil, err
 			}
-			if err != nil { // the others are still worth showing
-				a.log.Error("agent left out", "error", err)
+			if err != nil { // list the others
+				a.log.Error("agent skipped", "error", err)
 				continue
 			}
 			list = append(list, agent)
 		}
 		slices.SortStableFunc(list, func(x, y org.Agent) int { return strings.Compare(agentKey(x), agentKey(y)) })
-		// one that ended between the two looks is in both
+		// an agent that ended between the two reads is in both lists
 		list = slices.CompactFunc(list, func(x, y org.Agent) bool { return x.ID == y.ID })
 	}
-	if want == "" {
+	if status == "" {
 		return list, nil
 	}
-	return slices.DeleteFunc(list, func(agent org.Agent) bool { return a.doing(agent) != want }), nil
+	return slices.DeleteFunc(list, func(agent org.Agent) bool { return a.agentStatus(agent) != status }), nil
 }
 
-func agentKey(a org.Agent) string { return byCreation(a.CreatedAt, string(a.ID)) }
+// agentKey is the sort key and page cursor of an agent.
+func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)) }
 
-// doing says what an agent is doing.
-func (a *api) doing(agent org.Agent) string {
+// agentStatus returns an agent's Working, Idle or Terminated.
+func (a *api) agentStatus(agent org.Agent) string {
 	switch {
 	case agent.Status != org.Active:
 		return Terminated
@@ -102,14 +104,15 @@ func (a *api) doing(agent org.Agent) string {
 	return Idle
 }
 
-// agent shows an agent.
+// agent converts an agent's record for the API.
 func (a *api) agent(agent org.Agent) Agent {
 	return Agent{
 		ID: agent.ID, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
-		Status: a.doing(agent), State: agent.State, CreatedAt: agent.CreatedAt, Reason: agent.Reason,
+		Status: a.agentStatus(agent), State: agent.State, CreatedAt: agent.CreatedAt, Reason: agent.Reason,
 	}
 }
 
+// showAgent answers with one agent, including a terminated one.
 func (a *api) showAgent(r *http.Request) (any, error) {
 	agent, err := a.findAgent(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -122,24 +125,24 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 	return detail, nil
 }
 
-// findAgent gives the record of an agent by its id or by its role's name.
+// findAgent returns the record of an agent by its id or by its role's name.
 func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 	agent, err := a.rt.AgentRecord(ctx, identity.AgentID(ref))
 	if errcode.Of(err) != errcode.AgentNotFound {
 		return agent, err
 	}
-	id, err := a.agentNamed(ref)
+	id, err := a.findAgentByRole(ref)
 	if err != nil {
 		return agent, err
 	}
 	return a.rt.AgentRecord(ctx, id)
 }
 
-// agentNamed finds the one agent of a role: among those whose task runs, or
-// else among all that are not terminated.
+// findAgentByRole returns the only agent of a role. Agents of running tasks are
+// preferred over others that are not terminated.
 //
-// Errors: AgentNotFound; Conflict when there are several.
-func (a *api) agentNamed(role string) (identity.AgentID, error) {
+// Errors: AgentNotFound; Conflict if there are several.
+func (a *api) findAgentByRole(role string) (identity.AgentID, error) {
 	var running, all []identity.AgentID
 	for _, agent := range a.org().Agents("") {
 		if a.roleName(agent.Role) != role {
@@ -155,21 +158,21 @@ func (a *api) agentNamed(role string) (identity.AgentID, error) {
 	}
 	switch len(all) {
 	case 0:
-		return "", errcode.New(errcode.AgentNotFound, "there is no agent %q, and no agent of a role of this name", role)
+		return "", errcode.New(errcode.AgentNotFound, "there is no agent %q, and no agent of a role with this name", role)
 	case 1:
 		return all[0], nil
 	}
 	return "", errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id", len(all), role).With("agents", all[:min(len(all), 20)])
 }
 
-// agentJournal lists the events of an agent's stream; the cursor is the last
-// one's number.
+// agentJournal lists the events of an agent's stream. The cursor is the number
+// of the last event of a page.
 func (a *api) agentJournal(r *http.Request) (any, error) {
-	p, err := pagingOf(r)
+	p, err := parsePaging(r)
 	if err != nil {
 		return nil, err
 	}
-	after, err := seqOf(p.after, "cursor")
+	after, err := parseSeq(p.after, "cursor")
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +186,7 @@ func (a *api) agentJournal(r *http.Request) (any, error) {
 			return nil, err
 		}
 		if len(page.Items) == p.limit {
-			page.Next = cursorOf(seqText(page.Items[p.limit-1].Seq))
+			page.Next = encodeCursor(formatSeq(page.Items[p.limit-1].Seq))
 			break
 		}
 		page.Items = append(page.Items, e)
@@ -191,7 +194,7 @@ func (a *api) agentJournal(r *http.Request) (any, error) {
 	return page, nil
 }
 
-// sendMessage writes to an agent in the operator's name.
+// sendMessage sends a message to an agent on behalf of the operator.
 func (a *api) sendMessage(r *http.Request) (any, error) {
 	q, err := decode[MessageRequest](r)
 	if err != nil {
@@ -206,24 +209,25 @@ func (a *api) sendMessage(r *http.Request) (any, error) {
 		return nil, err
 	}
 	sent, err := a.rt.Send(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
-	return status{http.StatusAccepted, sent}, err
+	return statusAnswer{http.StatusAccepted, sent}, err
 }
 
+// payload validates the message and returns its payload.
 func (q MessageRequest) payload() (json.RawMessage, error) {
 	switch {
-	case q.DelayMS < 0 || q.DelayMS > maxDelay:
-		return nil, errcode.New(errcode.InvalidArguments, "field \"delayMs\" is %d; it takes 0 to %d, a year", q.DelayMS, int64(maxDelay)).With("field", "delayMs")
+	case q.DelayMS < 0 || q.DelayMS > maxDelayMS:
+		return nil, errcode.New(errcode.InvalidArguments, "field \"delayMs\" is %d; want 0 to %d, a year", q.DelayMS, int64(maxDelayMS)).With("field", "delayMs")
 	case q.Payload != nil && q.Text != "":
-		return nil, errcode.New(errcode.InvalidArguments, "the body has both payload and text; give one")
+		return nil, errcode.New(errcode.InvalidArguments, "the body has both payload and text; set only one")
 	case q.Payload != nil:
 		return q.Payload, nil
 	case q.Text != "":
 		return json.Marshal(map[string]string{"text": q.Text})
 	}
-	return nil, errcode.New(errcode.InvalidArguments, "the body has nothing to send; give payload or text")
+	return nil, errcode.New(errcode.InvalidArguments, "the body has neither payload nor text; set one")
 }
 
-// abortAgent ends the turn an agent is in.
+// abortAgent aborts an agent's current turn.
 func (a *api) abortAgent(r *http.Request) (any, error) {
 	agent, err := a.findAgent(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -232,23 +236,25 @@ func (a *api) abortAgent(r *http.Request) (any, error) {
 	if err := a.rt.Abort(agent.ID); err != nil {
 		return nil, err
 	}
-	return status{http.StatusAccepted, a.agent(agent)}, nil
+	return statusAnswer{http.StatusAccepted, a.agent(agent)}, nil
 }
 
-// terminateAgent ends an agent and all below it, and answers with its record.
+// terminateAgent terminates an agent and all its descendants, and answers with
+// its record.
 func (a *api) terminateAgent(r *http.Request) (any, error) {
 	agent, err := a.findAgent(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rt.Terminate(r.Context(), operatorCall(), agent.ID, reasonOf(r)); err != nil {
+	if err := a.rt.Terminate(r.Context(), operatorCall(), agent.ID, reasonParam(r)); err != nil {
 		return nil, err
 	}
 	agent, err = a.rt.AgentRecord(r.Context(), agent.ID)
 	return a.agent(agent), err
 }
 
-func reasonOf(r *http.Request) string {
+// reasonParam returns the query parameter "reason", or a default.
+func reasonParam(r *http.Request) string {
 	if reason := r.URL.Query().Get("reason"); reason != "" {
 		return reason
 	}

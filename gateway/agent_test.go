@@ -15,10 +15,10 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-func TestAgentsAreListedByAgeTerminatedOnesToo(t *testing.T) {
-	h := open(t, team)
-	task := h.work(t, "go")
-	c := h.client()
+func TestListAgents_SortedWithTerminated(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
+	c := f.client()
 	list := collect(t, c.Agents(t.Context(), task.ID, ""))
 	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != gateway.Idle {
 		t.Fatalf("agents %+v", list)
@@ -28,7 +28,7 @@ func TestAgentsAreListedByAgeTerminatedOnesToo(t *testing.T) {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
 	if list = collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != gateway.Terminated {
-		t.Errorf("agents after the end of one: %+v", list)
+		t.Errorf("agents after one was terminated: %+v", list)
 	}
 	if list = collect(t, c.Agents(t.Context(), "", gateway.Terminated)); len(list) != 1 || list[0].Role != "clerk" {
 		t.Errorf("terminated agents: %+v", list)
@@ -37,17 +37,17 @@ func TestAgentsAreListedByAgeTerminatedOnesToo(t *testing.T) {
 		t.Errorf("idle agents: %+v", list)
 	}
 	if list = collect(t, c.Agents(t.Context(), "other", "")); len(list) != 0 {
-		t.Errorf("agents of no task: %+v", list)
+		t.Errorf("agents of an unknown task: %+v", list)
 	}
 	if _, err := c.Terminate(t.Context(), string(task.Top), ""); errcode.Of(err) != errcode.NotChildAgent {
-		t.Errorf("ending a root: %v, want not_child_agent", err)
+		t.Errorf("terminating a root: %v, want not_child_agent", err)
 	}
 }
 
-func TestOneAgentIsShownWithBriefAndTools(t *testing.T) {
-	h := open(t, team)
-	h.work(t, "go")
-	clerk, err := h.client().Agent(t.Context(), "clerk")
+func TestShowAgent_BriefAndTools(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.run(t, "go")
+	clerk, err := f.client().Agent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,48 +56,49 @@ func TestOneAgentIsShownWithBriefAndTools(t *testing.T) {
 	}
 }
 
-func TestANameThatSeveralAgentsShareIsAmbiguous(t *testing.T) {
-	h := open(t, team)
-	h.work(t, "one")
-	h.work(t, "two")
-	_, err := h.client().Agent(t.Context(), "clerk")
+func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.run(t, "one")
+	f.run(t, "two")
+	_, err := f.client().Agent(t.Context(), "clerk")
 	if errcode.Of(err) != errcode.Conflict {
 		t.Fatalf("got %v, want conflict", err)
 	}
 	release := make(chan struct{})
-	h = open(t, func(r model.Request) model.Answer {
+	f = newFixture(t, func(r model.Request) model.Answer {
 		if r.Items[0].Message != nil && strings.Contains(string(r.Items[0].Message.Payload), "wait") {
 			<-release
 		}
-		return team(r)
+		return teamModel(r)
 	})
-	h.work(t, "one")
-	id := h.start(t, "wait")
-	root, err := h.client().Agent(t.Context(), "root")
+	f.run(t, "one")
+	id := f.start(t, "wait")
+	root, err := f.client().Agent(t.Context(), "root")
 	if err != nil || root.Task != id || root.Status != gateway.Working {
 		t.Errorf("the root of the running task: %+v, %v", root, err)
 	}
 	close(release)
-	if _, err := h.rt.Wait(t.Context(), id); err != nil {
+	if _, err := f.rt.Wait(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// The task has ended: what is sent is recorded, reaches nobody, starts nothing.
-func TestAMessageIsOnRecord(t *testing.T) {
-	h := open(t, team)
-	task := h.work(t, "go")
+// A message to an agent of a task that has ended is recorded, not delivered, and
+// starts no turn.
+func TestSendMessage_IsRecorded(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
 	path := "POST /api/v1/agents/" + string(task.Top) + "/messages"
-	status, _ := h.ask(t, path, `{"text":"hello"}`)
+	status, _ := f.do(t, path, `{"text":"hello"}`)
 	if status != http.StatusAccepted {
 		t.Errorf("status %d, want 202", status)
 	}
-	later := get[builtin.Sent](t, h, path, `{"payload":[1],"delayMs":1000}`)
+	later := getJSON[builtin.Sent](t, f, path, `{"payload":[1],"delayMs":1000}`)
 	if later.MessageID == "" || later.Due == nil {
 		t.Errorf("a delayed message: %+v", later)
 	}
 	var sent []string
-	for e, err := range h.store.Read(t.Context(), journal.Org, 0) {
+	for e, err := range f.store.Read(t.Context(), journal.Org, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,64 +108,41 @@ func TestAMessageIsOnRecord(t *testing.T) {
 	}
 	want := []string{`user {"text":"` + task.Text + `"}`, `user {"text":"hello"}`, `user [1]`}
 	if diff := cmp.Diff(want, sent); diff != "" {
-		t.Errorf("messages on record (-want +got):\n%s", diff)
+		t.Errorf("recorded messages (-want +got):\n%s", diff)
 	}
-	inbox, err := h.store.Inbox(t.Context(), task.Top)
+	inbox, err := f.store.Inbox(t.Context(), task.Top)
 	if err != nil || len(inbox) != 0 {
 		t.Errorf("inbox %+v, %v", inbox, err)
 	}
 }
 
-func TestAnAgentAtWorkIsAborted(t *testing.T) {
+func TestAbort_WorkingAgent(t *testing.T) {
 	reached, release := make(chan struct{}), make(chan struct{})
-	h := open(t, func(model.Request) model.Answer {
+	f := newFixture(t, func(model.Request) model.Answer {
 		close(reached)
 		<-release
-		return end("late")
+		return endAnswer("late")
 	})
-	id := h.start(t, "go")
+	id := f.start(t, "go")
 	<-reached
-	if _, err := h.client().Abort(t.Context(), "root"); err != nil {
+	if _, err := f.client().Abort(t.Context(), "root"); err != nil {
 		t.Fatal(err)
 	}
 	close(release)
-	task, err := h.rt.Wait(t.Context(), id)
+	task, err := f.rt.Wait(t.Context(), id)
 	if err != nil || task.Status != org.Failed {
 		t.Errorf("the task is %v, %v, want failed", task.Status, err)
 	}
-	if _, err := h.client().Abort(t.Context(), string(task.Top)); errcode.Of(err) != errcode.Conflict {
-		t.Errorf("aborting one at rest: %v, want conflict", err)
+	if _, err := f.client().Abort(t.Context(), string(task.Top)); errcode.Of(err) != errcode.Conflict {
+		t.Errorf("aborting an idle agent: %v, want conflict", err)
 	}
 }
 
-func TestATaskIsCancelled(t *testing.T) {
-	reached, release := make(chan struct{}), make(chan struct{})
-	h := open(t, func(model.Request) model.Answer {
-		close(reached)
-		<-release
-		return end("late")
-	})
-	id := h.start(t, "go")
-	<-reached
-	task, err := h.client().Cancel(t.Context(), string(id), "no longer needed")
-	close(release)
-	if err != nil || task.Status != org.Cancelled || !strings.Contains(task.Error.Message, "no longer needed") {
-		t.Fatalf("got %+v, %v", task, err)
-	}
-	again, err := h.client().Cancel(t.Context(), string(id), "")
-	if err != nil || again.Error.Message != task.Error.Message {
-		t.Errorf("cancelled again: %+v, %v", again, err)
-	}
-	if list := collect(t, h.client().Tasks(t.Context(), "cancelled")); len(list) != 1 || list[0].Text != "go" {
-		t.Errorf("cancelled tasks: %+v", list)
-	}
-}
-
-func TestAJournalHasWhatItsAgentDid(t *testing.T) {
-	h := open(t, team)
-	h.work(t, "go")
+func TestJournal_ContainsAgentsEvents(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.run(t, "go")
 	var types []string
-	for _, e := range collect(t, h.client().Journal(t.Context(), "clerk")) {
+	for _, e := range collect(t, f.client().Journal(t.Context(), "clerk")) {
 		types = append(types, string(e.Body.Type()))
 		if _, ok := e.Body.(journal.ToolCall); ok && e.Role != "clerk" {
 			t.Errorf("a call of %s in the clerk's journal", e.Role)

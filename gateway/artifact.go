@@ -11,38 +11,39 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// listArtifacts lists artifacts by age, of one task or of all.
+// listArtifacts lists the artifacts of one task or of all, by creation time.
 func (a *api) listArtifacts(r *http.Request) (any, error) {
 	var list []runtime.Artifact
 	for artifact, err := range a.rt.Artifacts(r.Context(), identity.TaskID(r.URL.Query().Get("task"))) {
 		if err != nil && r.Context().Err() != nil {
 			return nil, err
 		}
-		if err != nil { // the others are still worth showing
-			a.log.Error("artifact left out", "error", err)
+		if err != nil { // list the others
+			a.log.Error("artifact skipped", "error", err)
 			continue
 		}
 		list = append(list, artifact)
 	}
-	key := func(v runtime.Artifact) string { return byCreation(v.CreatedAt, v.ID) }
+	key := func(v runtime.Artifact) string { return creationKey(v.CreatedAt, v.ID) }
 	slices.SortFunc(list, func(x, y runtime.Artifact) int { return strings.Compare(key(x), key(y)) })
-	return paginate(r, list, key, same)
+	return paginate(r, list, key, unchanged)
 }
 
-// sweep removes stored contents that nothing names, or with dryRun counts them.
+// sweep deletes stored contents that no artifact references, or with dryRun
+// only counts them.
 func (a *api) sweep(r *http.Request) (any, error) {
-	dryRun, err := flag(r, "dryRun")
+	dryRun, err := boolParam(r, "dryRun")
 	if err != nil {
 		return nil, err
 	}
 	return a.rt.CollectGarbage(r.Context(), dryRun)
 }
 
-// showArtifact gives an artifact's record, or with content its bytes: a text
-// as it is, anything else that is no bytes as JSON. What agents made is never
-// served as a page that a browser would run.
+// showArtifact answers with an artifact's record, or with its content if the
+// query has content=1: text as text, bytes as bytes, other values as JSON. The
+// headers make sure that browsers never run what agents have created.
 func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
-	whole, err := flag(r, "content")
+	wantContent, err := boolParam(r, "content")
 	if err != nil {
 		return err
 	}
@@ -50,23 +51,27 @@ func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !whole {
+	if !wantContent {
 		return writeJSON(w, http.StatusOK, artifact)
 	}
-	kind, body := contentOf(artifact, content)
+	kind, body := artifactContent(artifact, content)
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Header().Set("Content-Disposition", "attachment")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) // a peer that has gone is nobody's error
+	_, _ = w.Write(body) // an error means that the client has disconnected
 	return nil
 }
 
-// imageTypes are the types of bytes that are served as such: a browser can only
-// show them. Of any other the guess is not passed on.
+// imageTypes are the media types of binary content that are passed on, because
+// browsers only display them. Other binary content is served as
+// application/octet-stream, because its detected type could be one that
+// browsers run.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-func contentOf(a runtime.Artifact, content []byte) (kind string, body []byte) {
+// artifactContent returns the Content-Type and body for the content of an
+// artifact.
+func artifactContent(a runtime.Artifact, content []byte) (kind string, body []byte) {
 	var text string
 	switch {
 	case a.Binary && slices.Contains(imageTypes, a.MediaType):

@@ -11,28 +11,28 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// What an agent made is never served as something a browser would run.
-func TestBytesAreServedAsPicturesOrAsNothing(t *testing.T) {
+// Content that an agent created is never served with a type that browsers run.
+func TestShowArtifact_BinaryMediaTypes(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{
-		"a picture":      {"\x89PNG\r\n\x1a\n", "image/png"},
-		"a page":         {"<html><script>alert(1)</script>", "application/octet-stream"},
-		"a drawing":      {`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`, "application/octet-stream"},
-		"a document":     {"%PDF-1.7", "application/octet-stream"},
-		"nothing at all": {"", "application/octet-stream"},
+		"PNG image":    {"\x89PNG\r\n\x1a\n", "image/png"},
+		"HTML page":    {"<html><script>alert(1)</script>", "application/octet-stream"},
+		"SVG image":    {`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`, "application/octet-stream"},
+		"PDF document": {"%PDF-1.7", "application/octet-stream"},
+		"empty":        {"", "application/octet-stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := open(t, func(r model.Request) model.Answer {
-				if r.Self.Role == "clerk" && answers(r) == 0 {
-					return do("put_artifact", map[string]any{"type": "text/html", "content": base64.StdEncoding.EncodeToString([]byte(c.content)), "encoding": "base64"})
+			f := newFixture(t, func(r model.Request) model.Answer {
+				if r.Self.Role == "clerk" && countAnswers(r) == 0 {
+					return toolCallAnswer("put_artifact", map[string]any{"type": "text/html", "content": base64.StdEncoding.EncodeToString([]byte(c.content)), "encoding": "base64"})
 				}
-				return team(r)
+				return teamModel(r)
 			})
-			task := h.work(t, "go")
-			list := collect(t, h.client().Artifacts(t.Context(), task.ID))
+			task := f.run(t, "go")
+			list := collect(t, f.client().Artifacts(t.Context(), task.ID))
 			if len(list) != 1 {
 				t.Fatalf("artifacts %+v", list)
 			}
-			answer := h.send(t, "/api/v1/artifacts/"+list[0].ID+"?content=1", "", nil)
+			answer := f.send(t, "/api/v1/artifacts/"+list[0].ID+"?content=1", "", nil)
 			if got := answer.Header().Get("Content-Type"); got != c.want || answer.Body.String() != c.content {
 				t.Errorf("served %q as %s, want %s", answer.Body, got, c.want)
 			}
@@ -45,11 +45,11 @@ func TestBytesAreServedAsPicturesOrAsNothing(t *testing.T) {
 	}
 }
 
-func TestASweepIsAskedFor(t *testing.T) {
-	h := open(t, team)
-	task := h.work(t, "go")
+func TestSweep_DeletesUnreferencedContent(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
 	put := []journal.Record{{Kind: "blob", Key: "orphan", Value: []byte("12345")}}
-	if _, err := h.store.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
+	if _, err := f.store.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -60,17 +60,39 @@ func TestASweepIsAskedFor(t *testing.T) {
 		{"POST /api/v1/sweep", runtime.SweepResult{Contents: 1, Bytes: 5}},
 		{"POST /api/v1/sweep", runtime.SweepResult{}},
 	} {
-		if got := get[runtime.SweepResult](t, h, c.path, ""); got != c.want {
+		if got := getJSON[runtime.SweepResult](t, f, c.path, ""); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.path, got, c.want)
 		}
 	}
-	if status, body := h.ask(t, "/api/v1/sweep", ""); status != http.StatusMethodNotAllowed {
+	if status, body := f.do(t, "/api/v1/sweep", ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d %s", status, body)
 	}
-	if status, body := h.ask(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || refused(t, body).Code != errcode.InvalidArguments {
+	if status, body := f.do(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || decodeError(t, body).Code != errcode.InvalidArguments {
 		t.Errorf("a misspelled dryRun: %d %s", status, body)
 	}
-	if list := collect(t, h.client().Artifacts(t.Context(), task.ID)); len(list) != 1 {
+	if list := collect(t, f.client().Artifacts(t.Context(), task.ID)); len(list) != 1 {
 		t.Errorf("artifacts %+v", list)
+	}
+}
+
+func TestShowArtifact_TextContent(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
+	list := collect(t, f.client().Artifacts(t.Context(), task.ID))
+	if len(list) != 1 || list[0].Task != task.ID || list[0].Type != "text" {
+		t.Fatalf("artifacts %+v", list)
+	}
+	answer := f.send(t, "/api/v1/artifacts/artifact:"+list[0].ID+"?content=1", "", nil)
+	if got := answer.Body.String(); got != "figures" {
+		t.Errorf("content %q, want figures", got)
+	}
+	if got := answer.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+		t.Errorf("content type %q", got)
+	}
+	if got := answer.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("X-Content-Type-Options %q, want nosniff", got)
+	}
+	if list := collect(t, f.client().Artifacts(t.Context(), "no task")); len(list) != 0 {
+		t.Errorf("artifacts of an unknown task: %+v", list)
 	}
 }

@@ -9,79 +9,80 @@ import (
 	"time"
 )
 
-// A copy that is being taken needs room on the disk. Who takes one may wait a
-// moment, and then for as long as this many bytes a second would need: no
-// reader that is stuck holds it for ever.
+// A backup in progress keeps disk space from being reused. Its reader may pause
+// for backupGracePeriod in total and must otherwise read minBackupRate bytes per
+// second, so that a stuck reader does not hold the space forever.
 const (
-	backupStall = 30 * time.Second
-	minRate     = 1 << 20
+	backupGracePeriod = 30 * time.Second
+	minBackupRate     = 1 << 20
 )
 
-// backup streams a copy of the organization's file. One that breaks off ends
-// visibly cut off, and without the seal that makes it whole.
+// backup streams a backup of the organization's file. If it fails midway, the
+// connection is aborted and the checksum trailer is missing, so the client
+// cannot mistake it for a complete backup.
 func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	store, ok := a.rt.Store().(interface {
 		Backup(context.Context, io.Writer) (uint64, error)
 	})
 	if !ok || !isLocalRequest(r) {
-		return noRoute(w, r)
+		return routeNotFound(w, r)
 	}
 	if err := a.rt.Flush(); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="rolecall.backup"`)
 	w.Header().Set("Content-Type", "application/octet-stream")
-	p := &deadlineWriter{w: w, began: time.Now()}
-	seq, err := store.Backup(r.Context(), p)
+	d := &deadlineWriter{w: w, start: time.Now()}
+	seq, err := store.Backup(r.Context(), d)
 	switch {
-	case err != nil && p.taken == 0 && r.Context().Err() == nil:
+	case err != nil && d.written == 0 && r.Context().Err() == nil:
 		w.Header().Del("Content-Disposition")
 		return err
 	case err != nil:
-		a.log.Warn("backup broken off", "bytes", p.taken, "error", err)
+		a.log.Warn("backup aborted", "bytes", d.written, "error", err)
 		panic(http.ErrAbortHandler)
 	}
-	a.log.Info("backup taken", "bytes", p.taken, "seq", seq)
+	a.log.Info("backup sent", "bytes", d.written, "seq", seq)
 	return nil
 }
 
-// isLocalRequest says whether a request came over a socket or was made in this
-// process. A copy holds everything, prompts and all: over a network nobody
-// gets one, whoever it is.
+// isLocalRequest reports whether a request came over a Unix socket or from this
+// process. A backup contains everything, including prompts, so it is never sent
+// over a network, whoever asks.
 func isLocalRequest(r *http.Request) bool {
-	at := r.Context().Value(http.LocalAddrContextKey)
-	if at == nil {
-		return true // no server has it
+	local := r.Context().Value(http.LocalAddrContextKey)
+	if local == nil {
+		return true // not set by a server: the request is in process
 	}
-	addr, ok := at.(net.Addr)
+	addr, ok := local.(net.Addr)
 	return ok && addr.Network() == "unix"
 }
 
-// deadlineWriter writes an answer to a reader that has to keep up.
+// deadlineWriter writes a response and fails if the reader is too slow.
 type deadlineWriter struct {
-	w     http.ResponseWriter
-	began time.Time
-	taken int64
+	w       http.ResponseWriter
+	start   time.Time
+	written int64
 }
 
-// Write implements io.Writer. In this process there is no deadline to set, and
-// nobody to wait for: the reader is the process itself.
-func (p *deadlineWriter) Write(b []byte) (int, error) {
-	due := p.began.Add(backupStall + time.Duration(p.taken/minRate)*time.Second)
-	err := http.NewResponseController(p.w).SetWriteDeadline(due)
+// Write implements io.Writer. In-process responses have no deadlines and need
+// none, because the reader is this process.
+func (d *deadlineWriter) Write(b []byte) (int, error) {
+	due := d.start.Add(backupGracePeriod + time.Duration(d.written/minBackupRate)*time.Second)
+	err := http.NewResponseController(d.w).SetWriteDeadline(due)
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}
-	n, err := p.w.Write(b)
-	p.taken += int64(n)
+	n, err := d.w.Write(b)
+	d.written += int64(n)
 	return n, err
 }
 
-// Backup gives a copy of the organization's file, for the caller to read and
-// close. It is whole when it ends with io.EOF, and says so itself: see
-// persist.Verify.
+// Backup returns a backup of the organization's file. The caller must read and
+// close it. The backup is complete if reading ends with io.EOF; persist.Verify
+// checks its contents.
 func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: path("backup")})
+	answer, err := c.do(ctx, clientRequest{method: http.MethodGet, path: apiPath("backup")})
 	if err != nil {
 		return nil, err
 	}

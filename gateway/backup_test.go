@@ -26,11 +26,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestABackupIsTheWholeOrganization(t *testing.T) {
-	overBoth(t, func(t *testing.T, dial func(*house) *gateway.Client) {
-		h := open(t, team)
-		task := h.work(t, "go")
-		from, err := dial(h).Backup(t.Context())
+func TestBackup_RestoresOrganization(t *testing.T) {
+	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
+		f := newFixture(t, teamModel)
+		task := f.run(t, "go")
+		from, err := dial(f).Backup(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,64 +40,63 @@ func TestABackupIsTheWholeOrganization(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := persisttest.OpenIn(t, dir).Record(t.Context(), "task", string(task.ID))
-		want, wantErr := h.store.Record(t.Context(), "task", string(task.ID))
+		want, wantErr := f.store.Record(t.Context(), "task", string(task.ID))
 		if err := errors.Join(err, wantErr); err != nil || len(got) == 0 || !cmp.Equal(got, want) {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
 	})
 }
 
-// A copy that breaks off is not taken for a whole one.
-func TestABackupThatBreaksOffSaysSo(t *testing.T) {
-	for name, begun := range map[string]bool{"before it began": false, "in the middle": true} {
+// A client notices that a backup was aborted.
+func TestBackup_AbortedIsAnError(t *testing.T) {
+	for name, begun := range map[string]bool{"before the first byte": false, "after the first bytes": true} {
 		t.Run(name, func(t *testing.T) {
-			overBoth(t, func(t *testing.T, dial func(*house) *gateway.Client) {
-				h := open(t, team)
-				journaltest.Commit(t, h.store, &journal.Batch{Put: []journal.Record{{Kind: "blob", Key: "large", Value: make([]byte, 1<<20)}}})
-				whole := h.handler
-				h.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
+				f := newFixture(t, teamModel)
+				journaltest.Commit(t, f.store, &journal.Batch{Put: []journal.Record{{Kind: "blob", Key: "large", Value: make([]byte, 1<<20)}}})
+				complete := f.handler
+				f.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					ctx, cancel := context.WithCancel(r.Context())
 					defer cancel()
 					if !begun {
 						cancel()
 					}
-					whole.ServeHTTP(&endsAfterOne{w, cancel}, r.WithContext(ctx))
+					complete.ServeHTTP(&cancelingWriter{w, cancel}, r.WithContext(ctx))
 				})
-				from, err := dial(h).Backup(t.Context())
+				from, err := dial(f).Backup(t.Context())
 				if err == nil {
 					_, err = io.Copy(io.Discard, from)
 					from.Close()
 				}
 				if err == nil {
-					t.Error("the copy ended as if it were whole")
+					t.Error("the backup ended without an error")
 				}
 			})
 		})
 	}
 }
 
-// endsAfterOne ends a request's context behind its first piece.
-type endsAfterOne struct {
+// cancelingWriter cancels a request's context after its first write.
+type cancelingWriter struct {
 	http.ResponseWriter
-	end context.CancelFunc
+	cancel context.CancelFunc
 }
 
-func (w *endsAfterOne) Write(p []byte) (int, error) {
-	defer w.end()
+func (w *cancelingWriter) Write(p []byte) (int, error) {
+	defer w.cancel()
 	return w.ResponseWriter.Write(p)
 }
 
-// A backup holds everything, and the socket is its owner's alone: whoever
-// comes over a network finds no such route.
-func TestNobodyGetsABackupOverANetwork(t *testing.T) {
-	h := open(t, team)
+// A backup contains everything, so over TCP the route does not exist.
+func TestBackup_NotServedOverTCP(t *testing.T) {
+	f := newFixture(t, teamModel)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, h.handler) }()
+	go func() { done <- gateway.Serve(ctx, l, f.handler) }()
 	defer func() { cancel(); <-done }()
 	answer, err := http.Get("http://" + l.Addr().String() + "/api/v1/backup")
 	if err != nil {
@@ -105,41 +104,41 @@ func TestNobodyGetsABackupOverANetwork(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if got := refused(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	if got := decodeError(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != gateway.RouteNotFound {
 		t.Errorf("got %d %s, %v", answer.StatusCode, body, err)
 	}
 }
 
-func TestAStoreWithoutBackupsHasNoRouteToThem(t *testing.T) {
+func TestBackup_StoreWithoutBackups(t *testing.T) {
 	rt, err := runtime.New(runtime.Config{
 		Store: memory.New(), Groups: toolgroups.NewManager(toolgroups.Reserved()...), Workspaces: t.TempDir(),
-		Model: func(string) (model.Model, error) { return brain(team), nil },
+		Model: func(string) (model.Model, error) { return modelFunc(teamModel), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	h := &house{rt: rt}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator}); err != nil {
+	f := &fixture{rt: rt}
+	if f.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator}); err != nil {
 		t.Fatal(err)
 	}
-	status, body := h.ask(t, "/api/v1/backup", "")
-	if got := refused(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	status, body := f.do(t, "/api/v1/backup", "")
+	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }
 
-// A reader that is stuck does not hold the store for ever.
-func TestAReaderOfABackupHasToKeepUp(t *testing.T) {
+// A stuck reader does not hold the store forever.
+func TestBackup_AbortsSlowReader(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	synctest.Test(t, func(t *testing.T) {
-		h := openAt(t, dir, team)
-		defer h.close(t)
-		ours, theirs := net.Pipe() // holds nothing: who does not read stops who writes
+		f := newFixtureIn(t, dir, teamModel)
+		defer f.close(t)
+		ours, theirs := net.Pipe() // unbuffered: a write blocks until it is read
 		ctx, cancel := context.WithCancel(t.Context())
-		l := &oneConn{conn: theirs, closed: make(chan struct{})}
+		l := &singleConnListener{conn: theirs, closed: make(chan struct{})}
 		done := make(chan error, 1)
-		go func() { done <- gateway.Serve(ctx, l, h.handler) }()
+		go func() { done <- gateway.Serve(ctx, l, f.handler) }()
 		if _, err := io.WriteString(ours, "GET /api/v1/backup HTTP/1.1\r\nHost: rolecall\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -149,10 +148,10 @@ func TestAReaderOfABackupHasToKeepUp(t *testing.T) {
 		if err != nil || answer.StatusCode != http.StatusOK {
 			t.Fatalf("got %v, %v", answer, err)
 		}
-		time.Sleep(time.Minute) // of the test's own time
+		time.Sleep(time.Minute) // fake time of synctest
 		_, err = io.Copy(io.Discard, answer.Body)
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("after %v: got %v, want a copy that is cut off", time.Since(began), err)
+			t.Errorf("after %v: got %v, want io.ErrUnexpectedEOF", time.Since(began), err)
 		}
 		cancel()
 		if err := <-done; err != nil {
@@ -161,29 +160,30 @@ func TestAReaderOfABackupHasToKeepUp(t *testing.T) {
 	})
 }
 
-// oneConn is the listener of a socket to which one peer comes.
-type oneConn struct {
+// singleConnListener is the listener of a Unix socket that accepts one
+// connection.
+type singleConnListener struct {
 	conn   net.Conn
 	once   sync.Once
 	closed chan struct{}
 }
 
-func (l *oneConn) Accept() (conn net.Conn, err error) {
+func (l *singleConnListener) Accept() (conn net.Conn, err error) {
 	if conn, l.conn = l.conn, nil; conn != nil {
-		return socketConn{conn}, nil
+		return unixConn{conn}, nil
 	}
 	<-l.closed
 	return nil, net.ErrClosed
 }
 
-func (l *oneConn) Close() error {
+func (l *singleConnListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "s", Net: "unix"} }
+func (l *singleConnListener) Addr() net.Addr { return &net.UnixAddr{Name: "s", Net: "unix"} }
 
-// socketConn says that it came over a socket.
-type socketConn struct{ net.Conn }
+// unixConn is a connection with the address of a Unix socket.
+type unixConn struct{ net.Conn }
 
-func (socketConn) LocalAddr() net.Addr { return &net.UnixAddr{Name: "s", Net: "unix"} }
+func (unixConn) LocalAddr() net.Addr { return &net.UnixAddr{Name: "s", Net: "unix"} }

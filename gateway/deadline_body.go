@@ -2,18 +2,18 @@ package gateway
 
 import "io"
 
-// deadlineBody is a body that has to arrive by a deadline, which arrived lifts: an
-// answer may last longer.
+// deadlineBody is a request body with a read deadline. It calls clearDeadline
+// at the end of the body, so that the deadline does not limit the answer.
 type deadlineBody struct {
 	io.ReadCloser
-	arrived func()
+	clearDeadline func()
 }
 
 // Read implements io.Reader.
 func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.arrived()
+		b.clearDeadline()
 	}
 	return n, err
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// oneCall is a listener of one connection.
-type oneCall struct {
+// oneShotListener is a listener that accepts the connections of a channel.
+type oneShotListener struct {
 	conns chan net.Conn
 	once  sync.Once
 }
 
-func (l *oneCall) Accept() (net.Conn, error) {
+func (l *oneShotListener) Accept() (net.Conn, error) {
 	conn, ok := <-l.conns
 	if !ok {
 		return nil, net.ErrClosed
@@ -29,50 +29,50 @@ func (l *oneCall) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-func (l *oneCall) Close() error {
+func (l *oneShotListener) Close() error {
 	l.once.Do(func() { close(l.conns) })
 	return nil
 }
 
-func (l *oneCall) Addr() net.Addr { return &net.UnixAddr{Name: "test", Net: "unix"} }
+func (l *oneShotListener) Addr() net.Addr { return &net.UnixAddr{Name: "test", Net: "unix"} }
 
-// A body has a minute to arrive; the answer to one that did may last longer.
-func TestABodyHasToArriveAndAnAnswerMayLast(t *testing.T) {
+// A request body must arrive within a minute. The answer may take longer.
+func TestHostCheck_BodyReadTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent string
 		want string
 	}{
-		"whole": {"0123456789", "arrived, and answered after 5m0s"},
-		"half":  {"01234", "cut off after 1m0s"},
+		"complete body":   {"0123456789", "arrived, and answered after 5m0s"},
+		"incomplete body": {"01234", "cut off after 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told := make(chan string, 1)
-				handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				result := make(chan string, 1)
+				slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					began := time.Now()
 					if _, err := io.ReadAll(r.Body); err != nil {
-						told <- "cut off after " + time.Since(began).String()
+						result <- "cut off after " + time.Since(began).String()
 						return
 					}
 					select {
 					case <-r.Context().Done():
-						told <- "arrived, and given up after " + time.Since(began).String()
+						result <- "arrived, and given up after " + time.Since(began).String()
 					case <-time.After(5 * time.Minute):
-						told <- "arrived, and answered after " + time.Since(began).String()
+						result <- "arrived, and answered after " + time.Since(began).String()
 					}
 				})
-				door := gateway.HostCheck{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(handler)
+				handler := gateway.HostCheck{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(slow)
 				here, there := net.Pipe()
-				l := &oneCall{conns: make(chan net.Conn, 1)}
+				l := &oneShotListener{conns: make(chan net.Conn, 1)}
 				l.conns <- there
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- gateway.Serve(ctx, l, door) }()
+				go func() { done <- gateway.Serve(ctx, l, handler) }()
 				if _, err := io.WriteString(here, "POST / HTTP/1.1\r\nHost: gw\r\nContent-Length: 10\r\n\r\n"+c.sent); err != nil {
 					t.Fatal(err)
 				}
 				go func() { _, _ = io.Copy(io.Discard, bufio.NewReader(here)) }()
-				if got := <-told; got != c.want {
+				if got := <-result; got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)
 				}
 				here.Close()

@@ -9,18 +9,18 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Codes that only HTTP knows.
+// Error codes that occur only over HTTP.
 const (
 	RouteNotFound    errcode.Code = "route_not_found"    // no route has this path
 	MethodNotAllowed errcode.Code = "method_not_allowed" // the route takes other methods
-	BodyTooLarge     errcode.Code = "body_too_large"     // the body is over its cap
+	BodyTooLarge     errcode.Code = "body_too_large"     // the body is over its limit
 
-	HostRefused   errcode.Code = "host_not_allowed"   // the Host header names another gateway
-	OriginRefused errcode.Code = "origin_not_allowed" // a page of another origin asks
+	HostRefused   errcode.Code = "host_not_allowed"   // the Host header is not a name of this gateway
+	OriginRefused errcode.Code = "origin_not_allowed" // the request comes from a page of an origin that is not allowed
 )
 
-// statuses is the one table from codes to HTTP statuses. A code that is not
-// in it is 500.
+// statuses maps error codes to HTTP statuses. Other codes are answered with
+// 500.
 var statuses = map[errcode.Code]int{
 	errcode.InvalidArguments: http.StatusBadRequest,
 	errcode.InvalidRole:      http.StatusBadRequest,
@@ -65,7 +65,7 @@ var statuses = map[errcode.Code]int{
 	errcode.FileNotFound:     http.StatusNotFound,
 	errcode.UnknownRecipient: http.StatusNotFound,
 	errcode.UnknownTool:      http.StatusNotFound,
-	errcode.ToolNotAvailable: http.StatusNotFound, // not to be told from unknown_tool
+	errcode.ToolNotAvailable: http.StatusNotFound, // the same as unknown_tool
 
 	MethodNotAllowed: http.StatusMethodNotAllowed,
 
@@ -102,45 +102,48 @@ var statuses = map[errcode.Code]int{
 	errcode.RequestTimeout:  http.StatusGatewayTimeout,
 }
 
-// refusal is the body of every answer that is not a success.
-type refusal struct {
-	Error refusalError `json:"error"`
+// errorBody is the JSON body of every error response.
+type errorBody struct {
+	Error errorDetail `json:"error"`
 }
 
-type refusalError struct {
+// errorDetail describes an error: its code, a message for people, and details
+// such as the field that is wrong.
+type errorDetail struct {
 	Code    errcode.Code   `json:"code"`
 	Message string         `json:"message"`
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// refuse answers with an error. What the process alone should know is logged,
-// and only there.
-func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// respondError logs internal errors with their cause and answers with an error
+// that does not show it.
+func (a *api) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	switch status := statusOf(err); {
 	case r.Context().Err() != nil:
 	case status >= http.StatusInternalServerError:
 		a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case status == http.StatusUnauthorized:
-		a.log.Debug("request of nobody", "method", r.Method, "path", r.URL.Path, "error", err)
+		a.log.Debug("unauthenticated request", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	refuseWith(w, err)
+	writeError(w, err)
 }
 
-// refuseWith answers with an error, in the shape of contract §3.
-func refuseWith(w http.ResponseWriter, err error) {
-	status, body := statusOf(err), refusal{refusalError{Code: errcode.Of(err), Message: errcode.Message(err)}}
+// writeError answers with an error: its status, and an errorBody.
+func writeError(w http.ResponseWriter, err error) {
+	status, body := statusOf(err), errorBody{errorDetail{Code: errcode.Of(err), Message: errcode.Message(err)}}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		body.Error.Details = e.Details
 	}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(err))
 	}
-	if writeJSON(w, status, body) != nil { // a detail that is no JSON: the bare facts remain
+	if writeJSON(w, status, body) != nil { // a detail cannot be encoded
 		body.Error.Details = nil
-		_ = writeJSON(w, status, body) // two strings always marshal
+		_ = writeJSON(w, status, body) // strings can always be encoded
 	}
 }
 
+// statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
 	if status, ok := statuses[errcode.Of(err)]; ok {
 		return status
@@ -148,41 +151,43 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// recovered is deferred: it answers for a handler that panicked.
-func (a *api) recovered(w http.ResponseWriter, r *http.Request) {
+// recoverPanic must be deferred. It logs a panic of a handler and answers with
+// an internal error.
+func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	if p == http.ErrAbortHandler { // a stream that is to end visibly cut off
+	if p == http.ErrAbortHandler { // deliberately aborts a response
 		panic(p)
 	}
 	a.log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	_ = writeJSON(w, http.StatusInternalServerError, refusal{refusalError{Code: errcode.Internal, Message: errcode.Message(errors.New(""))}})
+	_ = writeJSON(w, http.StatusInternalServerError, errorBody{errorDetail{Code: errcode.Internal, Message: errcode.Message(errors.New(""))}})
 }
 
-// status is an answer with another status than 200.
-type status struct {
+// statusAnswer is the result of an endpoint with a status other than 200.
+type statusAnswer struct {
 	code int
 	body any
 }
 
-// answer makes an endpoint of a function that gives what to answer, as JSON.
-func answer(fn func(*http.Request) (any, error)) endpoint {
+// jsonEndpoint returns an endpoint that answers with the result of fn as JSON.
+func jsonEndpoint(fn func(*http.Request) (any, error)) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, err := fn(r)
 		if err != nil {
 			return err
 		}
-		if s, ok := v.(status); ok {
+		if s, ok := v.(statusAnswer); ok {
 			return writeJSON(w, s.code, s.body)
 		}
 		return writeJSON(w, http.StatusOK, v)
 	}
 }
 
-// writeJSON answers with a document. Its error says that v is no JSON, and
-// then nothing is written: a peer that has gone is nobody's error.
+// writeJSON answers with v as JSON. It returns an error, and has written
+// nothing, if v cannot be encoded. Write errors are ignored: the client has
+// disconnected.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

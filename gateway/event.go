@@ -16,19 +16,19 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// taskEvents streams the public events of a task, up to its result: one a
-// line, or as server-sent events. With follow it waits for those to come; with
-// deltas too it shows in between what models are saying.
+// taskEvents streams the public events of a task until its result, as JSON
+// lines or server-sent events. With follow=1 it waits for further events. With
+// deltas=1 it also sends the text that models are generating.
 func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
-	follow, err := flag(r, "follow")
+	follow, err := boolParam(r, "follow")
 	if err != nil {
 		return err
 	}
-	deltas, err := flag(r, "deltas")
+	deltas, err := boolParam(r, "deltas")
 	if err != nil {
 		return err
 	}
-	after, err := resumePoint(r)
+	after, err := parseLastEvent(r)
 	if err != nil {
 		return err
 	}
@@ -36,11 +36,11 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := untilShutdown(r.Context())
+	ctx, cancel := UntilShutdown(r.Context())
 	defer cancel()
-	s := newStream(w, r)
+	s := newEventStream(w, r)
 	ended := task.Status != org.Running
-	if follow && !ended { // the peer learns that it is connected before the first event
+	if follow && !ended { // tells the client at once that it is connected
 		s.open()
 	}
 	after = max(after, task.FirstSeq)
@@ -55,51 +55,58 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// abortStream ends a stream that the log broke, or its token: one that has begun visibly, so
-// that it does not pass for a whole one.
-func (a *api) abortStream(s *stream, err error) error {
+// abortStream ends a stream after an error of the log or of authentication. If
+// events have been sent, it aborts the connection, so that the client does not
+// take the stream for complete.
+func (a *api) abortStream(s *eventStream, err error) error {
 	if !s.opened {
 		return err
 	}
-	a.log.Error("event stream broken", "error", err)
+	a.log.Error("event stream aborted", "error", err)
 	panic(http.ErrAbortHandler)
 }
 
-// resumePoint gives the number of the last event the peer has seen: from
-// Last-Event-ID, or from the query for peers that set no headers.
-func resumePoint(r *http.Request) (uint64, error) {
+// parseLastEvent returns the number of the last event that the client has
+// received. It is in the header Last-Event-ID, or in the query for clients that
+// cannot set headers.
+func parseLastEvent(r *http.Request) (uint64, error) {
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
-		return seqOf(text, "Last-Event-ID")
+		return parseSeq(text, "Last-Event-ID")
 	}
-	return seqOf(r.URL.Query().Get("after"), "after")
+	return parseSeq(r.URL.Query().Get("after"), "after")
 }
 
-// seqOf reads the number of an event; "" is 0.
-func seqOf(text, field string) (uint64, error) {
+// parseSeq parses an event number; "" is 0.
+func parseSeq(text, field string) (uint64, error) {
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 1<<64-1 {
-		return 0, errcode.New(errcode.InvalidArguments, "%s is %q; it takes the number of an event", field, text).With("field", field)
+		return 0, errcode.New(errcode.InvalidArguments, "%s is %q; want an event number", field, text).With("field", field)
 	}
 	return n, nil
 }
 
-func seqText(n uint64) string { return strconv.FormatUint(n, 10) }
+// formatSeq formats an event number.
+func formatSeq(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// stream writes events as they come. A peer that does not read is let go.
-type stream struct {
-	w      http.ResponseWriter
-	sse    bool
-	again  bool // the peer has been here before
-	opened bool
+// eventStream writes events as they occur. Writes fail if the client does not
+// read.
+type eventStream struct {
+	w        http.ResponseWriter
+	sse      bool
+	resuming bool // the client has been connected before
+	opened   bool
 }
 
-func newStream(w http.ResponseWriter, r *http.Request) *stream {
-	return &stream{w: mcpserver.WithWriteTimeout(w, 0), sse: acceptsSSE(r), again: r.Header.Get("Last-Event-ID") != ""}
+// newEventStream returns a stream that answers r in the format that the client
+// accepts.
+func newEventStream(w http.ResponseWriter, r *http.Request) *eventStream {
+	return &eventStream{w: mcpserver.WithWriteTimeout(w, 0), sse: acceptsSSE(r), resuming: r.Header.Get("Last-Event-ID") != ""}
 }
 
+// acceptsSSE reports whether the client accepts server-sent events.
 func acceptsSSE(r *http.Request) bool {
 	for kind := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		name, _, _ := strings.Cut(kind, ";")
@@ -110,8 +117,8 @@ func acceptsSSE(r *http.Request) bool {
 	return false
 }
 
-// open sends the headers.
-func (s *stream) open() {
+// open sends the headers, once.
+func (s *eventStream) open() {
 	if s.opened {
 		return
 	}
@@ -125,10 +132,10 @@ func (s *stream) open() {
 	_ = s.flush()
 }
 
-// sendAll sends the public events of a task, up to its result. The error is
-// that of the events, or of may, which is asked before each; a peer that has gone
-// ends the stream without one.
-func (s *stream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], may func() error) error {
+// sendAll sends the public events of a task until its result. It returns the
+// error of events, or of authorize, which is called before each event. It
+// returns nil when the client disconnects.
+func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], authorize func() error) error {
 	for e, err := range events {
 		if err != nil {
 			return err
@@ -136,7 +143,7 @@ func (s *stream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, e
 		if e.Task != task || !journal.Public(e.Body) {
 			continue
 		}
-		if err := may(); err != nil {
+		if err := authorize(); err != nil {
 			return err
 		}
 		if s.send(e) != nil {
@@ -149,7 +156,8 @@ func (s *stream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, e
 	return nil
 }
 
-func (s *stream) send(e journal.Event) error {
+// send writes one event.
+func (s *eventStream) send(e journal.Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -157,7 +165,7 @@ func (s *stream) send(e journal.Event) error {
 	s.open()
 	form := "%[2]s\n"
 	switch {
-	case s.sse && e.Seq == 0: // it is kept nowhere and cannot be gone back to
+	case s.sse && e.Seq == 0: // a delta is not stored, so a client cannot resume at it
 		form = "data: %[2]s\n\n"
 	case s.sse:
 		form = "id: %[1]d\ndata: %[2]s\n\n"
@@ -168,24 +176,27 @@ func (s *stream) send(e journal.Event) error {
 	return s.flush()
 }
 
-// close ends the stream. A browser that comes back to a task that has ended
-// and has seen it all is told to stay away: that is what 204 is for.
-func (s *stream) close(ended bool) {
-	if !s.opened && s.sse && s.again && ended {
+// close ends the stream. A browser reconnects by itself; if it resumes a task
+// that has ended and has seen all events, it gets 204, which stops it.
+func (s *eventStream) close(ended bool) {
+	if !s.opened && s.sse && s.resuming && ended {
 		s.w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	s.open()
 }
 
-func (s *stream) flush() error { return http.NewResponseController(s.w).Flush() }
+// flush sends buffered events, so that the client receives each event at once.
+func (s *eventStream) flush() error { return http.NewResponseController(s.w).Flush() }
 
-// shutdownKey finds the context that ends when Serve begins to shut down.
+// shutdownKey is the context key for the context that ends when Serve begins to
+// shut down.
 type shutdownKey struct{}
 
-// untilShutdown gives a context for an answer that may take for ever: it ends
-// with the request, and when the server shuts down.
-func untilShutdown(ctx context.Context) (context.Context, context.CancelFunc) {
+// UntilShutdown returns a context for a response without a time limit. It ends
+// with ctx, the context of a request, and when Serve begins to shut down. It is
+// meant for mcpserver.Config.Streaming.
+func UntilShutdown(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	serving, ok := ctx.Value(shutdownKey{}).(context.Context)
 	if !ok {

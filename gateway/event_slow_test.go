@@ -12,9 +12,10 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// deaf is a connection to a peer that does not read: what is sent waits for the
-// deadline, without one for ever. The time until then passes at once.
-type deaf struct {
+// unreadRecorder is a connection whose client does not read. A flush fails at
+// the write deadline, at once to save time, and without a near deadline blocks
+// until the context ends.
+type unreadRecorder struct {
 	*httptest.ResponseRecorder
 	ctx context.Context
 
@@ -22,15 +23,15 @@ type deaf struct {
 	deadline time.Time
 }
 
-func (d *deaf) SetWriteDeadline(at time.Time) error {
+func (d *unreadRecorder) SetWriteDeadline(at time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.deadline = at
 	return nil
 }
 
-// FlushError serves http.ResponseController.
-func (d *deaf) FlushError() error {
+// FlushError supports http.ResponseController.
+func (d *unreadRecorder) FlushError() error {
 	d.mu.Lock()
 	at := d.deadline
 	d.mu.Unlock()
@@ -41,23 +42,23 @@ func (d *deaf) FlushError() error {
 	return os.ErrDeadlineExceeded
 }
 
-// A peer that follows a task and does not read is let go.
-func TestWhoDoesNotReadEventsIsLetGo(t *testing.T) {
-	b, release := held()
-	h := open(t, b)
+// A client that follows a task and does not read is disconnected.
+func TestEvents_DropsSlowReader(t *testing.T) {
+	m, release := blockedTeamModel()
+	f := newFixture(t, m)
 	defer close(release)
-	id := h.start(t, "go")
-	for name, header := range map[string]http.Header{"lines": nil, "events": sse} {
+	id := f.start(t, "go")
+	for name, header := range map[string]http.Header{"lines": nil, "events": sseHeader} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/tasks/"+string(id)+"/events?follow=1", nil)
 		r.Header = header.Clone()
-		h.handler.ServeHTTP(&deaf{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}, r)
+		f.handler.ServeHTTP(&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}, r)
 		if ctx.Err() != nil {
-			t.Errorf("%s: the peer holds a goroutine for as long as it likes", name)
+			t.Errorf("%s: the handler is still blocked", name)
 		}
 	}
-	if events := collect(t, h.client().Events(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.Type() != (journal.TaskStarted{}).Type() {
-		t.Errorf("after that a task has the events %v", events)
+	if events := collect(t, f.client().Events(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.Type() != (journal.TaskStarted{}).Type() {
+		t.Errorf("events afterwards: %v", events)
 	}
 }

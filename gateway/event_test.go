@@ -17,10 +17,10 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-var sse = http.Header{"Accept": {"text/html;q=0.1, text/event-stream"}}
+var sseHeader = http.Header{"Accept": {"text/html;q=0.1, text/event-stream"}}
 
-// numbers gives the ids of server-sent events.
-func numbers(t *testing.T, body string) []uint64 {
+// eventIDs returns the ids of server-sent events.
+func eventIDs(t *testing.T, body string) []uint64 {
 	t.Helper()
 	var list []uint64
 	for line := range strings.SplitSeq(body, "\n") {
@@ -35,76 +35,76 @@ func numbers(t *testing.T, body string) []uint64 {
 	return list
 }
 
-func TestATasksEventsAreItsOwnAndPublicAndEndWithItsResult(t *testing.T) {
-	h := open(t, team)
-	other := h.work(t, "other")
-	task := h.work(t, "go")
-	events := collect(t, h.client().Events(t.Context(), string(task.ID), 0, false))
+func TestEvents_PublicEventsOfTaskUntilResult(t *testing.T) {
+	f := newFixture(t, teamModel)
+	other := f.run(t, "other")
+	task := f.run(t, "go")
+	events := collect(t, f.client().Events(t.Context(), string(task.ID), 0, false))
 	for _, e := range events {
 		if e.Task != task.ID || !journal.Public(e.Body) {
 			t.Errorf("event %d %s of task %s", e.Seq, e.Body.Type(), e.Task)
 		}
 	}
 	if first, ok := events[0].Body.(journal.TaskStarted); !ok || first.Text != "go" {
-		t.Errorf("it begins with %+v", events[0])
+		t.Errorf("the first event is %+v", events[0])
 	}
 	if last, ok := events[len(events)-1].Body.(journal.Result); !ok || string(last.Result) != `"done"` {
-		t.Errorf("it ends with %+v", events[len(events)-1])
+		t.Errorf("the last event is %+v", events[len(events)-1])
 	}
-	if n := len(collect(t, h.client().Events(t.Context(), string(other.ID), 0, true))); n == 0 {
-		t.Error("following a task that has ended gives nothing")
+	if n := len(collect(t, f.client().Events(t.Context(), string(other.ID), 0, true))); n == 0 {
+		t.Error("following a task that has ended yields no events")
 	}
 }
 
-func TestServerSentEventsGoOnBehindTheLastOneSeen(t *testing.T) {
-	h := open(t, team)
-	task := h.work(t, "go")
+func TestEvents_ResumeAfterLastEventID(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
 	path := "/api/v1/tasks/" + string(task.ID) + "/events"
-	answer := h.send(t, path, "", sse)
+	answer := f.send(t, path, "", sseHeader)
 	if got := answer.Header().Get("Content-Type"); got != "text/event-stream" {
 		t.Errorf("content type %q", got)
 	}
-	all := numbers(t, answer.Body.String())
+	all := eventIDs(t, answer.Body.String())
 	if len(all) < 5 {
 		t.Fatalf("numbers %v", all)
 	}
 	for i, n := range all[:len(all)-1] {
-		header := sse.Clone()
+		header := sseHeader.Clone()
 		header.Set("Last-Event-ID", fmt.Sprint(n))
-		got := numbers(t, h.send(t, path, "", header).Body.String())
+		got := eventIDs(t, f.send(t, path, "", header).Body.String())
 		if diff := cmp.Diff(all[i+1:], got); diff != "" {
 			t.Errorf("after %d (-want +got):\n%s", n, diff)
 		}
 	}
-	header := sse.Clone()
+	header := sseHeader.Clone()
 	header.Set("Last-Event-ID", fmt.Sprint(all[len(all)-1]))
-	if got := h.send(t, path+"?follow=1", "", header); got.Code != http.StatusNoContent {
-		t.Errorf("who has seen it all gets %d, want 204: do not come back", got.Code)
+	if got := f.send(t, path+"?follow=1", "", header); got.Code != http.StatusNoContent {
+		t.Errorf("resuming after the last event: %d, want 204", got.Code)
 	}
 }
 
-// held is a team whose first step waits until release is closed.
-func held() (b brain, release chan struct{}) {
+// blockedTeamModel is teamModel, but blocked until release is closed.
+func blockedTeamModel() (m modelFunc, release chan struct{}) {
 	release = make(chan struct{})
 	return func(r model.Request) model.Answer {
 		<-release
-		return team(r)
+		return teamModel(r)
 	}, release
 }
 
-func TestFollowingATaskLastsUntilItsResult(t *testing.T) {
-	overBoth(t, func(t *testing.T, dial func(*house) *gateway.Client) {
-		b, release := held()
-		h := open(t, b)
-		client := dial(h)
-		id := h.start(t, "go")
+func TestEvents_FollowUntilResult(t *testing.T) {
+	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
+		m, release := blockedTeamModel()
+		f := newFixture(t, m)
+		client := dial(f)
+		id := f.start(t, "go")
 		var types []string
 		for e, err := range client.Events(t.Context(), string(id), 0, true) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			if types = append(types, string(e.Body.Type())); len(types) == 1 {
-				close(release) // the first event came while the task runs
+				close(release) // the first event arrives while the task runs
 			}
 		}
 		if types[0] != "task_started" || types[len(types)-1] != "result" {
@@ -113,33 +113,33 @@ func TestFollowingATaskLastsUntilItsResult(t *testing.T) {
 	})
 }
 
-func TestWhoStopsFollowingIsLetGo(t *testing.T) {
-	overBoth(t, func(t *testing.T, dial func(*house) *gateway.Client) {
-		b, release := held()
-		h := open(t, b)
+func TestEvents_ClientStopsFollowing(t *testing.T) {
+	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
+		m, release := blockedTeamModel()
+		f := newFixture(t, m)
 		defer close(release)
-		client := dial(h)
+		client := dial(f)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range client.Events(ctx, string(h.start(t, "go")), 0, true) {
-			cancel() // it ends, with what was on its way and an error
+		for range client.Events(ctx, string(f.start(t, "go")), 0, true) {
+			cancel() // ends after buffered events, with an error
 		}
-		for range client.Events(t.Context(), string(h.start(t, "go")), 0, true) {
+		for range client.Events(t.Context(), string(f.start(t, "go")), 0, true) {
 			break
 		}
 	})
 }
 
-func TestAStreamThatBreaksDoesNotPassForAWholeOne(t *testing.T) {
-	b, release := held()
-	h := open(t, b)
-	client := h.client()
-	id := h.start(t, "go")
+func TestEvents_BrokenStreamIsAnError(t *testing.T) {
+	m, release := blockedTeamModel()
+	f := newFixture(t, m)
+	client := f.client()
+	id := f.start(t, "go")
 	var broken error
 	n := 0
 	for _, err := range client.Events(t.Context(), string(id), 0, true) {
 		if n++; n == 3 { // task_started, agent_spawned, message
-			h.store.Close() // the log stops under the stream
+			f.store.Close() // the log fails during the stream
 		}
 		broken = err
 	}
@@ -149,10 +149,10 @@ func TestAStreamThatBreaksDoesNotPassForAWholeOne(t *testing.T) {
 	}
 }
 
-func TestEventsAreOneALine(t *testing.T) {
-	h := open(t, team)
-	task := h.work(t, "go")
-	answer := h.send(t, "/api/v1/tasks/"+string(task.ID)+"/events", "", nil)
+func TestEvents_OnePerLine(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
+	answer := f.send(t, "/api/v1/tasks/"+string(task.ID)+"/events", "", nil)
 	lines := bufio.NewScanner(answer.Body)
 	for n := 0; lines.Scan(); n++ {
 		var e journal.Event

@@ -10,32 +10,32 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 )
 
-// What a task does is shown for as long as who asked may see it.
-func TestAStreamEndsWithItsToken(t *testing.T) {
+// A stream of events ends when the token of its client is revoked.
+func TestEvents_StreamEndsWithToken(t *testing.T) {
 	for _, c := range []struct {
-		why    string
+		name   string
 		end    func(all *gateway.Tokens) error
 		result bool
 	}{
-		{"stays", func(*gateway.Tokens) error { return nil }, true},
-		{"is taken back", func(all *gateway.Tokens) error { return all.Replace(nil) }, false},
+		{"valid", func(*gateway.Tokens) error { return nil }, true},
+		{"revoked", func(all *gateway.Tokens) error { return all.Replace(nil) }, false},
 	} {
-		t.Run(c.why, func(t *testing.T) {
-			b, release := held()
-			h := open(t, b)
-			token, known := holder("ops", gateway.Token{Operator: true})
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: h.rt.Org().FindRole, Now: time.Now})
+		t.Run(c.name, func(t *testing.T) {
+			m, release := blockedTeamModel()
+			f := newFixture(t, m)
+			token, known := newTestToken("ops", gateway.Token{Operator: true})
+			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := all.Replace([]gateway.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: all.Authenticate})
+			handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: all.Authenticate})
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := atDoor(t, gateway.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(h.start(t, "go")) + "/events?follow=1"
+			url := serveBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.start(t, "go")) + "/events?follow=1"
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)

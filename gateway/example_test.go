@@ -14,7 +14,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A client asks a gateway in the same process what the gate would say.
+// A client asks a gateway in the same process whether tools may be called.
 func Example() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
@@ -28,7 +28,7 @@ func Example() {
 	defer store.Close()
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{
-		Store: store, Groups: groups, Model: func(string) (model.Model, error) { return brain(team), nil },
+		Store: store, Groups: groups, Model: func(string) (model.Model, error) { return modelFunc(teamModel), nil },
 	})
 	if err != nil {
 		log.Fatal(err)

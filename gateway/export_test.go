@@ -1,10 +1,10 @@
 package gateway
 
-// Statuses is the table from codes to HTTP statuses.
+// Statuses maps error codes to HTTP statuses.
 var Statuses = statuses
 
-// MaxSocketPath is how many bytes the path of a socket may have.
+// MaxSocketPath is the longest path of a socket, in bytes.
 const MaxSocketPath = maxSocketPath
 
-// MaxConnections is how many connections over TCP are open at most.
+// MaxConnections is the limit of open TCP connections.
 const MaxConnections = maxConnections

@@ -15,18 +15,19 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 )
 
-// Whatever a body holds, the answer is JSON and never the process's fault.
-func FuzzBodies(f *testing.F) {
+// FuzzRequestBody checks that every body is answered with JSON and never with an
+// internal error.
+func FuzzRequestBody(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `[]`, `{"name":"a","toolGroups":["*"],"limits":{"rounds":1}}`, `{"role":"root","tool":"create_role","group":[]}`,
 		`{"who":"read_file","state":"x"}`, `{"payload":{"a":[1,null]},"delayMs":1e9}`, `{"text":"\ud800"}`, `{"name":"\u0000"}`, `{"name":1e400}`,
 	} {
 		f.Add(seed)
 	}
-	h := open(f, team)
+	fx := newFixture(f, teamModel)
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, path := range []string{"POST /api/v1/roles?dryRun=1", "POST /api/v1/can", "POST /api/v1/agents/nobody/messages"} {
-			status, text := h.ask(t, path, body)
+			status, text := fx.do(t, path, body)
 			if status >= http.StatusInternalServerError || !json.Valid([]byte(text)) {
 				t.Errorf("%s: %d %s", path, status, text)
 			}
@@ -34,45 +35,45 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzAddresses: whatever stands in a path or a query, the answer is JSON with
-// a code, or what was asked for: nobody is taken for somebody else.
-func FuzzAddresses(f *testing.F) {
-	h := open(f, team)
-	task := h.work(f, "go")
-	artifact := collect(f, h.client().Artifacts(f.Context(), task.ID))[0].ID
-	for at := range things {
+// FuzzRequestURL checks that every path and query is answered with an error
+// code or with the requested resource, never with another one.
+func FuzzRequestURL(f *testing.F) {
+	fx := newFixture(f, teamModel)
+	task := fx.run(f, "go")
+	artifact := collect(f, fx.client().Artifacts(f.Context(), task.ID))[0].ID
+	for at := range resources {
 		for _, id := range []string{"clerk", "root", "..", "%2e%2e", "artifact:" + artifact, "a/b", "", "\x00", "read_file", "workspace", string(task.ID), string(task.Top)} {
 			f.Add(uint8(at), id, "limit=1")
 		}
 	}
 	f.Add(uint8(0), "x", "limit=1&limit=2;a=%zz&cursor=AA&after=18446744073709551615&dryRun=&group=%00")
 	f.Fuzz(func(t *testing.T, at uint8, id, query string) {
-		thing := things[int(at)%len(things)]
+		thing := resources[int(at)%len(resources)]
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.URL = &url.URL{Path: "/api/v1/" + thing + "/" + id, RawPath: "/api/v1/" + thing + "/" + url.PathEscape(id), RawQuery: query}
 		r.Header.Set("Last-Event-ID", query)
 		w := httptest.NewRecorder()
-		h.handler.ServeHTTP(w, r)
+		fx.handler.ServeHTTP(w, r)
 		if w.Code >= http.StatusInternalServerError {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 		if !strings.Contains(id, "/") {
-			wantAskedFor(t, id, w)
+			wantResource(t, id, w)
 		}
 	})
 }
 
-// things are what the API has many of.
-var things = []string{"roles", "agents", "tasks", "tools", "tool-groups", "artifacts"}
+// resources are the collections of the API.
+var resources = []string{"roles", "agents", "tasks", "tools", "tool-groups", "artifacts"}
 
-// wantAskedFor wants a refusal in its shape, or the thing of this id or name.
-func wantAskedFor(t *testing.T, id string, w *httptest.ResponseRecorder) {
+// wantResource wants an error response, or the resource with this id or name.
+func wantResource(t *testing.T, id string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	switch {
 	case w.Code >= http.StatusBadRequest:
-		refused(t, w.Body.String())
+		decodeError(t, w.Body.String())
 		return
-	case w.Code >= http.StatusMultipleChoices: // to a path without dots
+	case w.Code >= http.StatusMultipleChoices: // a redirect to a path without dots
 		return
 	}
 	var got struct{ ID, Name, Role string }
@@ -84,8 +85,8 @@ func wantAskedFor(t *testing.T, id string, w *httptest.ResponseRecorder) {
 	}
 }
 
-// FuzzEventStream: what a client reads of a stream are its events, unchanged
-// and in order, up to what is none; and that is an error.
+// FuzzEventStream checks that a client reads the events of a stream unchanged
+// and in order, and reports an error at the first invalid one.
 func FuzzEventStream(f *testing.F) {
 	for _, tail := range []string{"", "\n", "{}", `{"type":"result"}`, `{"type":"tool_call","tool":7}`, "null", "[", "\x00", `{"type":"message_sent","seq":-1}`, strings.Repeat("[", 20_000)} {
 		f.Add(uint8(3), []byte(tail))
@@ -118,14 +119,14 @@ func FuzzEventStream(f *testing.F) {
 			t.Errorf("got events %q, want %q", got, want)
 		}
 		if last == nil && !bytes.Contains(tail, []byte("result")) {
-			t.Errorf("the stream ended before the task and there is no error")
+			t.Errorf("the stream ended before the task, without an error")
 		}
 	})
 }
 
-// FuzzAnswers: whoever answers on the socket, a client gives an error with a
-// code or what it could read, and comes to an end.
-func FuzzAnswers(f *testing.F) {
+// FuzzClientResponse checks that a client reads or rejects every response, with
+// an error code, and terminates.
+func FuzzClientResponse(f *testing.F) {
 	for _, body := range []string{``, `{}`, `null`, `[]`, `{"error":{"code":"x","message":"m","details":{"a":1}}}`, `{"items":[{}],"next":"x"}`, `{"items":null}`, `{"error":null}`, `{"id":"\ud800"}`} {
 		f.Add(uint16(200), []byte(body))
 		f.Add(uint16(404), []byte(body))
@@ -142,12 +143,12 @@ func FuzzAnswers(f *testing.F) {
 		})
 		c := gateway.Local(handler)
 		_, err := c.Role(t.Context(), "r")
-		wantRead(t, err, 200+int(status)%400)
+		wantErrorCode(t, err, 200+int(status)%400)
 		asked = 0
 		n := 0
 		for _, err := range c.Roles(t.Context()) {
 			if n++; err != nil && errcode.Message(err) == "" {
-				t.Errorf("an error without words: %#v", err)
+				t.Errorf("an error without a message: %#v", err)
 			}
 		}
 		asked = 0
@@ -157,11 +158,12 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// wantRead wants a refusal's code to be one.
-func wantRead(t *testing.T, err error, status int) {
+// wantErrorCode wants an error with a code for every status that is not a
+// success.
+func wantErrorCode(t *testing.T, err error, status int) {
 	t.Helper()
 	if (status >= 300) && err == nil {
-		t.Errorf("an answer of %d is taken for a success", status)
+		t.Errorf("status %d was read as a success", status)
 	}
 	if err != nil && errcode.Of(err) == "" {
 		t.Errorf("%v has no code", err)

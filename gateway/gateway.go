@@ -1,21 +1,22 @@
-// Package gateway owns the door for people and programs outside: the HTTP API
-// of contract §5, the socket it is served on, and the client that commands use.
+// Package gateway serves the HTTP API of an organization, on a Unix socket and
+// over TCP, and provides a client for it.
 //
 //	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Log: log})
 //	listener, err := gateway.Listen(dataDir)
 //	err = gateway.Serve(ctx, listener, handler)
 //
-// Config.Authenticate says who sends a request: on the socket whoever reaches
-// it (TrustLocalOwner), elsewhere who holds one of the Tokens. A route is the operator's
-// unless its line in routes says that it is for callers too, who see of it what
-// their role has; the rest does not exist for them. On TCP the handler stands
-// behind a Door, which looks at Host and Origin.
+// Config.Authenticate identifies the sender of each request. On the socket the
+// sender is the operator (TrustLocalOwner); over TCP it is the holder of one of
+// the Tokens. Routes are for the operator unless the table in routes allows
+// callers. Callers see only what their role has; everything else is answered as
+// if it did not exist. Over TCP, HostCheck must wrap the handler; it checks the
+// Host and Origin headers.
 //
-// Every answer but that of /metrics is JSON, every refusal
-// {"error": {"code", "message", "details"}} with the status that statuses in
-// error.go gives the code. Lists are {"items", "next"}, sorted and paged. The
-// package decides no permission (org, gate), runs no agent (runtime) and
-// stores nothing.
+// Responses are JSON, except for /metrics, artifacts, backups and event
+// streams. An error response is {"error": {"code", "message", "details"}}; the
+// table statuses maps codes to HTTP statuses. Lists are {"items", "next"},
+// sorted and paginated. The package does not decide permissions (org, gate),
+// does not run agents (runtime) and does not store anything.
 package gateway
 
 import (
@@ -34,26 +35,26 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Config is what a handler needs.
+// Config configures the handler. Runtime and Authenticate are required.
 type Config struct {
 	Runtime *runtime.Runtime
-	// Authenticate says who sends each request: Tokens.Authenticate, or Owner
-	// where only the operator gets to.
+	// Authenticate identifies the sender of each request: Tokens.Authenticate,
+	// or AlwaysOperator where only the operator can connect.
 	Authenticate Authenticate
 	Log          *slog.Logger // nil discards
 	Version      string       // shown by /healthz
 
-	Metrics   http.Handler       // answers /metrics; nil says that there is none
-	OnRefused func(errcode.Code) // told the code of every refusal; nil is nobody
+	Metrics   http.Handler       // answers /metrics; nil answers 404
+	OnRefused func(errcode.Code) // called with the code of each error response; may be nil
 
-	MCP *mcpserver.Server // answers at /mcp and /roles/{role}/mcp; nil says that there is none
+	MCP *mcpserver.Server // answers /mcp and /roles/{role}/mcp; nil answers 404
 
-	Pins *modules.Pins // what is in quarantine; nil is nothing
-	// WaitIdle returns when what was accepted is offered; nil is at once.
+	Pins *modules.Pins // tools in quarantine; nil for none
+	// WaitIdle returns when accepted tools are registered; nil does not wait.
 	WaitIdle func(context.Context) error
 }
 
-// api answers requests about one runtime.
+// api implements the routes for one runtime.
 type api struct {
 	rt           *runtime.Runtime
 	authenticate Authenticate
@@ -61,16 +62,16 @@ type api struct {
 	version      string
 	metrics      http.Handler
 	mcp          *mcpserver.Server
-	refused      func(errcode.Code)
+	onRefused    func(errcode.Code)
 	pins         *modules.Pins
-	settled      func(context.Context) error
+	waitIdle     func(context.Context) error
 }
 
-// operator is who everybody that reaches the API is.
+// operator is the principal of the data directory's owner.
 var operator = identity.ByOperator("operator")
 
-// New makes the handler of the whole API; the error names the field of Config
-// that is missing. The handler is safe for concurrent use and keeps no state.
+// New returns the handler of the API. The error names the field of Config that
+// is missing. The handler is stateless and safe for concurrent use.
 func New(config Config) (http.Handler, error) {
 	switch {
 	case config.Runtime == nil:
@@ -87,84 +88,85 @@ func New(config Config) (http.Handler, error) {
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
-	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, refused: config.OnRefused, pins: config.Pins, settled: config.WaitIdle}
-	return a.guarded(a.mux()), nil
+	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle}
+	return a.withRecovery(a.mux()), nil
 }
 
-// route is one method of one path. Query names the parameters it takes: any
-// other is refused, so that a misspelled dryRun changes nothing.
+// route is one method of one path. query lists the query parameters it accepts.
+// Others are rejected, so that a misspelled dryRun changes nothing.
 type route struct {
 	method, path string
 	query        string
-	access       access // whose requests it answers
+	access       access // the kinds of senders that it serves
 	serve        endpoint
 }
 
-// endpoint answers a request, or gives the error to answer with as long as it
-// has written nothing.
+// endpoint answers a request. It returns an error only if it has written
+// nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
 
-// routes is the whole API.
+// routes returns the routes of the whole API.
 func (a *api) routes() []route {
 	const paged = "limit cursor "
 	list := []route{
-		{"GET", "/{$}", "", accessCaller, answer(a.index)},
-		{"GET", "/healthz", "", accessPublic, answer(a.health)},
-		{"GET", "/readyz", "", accessPublic, answer(a.ready)},
+		{"GET", "/{$}", "", accessCaller, jsonEndpoint(a.index)},
+		{"GET", "/healthz", "", accessPublic, jsonEndpoint(a.health)},
+		{"GET", "/readyz", "", accessPublic, jsonEndpoint(a.ready)},
 		{"GET", "/metrics", "", accessOperator, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status", accessOperator, answer(a.listTasks)},
-		{"GET", "/api/v1/tasks/{id}", "", accessOperator, answer(a.showTask)},
+		{"GET", "/api/v1/tasks", paged + "status", accessOperator, jsonEndpoint(a.listTasks)},
+		{"GET", "/api/v1/tasks/{id}", "", accessOperator, jsonEndpoint(a.showTask)},
 		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", accessOperator, a.taskEvents},
-		{"POST", "/api/v1/tasks/{id}/cancel", "reason", accessOperator, answer(a.cancelTask)},
+		{"POST", "/api/v1/tasks/{id}/cancel", "reason", accessOperator, jsonEndpoint(a.cancelTask)},
 
-		{"GET", "/api/v1/roles", paged, accessOperator, answer(a.listRoles)},
-		{"POST", "/api/v1/roles", "dryRun", accessOperator, answer(a.createRole)},
-		{"GET", "/api/v1/roles/{id}", "", accessOperator, answer(a.showRole)},
-		{"PATCH", "/api/v1/roles/{id}", "dryRun", accessOperator, answer(a.updateRole)},
-		{"DELETE", "/api/v1/roles/{id}", "dryRun", accessOperator, answer(a.deleteRole)},
+		{"GET", "/api/v1/roles", paged, accessOperator, jsonEndpoint(a.listRoles)},
+		{"POST", "/api/v1/roles", "dryRun", accessOperator, jsonEndpoint(a.createRole)},
+		{"GET", "/api/v1/roles/{id}", "", accessOperator, jsonEndpoint(a.showRole)},
+		{"PATCH", "/api/v1/roles/{id}", "dryRun", accessOperator, jsonEndpoint(a.updateRole)},
+		{"DELETE", "/api/v1/roles/{id}", "dryRun", accessOperator, jsonEndpoint(a.deleteRole)},
 
-		{"GET", "/api/v1/agents", paged + "task status", accessOperator, answer(a.listAgents)},
-		{"GET", "/api/v1/agents/{id}", "", accessOperator, answer(a.showAgent)},
-		{"DELETE", "/api/v1/agents/{id}", "reason", accessOperator, answer(a.terminateAgent)},
-		{"GET", "/api/v1/agents/{id}/journal", paged, accessOperator, answer(a.agentJournal)},
-		{"POST", "/api/v1/agents/{id}/messages", "", accessOperator, answer(a.sendMessage)},
-		{"POST", "/api/v1/agents/{id}/abort", "", accessOperator, answer(a.abortAgent)},
+		{"GET", "/api/v1/agents", paged + "task status", accessOperator, jsonEndpoint(a.listAgents)},
+		{"GET", "/api/v1/agents/{id}", "", accessOperator, jsonEndpoint(a.showAgent)},
+		{"DELETE", "/api/v1/agents/{id}", "reason", accessOperator, jsonEndpoint(a.terminateAgent)},
+		{"GET", "/api/v1/agents/{id}/journal", paged, accessOperator, jsonEndpoint(a.agentJournal)},
+		{"POST", "/api/v1/agents/{id}/messages", "", accessOperator, jsonEndpoint(a.sendMessage)},
+		{"POST", "/api/v1/agents/{id}/abort", "", accessOperator, jsonEndpoint(a.abortAgent)},
 
-		{"GET", "/api/v1/tool-groups", paged, accessCaller, answer(a.listGroups)},
-		{"GET", "/api/v1/tool-groups/{id}", "", accessCaller, answer(a.showGroup)},
-		{"GET", "/api/v1/tools", paged + "group", accessCaller, answer(a.listTools)},
-		{"GET", "/api/v1/tools/{name}", "", accessCaller, answer(a.showTool)},
-		{"POST", "/api/v1/tools/{name}/accept", "", accessOperator, answer(a.acceptTool)},
-		{"GET", "/api/v1/quarantine", paged, accessOperator, answer(a.listQuarantine)},
-		{"POST", "/api/v1/can", "", accessCaller, answer(a.can)},
+		{"GET", "/api/v1/tool-groups", paged, accessCaller, jsonEndpoint(a.listGroups)},
+		{"GET", "/api/v1/tool-groups/{id}", "", accessCaller, jsonEndpoint(a.showGroup)},
+		{"GET", "/api/v1/tools", paged + "group", accessCaller, jsonEndpoint(a.listTools)},
+		{"GET", "/api/v1/tools/{name}", "", accessCaller, jsonEndpoint(a.showTool)},
+		{"POST", "/api/v1/tools/{name}/accept", "", accessOperator, jsonEndpoint(a.acceptTool)},
+		{"GET", "/api/v1/quarantine", paged, accessOperator, jsonEndpoint(a.listQuarantine)},
+		{"POST", "/api/v1/can", "", accessCaller, jsonEndpoint(a.checkAccess)},
 
-		{"GET", "/api/v1/artifacts", paged + "task", accessOperator, answer(a.listArtifacts)},
+		{"GET", "/api/v1/artifacts", paged + "task", accessOperator, jsonEndpoint(a.listArtifacts)},
 		{"GET", "/api/v1/artifacts/{id}", "content", accessOperator, a.showArtifact},
-		{"POST", "/api/v1/sweep", "dryRun", accessOperator, answer(a.sweep)},
+		{"POST", "/api/v1/sweep", "dryRun", accessOperator, jsonEndpoint(a.sweep)},
 
 		{"GET", "/api/v1/backup", "", accessOperator, a.backup},
 	}
 	return append(append(list, a.toolboxRoutes()...), a.mcpRoutes()...)
 }
 
-// mux routes requests. A path that exists answers other methods with 405.
+// mux returns the router. Other methods of a known path are answered with 405.
 func (a *api) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
 	for _, r := range a.routes() {
-		mux.Handle(r.method+" "+r.path, a.admit(r.access, r.checked()))
+		mux.Handle(r.method+" "+r.path, a.authorize(r.access, r.withQueryCheck()))
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for path, allowed := range methods {
-		mux.Handle(path, a.admit(accessCaller, wrongMethod(strings.Join(allowed, ", "))))
+		mux.Handle(path, a.authorize(accessCaller, methodNotAllowed(strings.Join(allowed, ", "))))
 	}
-	mux.Handle("/", a.admit(accessCaller, noRoute))
+	mux.Handle("/", a.authorize(accessCaller, routeNotFound))
 	return mux
 }
 
-// checked gives the route's endpoint behind a look at the query.
-func (r route) checked() endpoint {
+// withQueryCheck returns the route's endpoint with a check of the query
+// parameters.
+func (r route) withQueryCheck() endpoint {
 	return func(w http.ResponseWriter, req *http.Request) error {
 		if err := checkQuery(req, strings.Fields(r.query)); err != nil {
 			return err
@@ -173,38 +175,43 @@ func (r route) checked() endpoint {
 	}
 }
 
-func wrongMethod(allowed string) endpoint {
+// methodNotAllowed returns an endpoint that answers with 405. allowed lists the
+// methods of the path.
+func methodNotAllowed(allowed string) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return errcode.New(MethodNotAllowed, "%s is not answered with %s; it takes %s", r.URL.Path, r.Method, allowed)
+		return errcode.New(MethodNotAllowed, "%s does not support %s; use %s", r.URL.Path, r.Method, allowed)
 	}
 }
 
-func noRoute(_ http.ResponseWriter, r *http.Request) error {
+// routeNotFound is the endpoint of unknown paths.
+func routeNotFound(_ http.ResponseWriter, r *http.Request) error {
 	return errcode.New(RouteNotFound, "there is no %s", r.URL.Path)
 }
 
-// handle makes a handler of an endpoint.
+// handle returns a handler that reports the errors of an endpoint.
 func (a *api) handle(serve endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := serve(w, r); err != nil {
-			a.refused(errcode.Of(err))
-			a.refuse(w, r, err)
+			a.onRefused(errcode.Of(err))
+			a.respondError(w, r, err)
 		}
 	})
 }
 
-// guarded sets the headers of every answer and turns a panic into one.
-func (a *api) guarded(next http.Handler) http.Handler {
+// withRecovery sets the headers of every response and answers for handlers that
+// panic.
+func (a *api) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer a.recovered(w, r)
+		defer a.recoverPanic(w, r)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
 }
 
-// org is the organization, for reading.
+// org returns the organization, for reading.
 func (a *api) org() *org.Org { return a.rt.Org() }
 
+// snapshot returns the current registry of tool groups.
 func (a *api) snapshot() *toolgroups.Snapshot { return a.rt.Groups().Snapshot() }

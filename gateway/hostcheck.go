@@ -9,109 +9,111 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// maxRequest is the most bytes the body of any request may have; most routes
-// take less.
-const maxRequest = 16 << 20
+// maxRequestBytes limits every request body over TCP; most routes have a lower
+// limit.
+const maxRequestBytes = 16 << 20
 
-// bodyTime is how long a body may take to arrive.
-const bodyTime = time.Minute
+// bodyReadTimeout limits how long a request body may take to arrive.
+const bodyReadTimeout = time.Minute
 
-// HostCheck stands before a handler that is reached over TCP. It lets those requests
-// through that name this gateway (Host, against DNS rebinding) and that no page
-// of another origin sent (Origin); it says nothing of who sends them. The zero
-// Door takes the listener's own address and its pages alone.
+// HostCheck is middleware for handlers that are served over TCP. It checks that
+// the Host header names this gateway, against DNS rebinding, and that the
+// Origin header, if present, names an allowed origin (CORS). It also limits
+// request bodies. It does not authenticate. The zero HostCheck allows only the
+// listener's own address and its pages.
 type HostCheck struct {
-	Hosts     []hosts.Authority  // further names; one without a port stands for every port
-	Origins   []hosts.Origin     // further origins whose pages may ask
-	Tokens    *Tokens            // whose start-up token is traded for a cookie; nil is none
-	OnRefused func(errcode.Code) // told the code of every refusal; nil is nobody
+	Hosts     []hosts.Authority  // further host names; one without a port allows every port
+	Origins   []hosts.Origin     // further origins whose pages may send requests
+	Tokens    *Tokens            // exchanges the startup token for a cookie; nil disables that
+	OnRefused func(errcode.Code) // called with the code of every rejected request; may be nil
 }
 
-// Wrap gives the handler behind the door. The connection's address is read from
-// the request's context, where servers of net/http put it; without one only Hosts
-// are taken.
-func (d HostCheck) Wrap(next http.Handler) http.Handler {
-	if d.Tokens != nil {
-		next = d.Tokens.startupRedirect(next)
+// Wrap returns next behind the checks. It reads the connection's local address
+// from the request's context, where net/http servers put it; without one only
+// Hosts are allowed.
+func (c HostCheck) Wrap(next http.Handler) http.Handler {
+	if c.Tokens != nil {
+		next = c.Tokens.startupRedirect(next)
 	}
-	return &hostCheckHandler{d, next}
+	return &hostCheckHandler{c, next}
 }
 
-// hostCheckHandler is a Door and what is behind it.
+// hostCheckHandler is the handler of HostCheck.Wrap.
 type hostCheckHandler struct {
-	door HostCheck
-	next http.Handler
+	config HostCheck
+	next   http.Handler
 }
 
 // ServeHTTP implements http.Handler.
-func (g *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := g.check(r); err != nil {
-		if g.door.OnRefused != nil {
-			g.door.OnRefused(errcode.Of(err))
+	if err := h.check(r); err != nil {
+		if h.config.OnRefused != nil {
+			h.config.OnRefused(errcode.Of(err))
 		}
-		refuseWith(w, err)
+		writeError(w, err)
 		return
 	}
-	if g.handleCORS(w, r) {
+	if h.handleCORS(w, r) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	limitBody(w, r)
-	g.next.ServeHTTP(w, r)
+	h.next.ServeHTTP(w, r)
 }
 
-// check refuses what is for another host, or from another origin.
-func (g *hostCheckHandler) check(r *http.Request) error {
+// check rejects requests with a Host or Origin that is not allowed.
+func (h *hostCheckHandler) check(r *http.Request) error {
 	host, ok := hosts.ParseAuthority(r.Host)
-	if !ok || !isHere(host, localAddr(r)) && !isIn(host, g.door.Hosts) {
-		return errcode.New(HostRefused, "the host %.100q is not this gateway's; use its address, or list the name under hosts of kind: gateway", r.Host)
+	if !ok || !isLocalAddress(host, localAddr(r)) && !matchesHost(host, h.config.Hosts) {
+		return errcode.New(HostRefused, "host %.100q is not allowed; use the gateway's address, or add the name to hosts of kind: gateway", r.Host)
 	}
 	list := r.Header.Values("Origin")
-	if len(list) == 0 || len(list) == 1 && (sameOrigin(list[0], r.Host) || g.allows(list[0])) {
+	if len(list) == 0 || len(list) == 1 && (sameOrigin(list[0], r.Host) || h.allows(list[0])) {
 		return nil
 	}
-	return errcode.New(OriginRefused, "pages of %.100q may not ask here; list the origin under origins of kind: gateway", list)
+	return errcode.New(OriginRefused, "origin %.100q is not allowed; add it to origins of kind: gateway", list)
 }
 
-// allows says whether the configuration names an origin.
-func (g *hostCheckHandler) allows(text string) bool {
-	from, ok := hosts.ParseOrigin(text)
-	return ok && slices.Contains(g.door.Origins, from)
+// allows reports whether the configuration lists an origin.
+func (h *hostCheckHandler) allows(text string) bool {
+	origin, ok := hosts.ParseOrigin(text)
+	return ok && slices.Contains(h.config.Origins, origin)
 }
 
-// handleCORS lets a browser hand the answer to the page of an allowed origin. It
-// says whether the request was only a question about that (a preflight).
-func (g *hostCheckHandler) handleCORS(w http.ResponseWriter, r *http.Request) bool {
-	if len(g.door.Origins) == 0 {
+// handleCORS sets the CORS headers for a page of an allowed origin. It reports
+// whether the request is a preflight, which needs no further answer.
+func (h *hostCheckHandler) handleCORS(w http.ResponseWriter, r *http.Request) bool {
+	if len(h.config.Origins) == 0 {
 		return false
 	}
-	h := w.Header()
-	h.Add("Vary", "Origin")
-	from := r.Header.Get("Origin")
-	if from == "" || !g.allows(from) {
+	header := w.Header()
+	header.Add("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	if origin == "" || !h.allows(origin) {
 		return false
 	}
-	h.Set("Access-Control-Allow-Origin", from)
-	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id")
-	h.Set("Access-Control-Max-Age", "600")
+	header.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
+	header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id")
+	header.Set("Access-Control-Max-Age", "600")
 	return true
 }
 
-// limitBody limits how much a body may be, and how long it may take.
+// limitBody limits the size of a request body and the time it may take to
+// arrive.
 func limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
 	control := http.NewResponseController(w)
-	if control.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
-		r.Body = &deadlineBody{http.MaxBytesReader(w, r.Body, maxRequest), func() { _ = control.SetReadDeadline(time.Time{}) }}
+	if control.SetReadDeadline(time.Now().Add(bodyReadTimeout)) == nil {
+		r.Body = &deadlineBody{http.MaxBytesReader(w, r.Body, maxRequestBytes), func() { _ = control.SetReadDeadline(time.Time{}) }}
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
 }

@@ -5,50 +5,52 @@ import (
 	"sync"
 )
 
-// limitListener is a TCP listener that has so many connections open at most; others
-// wait. That of x/net/netutil hides CloseWrite, without which the last answer
-// of a server to who sends too much does not arrive.
+// limitListener is a TCP listener that limits the number of open connections;
+// Accept blocks at the limit. Unlike netutil.LimitListener it returns
+// connections with CloseWrite. net/http needs CloseWrite to deliver an error
+// response to a client that is still sending.
 type limitListener struct {
 	*net.TCPListener
-	places chan struct{} // one for each open connection
+	slots  chan struct{} // one element for each open connection
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newCrowd(l *net.TCPListener, most int) *limitListener {
-	return &limitListener{TCPListener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
+// newLimitListener returns a listener that allows limit open connections.
+func newLimitListener(l *net.TCPListener, limit int) *limitListener {
+	return &limitListener{TCPListener: l, slots: make(chan struct{}, limit), closed: make(chan struct{})}
 }
 
 // Accept implements net.Listener.
-func (c *limitListener) Accept() (net.Conn, error) {
+func (l *limitListener) Accept() (net.Conn, error) {
 	select {
-	case c.places <- struct{}{}:
-	case <-c.closed:
+	case l.slots <- struct{}{}:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
-	conn, err := c.AcceptTCP()
+	conn, err := l.AcceptTCP()
 	if err != nil {
-		<-c.places
+		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{TCPConn: conn, leave: sync.OnceFunc(func() { <-c.places })}, nil
+	return &limitedConn{TCPConn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 // Close implements net.Listener. It may be called twice.
-func (c *limitListener) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.TCPListener.Close()
+func (l *limitListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.TCPListener.Close()
 }
 
-// limitedConn is one of the connections of a crowd.
+// limitedConn is a connection that frees its slot when it is closed.
 type limitedConn struct {
 	*net.TCPConn
-	leave func()
+	release func()
 }
 
 // Close implements net.Conn. It may be called twice.
-func (m *limitedConn) Close() error {
-	err := m.TCPConn.Close()
-	m.leave()
+func (c *limitedConn) Close() error {
+	err := c.TCPConn.Close()
+	c.release()
 	return err
 }

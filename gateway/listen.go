@@ -14,48 +14,50 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// SocketName is the socket in a data directory.
+// SocketName is the file name of the socket in a data directory.
 const SocketName = "rolecall.sock"
 
-// maxSocketPath is how many bytes the path of a socket may have: macOS takes
-// 104 with a zero at the end, Linux 108.
+// maxSocketPath is the longest path of a socket, in bytes: macOS allows 104
+// with a zero at the end, Linux 108.
 const maxSocketPath = 103
 
-// Listen makes the socket of the data directory dir, for its owner alone. The
-// caller holds the directory's lock, so a socket that is there already is
-// what a process left that was killed, and is replaced.
+// Listen creates the socket of the data directory dir, accessible only to its
+// owner. The caller must hold the directory's lock; an existing socket is
+// therefore left over from a killed process, and is replaced.
 //
-// The socket is never open to others, not even for a moment: it is made in a
-// directory that only the owner enters, and moved from there.
+// The socket is created in a temporary directory that only the owner can enter,
+// and then moved, so that it is never accessible to others.
 func Listen(dir string) (net.Listener, error) {
 	path := filepath.Join(dir, SocketName)
-	if err := checkSocket(path); err != nil {
+	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
-	nursery, err := os.MkdirTemp(dir, "s") // 0700, and its socket's path is no longer than path
+	tmpDir, err := os.MkdirTemp(dir, "s") // mode 0700; the socket's path in it is not longer than path
 	if err != nil {
-		return nil, fmt.Errorf("make the socket: %w", err)
+		return nil, fmt.Errorf("create socket: %w", err)
 	}
-	defer os.RemoveAll(nursery)
-	born := filepath.Join(nursery, "s")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: born, Net: "unix"})
+	defer os.RemoveAll(tmpDir)
+	tmpPath := filepath.Join(tmpDir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: tmpPath, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("make the socket: %w", err)
+		return nil, fmt.Errorf("create socket: %w", err)
 	}
-	l.SetUnlinkOnClose(false) // it will have moved
-	if err := settle(born, path); err != nil {
+	l.SetUnlinkOnClose(false) // socketListener.Close removes the moved file
+	if err := installSocket(tmpPath, path); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &socket{Listener: l, path: path, info: info}, nil
+	return &socketListener{Listener: l, path: path, info: info}, nil
 }
 
-func checkSocket(path string) error {
+// checkSocketPath rejects a path that is too long or names another kind of
+// file.
+func checkSocketPath(path string) error {
 	if len(path) > maxSocketPath {
-		return fmt.Errorf("make the socket %s: its path has %d bytes and systems take %d; give --data a shorter path, a relative one for instance",
+		return fmt.Errorf("create socket %s: the path has %d bytes, the limit is %d; use a shorter --data, for example a relative path",
 			path, len(path), maxSocketPath)
 	}
 	info, err := os.Lstat(path)
@@ -63,34 +65,35 @@ func checkSocket(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("make the socket: %w", err)
+		return fmt.Errorf("create socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("make the socket %s: something else is there; move it away", path)
+		return fmt.Errorf("create socket %s: the file exists and is not a socket; move it away", path)
 	}
 	return nil
 }
 
-func settle(from, to string) error {
+// installSocket restricts the socket to its owner and moves it to its place.
+func installSocket(from, to string) error {
 	if err := os.Chmod(from, 0o600); err != nil {
-		return fmt.Errorf("make the socket: %w", err)
+		return fmt.Errorf("create socket: %w", err)
 	}
 	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("make the socket: %w", err)
+		return fmt.Errorf("create socket: %w", err)
 	}
 	return nil
 }
 
-// socket is a listener that takes its file with it, unless another one is in
-// its place by then.
-type socket struct {
+// socketListener removes its socket file when it is closed, unless the file has
+// been replaced.
+type socketListener struct {
 	net.Listener
 	path string
-	info fs.FileInfo
+	info fs.FileInfo // of the socket file, to recognize it
 	once sync.Once
 }
 
 // Close implements net.Listener. It may be called twice.
-func (s *socket) Close() error {
+func (s *socketListener) Close() error {
 	err := s.Listener.Close()
 	s.once.Do(func() {
 		if now, statErr := os.Lstat(s.path); statErr == nil && os.SameFile(now, s.info) {
@@ -100,31 +103,34 @@ func (s *socket) Close() error {
 	return err
 }
 
-// maxConnections is how many connections over TCP are open at most; others wait.
+// maxConnections limits the open TCP connections of a listener; further
+// connections wait.
 const maxConnections = 1024
 
-// ListenTCP listens on an address, host:port. One that other hosts reach is
-// refused unless open is set: then who asks has to be known.
+// ListenTCP listens on an address, host:port. It rejects an address that other
+// hosts can reach unless open is set, which requires that requests are
+// authenticated. At most 1024 connections are open; further ones wait.
 func ListenTCP(address string, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, errcode.Wrap(errcode.InvalidConfig, err, "%q is no address to serve; write HOST:PORT, as 127.0.0.1:7464", address)
+		return nil, errcode.Wrap(errcode.InvalidConfig, err, "invalid listen address %q; want HOST:PORT, such as 127.0.0.1:7464", address)
 	}
 	if !open && !isLoopback(host) {
-		return nil, errcode.New(errcode.InvalidConfig, "other hosts reach %s and nobody would be told from another; list tokens under kind: gateway (rolecall token makes one), or serve 127.0.0.1", address)
+		return nil, errcode.New(errcode.InvalidConfig, "%s is reachable from other hosts and no tokens are configured; list tokens under kind: gateway (rolecall token creates one), or listen on 127.0.0.1", address)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("serve %s: %w", address, err)
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	at, ok := l.(*net.TCPListener)
-	if !ok || !open && !at.Addr().(*net.TCPAddr).IP.IsLoopback() { // localhost need not be what it says
-		return nil, errors.Join(fmt.Errorf("serve %s: it is %s, which other hosts reach", address, l.Addr()), l.Close())
+	tcp, ok := l.(*net.TCPListener)
+	if !ok || !open && !tcp.Addr().(*net.TCPAddr).IP.IsLoopback() { // localhost may resolve to another address
+		return nil, errors.Join(fmt.Errorf("listen on %s: it resolves to %s, which is reachable from other hosts", address, l.Addr()), l.Close())
 	}
-	return newCrowd(at, maxConnections), nil
+	return newLimitListener(tcp, maxConnections), nil
 }
 
-// isLoopback says whether only this host reaches an address or name.
+// isLoopback reports whether an address or name is reachable only from this
+// host.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()

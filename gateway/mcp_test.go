@@ -21,53 +21,54 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// mcpHouse serves MCP on loopback and on a socket. A request whose header User
-// is set is of a caller in the role reader, any other the operator's.
-type mcpHouse struct {
-	*house
+// mcpFixture serves MCP on loopback and on a socket. The header User
+// authenticates a request as that caller in the role reader; other requests are
+// the operator's.
+type mcpFixture struct {
+	*fixture
 	url, dir string
-	shutdown func() // returns when nothing is answered any more
+	shutdown func() // stops both servers and waits for them
 }
 
-func openMCP(t *testing.T) *mcpHouse {
+func newMCPFixture(t *testing.T) *mcpFixture {
 	t.Helper()
-	h := &mcpHouse{house: open(t, team), dir: t.TempDir()}
+	f := &mcpFixture{fixture: newFixture(t, teamModel), dir: t.TempDir()}
 	set := toolgroups.Of(toolgroups.Workspace)
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: "role", By: identity.ByOperator("test")}, org.RoleSpec{Name: "reader", Prompt: "p", Use: &set})
+	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: "role", By: identity.ByOperator("test")}, org.RoleSpec{Name: "reader", Prompt: "p", Use: &set})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mcpserver.New(mcpserver.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
+	server, err := mcpserver.New(mcpserver.Config{Runtime: f.rt, Streaming: gateway.UntilShutdown})
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := func(r *http.Request) (identity.Principal, error) {
+	authenticate := func(r *http.Request) (identity.Principal, error) {
 		if user := r.Header.Get("User"); user != "" {
 			return identity.ByCaller(identity.User(user), role.ID), nil
 		}
 		return identity.ByOperator("operator"), nil
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: who, MCP: server})
+	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: authenticate, MCP: server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.serve(t, handler)
+	f.serve(t, handler)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return h
+	return f
 }
 
-// serve answers on loopback and on the socket until shutdown.
-func (h *mcpHouse) serve(t *testing.T, handler http.Handler) {
+// serve serves on loopback and on the socket until shutdown.
+func (f *mcpFixture) serve(t *testing.T, handler http.Handler) {
 	t.Helper()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, err := gateway.Listen(h.dir)
+	socket, err := gateway.Listen(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +77,9 @@ func (h *mcpHouse) serve(t *testing.T, handler http.Handler) {
 	for _, l := range []net.Listener{tcp, socket} {
 		go func() { ended <- gateway.Serve(ctx, l, handler) }()
 	}
-	h.url = "http://" + tcp.Addr().String()
+	f.url = "http://" + tcp.Addr().String()
 	down := false
-	h.shutdown = func() {
+	f.shutdown = func() {
 		if down {
 			return
 		}
@@ -90,23 +91,23 @@ func (h *mcpHouse) serve(t *testing.T, handler http.Handler) {
 			}
 		}
 	}
-	t.Cleanup(h.shutdown)
+	t.Cleanup(f.shutdown)
 }
 
-// ofUser sends requests in a user's name.
-type ofUser string
+// userTransport sends requests as a user.
+type userTransport string
 
-func (u ofUser) RoundTrip(r *http.Request) (*http.Response, error) {
+func (u userTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User", string(u))
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestMCPIsServed(t *testing.T) {
-	h := openMCP(t)
+func TestMCP_ServesRoutes(t *testing.T) {
+	f := newMCPFixture(t)
 	for _, path := range []string{"/mcp", "/mcp/workspace", "/roles/reader/mcp"} {
 		client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil)
-		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: h.url + path, HTTPClient: &http.Client{Transport: ofUser("ann")}}, nil)
+		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url + path, HTTPClient: &http.Client{Transport: userTransport("ann")}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestMCPIsServed(t *testing.T) {
 		}
 	}
 	for path, code := range map[string]errcode.Code{"/mcp": errcode.InvalidArguments, "/roles/nobody/mcp": errcode.RoleNotFound} {
-		got, err := http.Post(h.url+path, "application/json", strings.NewReader("{}"))
+		got, err := http.Post(f.url+path, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,33 +132,33 @@ func TestMCPIsServed(t *testing.T) {
 	}
 }
 
-// A stream of a session does not keep the gateway from ending.
-func TestMCPStreamsEndWithTheGateway(t *testing.T) {
-	h := openMCP(t)
+// Open streams of sessions do not delay the shutdown of the gateway.
+func TestMCP_StreamsEndOnShutdown(t *testing.T) {
+	f := newMCPFixture(t)
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}})
-		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: h.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: ofUser("ann")}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: userTransport("ann")}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer session.Close()
 	}
 	began := time.Now()
-	h.shutdown()
-	if took := time.Since(began); took >= 5*time.Second { // which Serve gives to those that do not end by themselves
-		t.Errorf("they ended after %v, by force", took)
+	f.shutdown()
+	if took := time.Since(began); took >= 5*time.Second { // shutdownTimeout
+		t.Errorf("the streams were closed by force, after %v", took)
 	}
 }
 
-func TestMCPLinesAreCarriedOverTheSocket(t *testing.T) {
-	h := openMCP(t)
-	client, err := gateway.Dial(h.dir)
+func TestClientMCP_RelaysOverSocket(t *testing.T) {
+	f := newMCPFixture(t)
+	client, err := gateway.Dial(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	if err := client.MCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.Of(err) != errcode.RoleNotFound {
-		t.Errorf("a role that is not there: %v", err)
+		t.Errorf("an unknown role: %v", err)
 	}
 	in, write := io.Pipe()
 	read, out := io.Pipe()
@@ -174,27 +175,27 @@ func TestMCPLinesAreCarriedOverTheSocket(t *testing.T) {
 	if !lines.Scan() || !strings.Contains(lines.Text(), `"serverInfo"`) {
 		t.Fatalf("answered %s %v", lines.Text(), lines.Err())
 	}
-	h.shutdown()
+	f.shutdown()
 	if err := <-carried; errcode.Of(err) != errcode.ToolUnavailable {
 		t.Errorf("the gateway ended before the input: %v", err)
 	}
 	write.Close()
 }
 
-func TestMCPLinesEndWithTheInput(t *testing.T) {
-	h := openMCP(t)
-	client, err := gateway.Dial(h.dir)
+func TestClientMCP_EndsWithInput(t *testing.T) {
+	f := newMCPFixture(t)
+	client, err := gateway.Dial(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	var out strings.Builder
 	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
-{"jsonrpc":"2.0","id":1,"method":"tools/list"}` // no newline at its end
+{"jsonrpc":"2.0","id":1,"method":"tools/list"}` // without a final newline
 	if err := client.MCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
 		t.Errorf("%s %v", out.String(), err)
 	}
-	if err := gateway.Local(h.handler).MCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != gateway.ErrNotServed {
+	if err := gateway.Local(f.handler).MCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != gateway.ErrNotServed {
 		t.Errorf("in process: %v", err)
 	}
 }

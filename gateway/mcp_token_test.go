@@ -18,13 +18,13 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// piped is a client on a connection that was upgraded to carry lines.
-type piped struct {
+// upgradedConn is a client on a connection that was upgraded to lines.
+type upgradedConn struct {
 	net.Conn
 	lines *bufio.Reader
 }
 
-func openPipe(t *testing.T, address, token string) *piped {
+func dialUpgrade(t *testing.T, address, token string) *upgradedConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -34,7 +34,7 @@ func openPipe(t *testing.T, address, token string) *piped {
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	p := &piped{conn, bufio.NewReader(conn)}
+	p := &upgradedConn{conn, bufio.NewReader(conn)}
 	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, mcpserver.Protocol)
 	answer, err := http.ReadResponse(p.lines, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
@@ -44,62 +44,63 @@ func openPipe(t *testing.T, address, token string) *piped {
 	return p
 }
 
-// ask sends a request and gives the answer, "" when the connection has ended.
-func (p *piped) ask(line string) string {
+// ask sends a request and returns the answer, or "" if the connection has
+// ended.
+func (p *upgradedConn) ask(line string) string {
 	fmt.Fprintln(p, line)
-	answer, _ := p.lines.ReadString('\n') // "" says it
+	answer, _ := p.lines.ReadString('\n') // "" on an error
 	return answer
 }
 
-// A connection that carries lines is its token's: when the token is taken back,
-// or has expired, nothing is called on it any more.
-func TestMCPLinesEndWithTheirToken(t *testing.T) {
+// An upgraded connection ends when its token is revoked, expires or gets another
+// role.
+func TestMCP_ConnectionEndsWithToken(t *testing.T) {
 	for why, end := range map[string]func(*gateway.Tokens, gateway.Token, *atomic.Int64){
-		"taken back": func(all *gateway.Tokens, _ gateway.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
-		"expired":    func(_ *gateway.Tokens, _ gateway.Token, hours *atomic.Int64) { hours.Store(2) },
-		"another's role": func(all *gateway.Tokens, k gateway.Token, _ *atomic.Int64) {
+		"revoked": func(all *gateway.Tokens, _ gateway.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
+		"expired": func(_ *gateway.Tokens, _ gateway.Token, hours *atomic.Int64) { hours.Store(2) },
+		"changed role": func(all *gateway.Tokens, k gateway.Token, _ *atomic.Int64) {
 			k.Role = "other"
 			_ = all.Replace([]gateway.Token{k})
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
-			h := open(t, team)
+			f := newFixture(t, teamModel)
 			set := toolgroups.Of(toolgroups.Workspace)
 			for _, name := range []string{"reader", "other"} {
-				if _, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
+				if _, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			token, known := holder("ci", gateway.Token{Role: "reader", Expires: today.Add(time.Hour)})
+			token, known := newTestToken("ci", gateway.Token{Role: "reader", Expires: testTime.Add(time.Hour)})
 			var hours atomic.Int64
-			now := func() time.Time { return today.Add(time.Duration(hours.Load()) * time.Hour) }
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: h.rt.Org().FindRole, Now: now})
+			now := func() time.Time { return testTime.Add(time.Duration(hours.Load()) * time.Hour) }
+			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := all.Replace([]gateway.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			server, err := mcpserver.New(mcpserver.Config{Runtime: h.rt, Streaming: gateway.UntilShutdown})
+			server, err := mcpserver.New(mcpserver.Config{Runtime: f.rt, Streaming: gateway.UntilShutdown})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = server.Close() })
-			handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: all.Authenticate, MCP: server})
+			handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: all.Authenticate, MCP: server})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := openPipe(t, strings.TrimPrefix(atDoor(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
+			client := dialUpgrade(t, strings.TrimPrefix(serveBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`
 			if got := client.ask(list); !strings.Contains(got, `"result"`) {
-				t.Fatalf("the token's holder got %q", got)
+				t.Fatalf("with a valid token: got %q", got)
 			}
 			end(all, known, &hours)
 			if got := client.ask(list); strings.Contains(got, `"result"`) {
-				t.Errorf("whose token is %s got %q", why, got)
+				t.Errorf("with a token that is %s: got %q", why, got)
 			}
 			if got := client.ask(list); got != "" {
-				t.Errorf("the connection goes on with %q", got)
+				t.Errorf("the connection is still open: %q", got)
 			}
 		})
 	}

@@ -17,72 +17,75 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A role or agent is named by id or exact name wherever a ref is wanted.
+// A ref names a role by id or exact name, and an agent by id or role name. With
+// dryRun, methods return the result of a change without making it.
 
 // Roles lists the active roles, sorted by name.
 func (c *Client) Roles(ctx context.Context) iter.Seq2[Role, error] {
-	return list[Role](ctx, c, path("roles"), nil)
+	return listAll[Role](ctx, c, apiPath("roles"), nil)
 }
 
-// Role gives one role.
+// Role returns one role.
 func (c *Client) Role(ctx context.Context, ref string) (Role, error) {
-	return doJSON[Role](ctx, c, call{method: http.MethodGet, path: path("roles", ref)})
+	return doJSON[Role](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("roles", ref)})
 }
 
-// CreateRole makes a role, or with dryRun says what it would be, without id.
+// CreateRole creates a role. With dryRun it returns the role, without an id.
 func (c *Client) CreateRole(ctx context.Context, q RoleRequest, dryRun bool) (Role, error) {
-	return doJSON[Role](ctx, c, call{method: http.MethodPost, path: path("roles"), query: dry(dryRun), body: q})
+	return doJSON[Role](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("roles"), query: dryRunQuery(dryRun), body: q})
 }
 
-// UpdateRole changes a role, or with dryRun only says what that would mean.
+// UpdateRole changes a role and returns the effects on its agents.
 func (c *Client) UpdateRole(ctx context.Context, ref string, q RoleRequest, dryRun bool) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, call{method: http.MethodPatch, path: path("roles", ref), query: dry(dryRun), body: q})
+	return doJSON[RoleChange](ctx, c, clientRequest{method: http.MethodPatch, path: apiPath("roles", ref), query: dryRunQuery(dryRun), body: q})
 }
 
-// DeleteRole takes a role out of use, or with dryRun only says what that
-// would mean.
+// DeleteRole deletes a role and returns the effects on its agents.
 func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, call{method: http.MethodDelete, path: path("roles", ref), query: dry(dryRun)})
+	return doJSON[RoleChange](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
-func dry(run bool) url.Values {
+// dryRunQuery returns the query of a change.
+func dryRunQuery(run bool) url.Values {
 	if run {
 		return url.Values{"dryRun": {"1"}}
 	}
 	return nil
 }
 
-// Agents lists the agents of a task in a status, sorted by age; "" is any.
+// Agents lists the agents of a task with a status, sorted by creation time. An
+// empty task or status selects all.
 func (c *Client) Agents(ctx context.Context, task identity.TaskID, status string) iter.Seq2[Agent, error] {
-	return list[Agent](ctx, c, path("agents"), url.Values{"task": {string(task)}, "status": {status}})
+	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {status}})
 }
 
-// Agent gives one agent.
+// Agent returns one agent.
 func (c *Client) Agent(ctx context.Context, ref string) (AgentDetail, error) {
-	return doJSON[AgentDetail](ctx, c, call{method: http.MethodGet, path: path("agents", ref)})
+	return doJSON[AgentDetail](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("agents", ref)})
 }
 
 // Journal lists the events of an agent's stream, oldest first.
 func (c *Client) Journal(ctx context.Context, ref string) iter.Seq2[journal.Event, error] {
-	return list[journal.Event](ctx, c, path("agents", ref, "journal"), nil)
+	return listAll[journal.Event](ctx, c, apiPath("agents", ref, "journal"), nil)
 }
 
-// Send writes to an agent.
+// Send sends a message to an agent on behalf of the operator.
 func (c *Client) Send(ctx context.Context, ref string, q MessageRequest) (builtin.Sent, error) {
-	return doJSON[builtin.Sent](ctx, c, call{method: http.MethodPost, path: path("agents", ref, "messages"), body: q})
+	return doJSON[builtin.Sent](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "messages"), body: q})
 }
 
-// Abort ends the turn of an agent that is at work.
+// Abort aborts the current turn of an agent.
 func (c *Client) Abort(ctx context.Context, ref string) (Agent, error) {
-	return doJSON[Agent](ctx, c, call{method: http.MethodPost, path: path("agents", ref, "abort")})
+	return doJSON[Agent](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "abort")})
 }
 
-// Terminate ends an agent and everything below it.
+// Terminate terminates an agent and all its descendants.
 func (c *Client) Terminate(ctx context.Context, ref, reason string) (Agent, error) {
-	return doJSON[Agent](ctx, c, call{method: http.MethodDelete, path: path("agents", ref), query: because(reason)})
+	return doJSON[Agent](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("agents", ref), query: reasonQuery(reason)})
 }
 
-func because(reason string) url.Values {
+// reasonQuery returns the query with a reason; "" sends none.
+func reasonQuery(reason string) url.Values {
 	if reason == "" {
 		return nil
 	}
@@ -91,60 +94,61 @@ func because(reason string) url.Values {
 
 // Groups lists the tool groups, sorted by id.
 func (c *Client) Groups(ctx context.Context) iter.Seq2[toolgroups.Info, error] {
-	return list[toolgroups.Info](ctx, c, path("tool-groups"), nil)
+	return listAll[toolgroups.Info](ctx, c, apiPath("tool-groups"), nil)
 }
 
-// Group gives one tool group.
+// Group returns one tool group.
 func (c *Client) Group(ctx context.Context, id string) (toolgroups.Info, error) {
-	return doJSON[toolgroups.Info](ctx, c, call{method: http.MethodGet, path: path("tool-groups", id)})
+	return doJSON[toolgroups.Info](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tool-groups", id)})
 }
 
-// Tools lists the tools of a group, or of all for "", sorted by name.
+// Tools lists the tools of a group, sorted by name; an empty group selects all.
 func (c *Client) Tools(ctx context.Context, group string) iter.Seq2[Tool, error] {
-	return list[Tool](ctx, c, path("tools"), url.Values{"group": {group}})
+	return listAll[Tool](ctx, c, apiPath("tools"), url.Values{"group": {group}})
 }
 
-// Tool gives one tool.
+// Tool returns one tool.
 func (c *Client) Tool(ctx context.Context, name string) (Tool, error) {
-	return doJSON[Tool](ctx, c, call{method: http.MethodGet, path: path("tools", name)})
+	return doJSON[Tool](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tools", name)})
 }
 
-// Can asks what the gate would say to a role or an agent.
+// Can reports whether the gate would allow a call of q.Tool by q.Role or
+// q.Agent.
 func (c *Client) Can(ctx context.Context, q Question) (Verdict, error) {
-	return doJSON[Verdict](ctx, c, call{method: http.MethodPost, path: path("can"), body: q})
+	return doJSON[Verdict](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// Who lists those that may call the tool q.Who.
+// Who lists the roles and agents that may call the tool q.Who.
 func (c *Client) Who(ctx context.Context, q Question) (Holders, error) {
-	return doJSON[Holders](ctx, c, call{method: http.MethodPost, path: path("can"), body: q})
+	return doJSON[Holders](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// Tasks lists the tasks in a status, or in any for "", sorted by age and
-// without results.
+// Tasks lists the tasks with a status, sorted by creation time and without
+// results. An empty status selects all.
 func (c *Client) Tasks(ctx context.Context, status string) iter.Seq2[Task, error] {
-	return list[Task](ctx, c, path("tasks"), url.Values{"status": {status}})
+	return listAll[Task](ctx, c, apiPath("tasks"), url.Values{"status": {status}})
 }
 
-// Task gives one task.
+// Task returns one task with its result.
 func (c *Client) Task(ctx context.Context, id string) (Task, error) {
-	return doJSON[Task](ctx, c, call{method: http.MethodGet, path: path("tasks", id)})
+	return doJSON[Task](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tasks", id)})
 }
 
-// Cancel ends a task; one that has ended stays as it is.
+// Cancel cancels a task. A task that has ended is returned unchanged.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (Task, error) {
-	return doJSON[Task](ctx, c, call{method: http.MethodPost, path: path("tasks", id, "cancel"), query: because(reason)})
+	return doJSON[Task](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})
 }
 
-// Events yields the public events of a task after a number, up to its result.
-// With follow it waits for those to come; a stream that ends before the task
-// does is then an error.
+// Events yields the public events of a task after an event number, until its
+// result. With follow it waits for further events, and reports an error if the
+// stream ends before the task.
 func (c *Client) Events(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		query := url.Values{"after": {seqText(after)}}
+		query := url.Values{"after": {formatSeq(after)}}
 		if follow {
 			query.Set("follow", "1")
 		}
-		answer, err := c.do(ctx, call{method: http.MethodGet, path: path("tasks", task, "events"), query: query})
+		answer, err := c.do(ctx, clientRequest{method: http.MethodGet, path: apiPath("tasks", task, "events"), query: query})
 		if err != nil {
 			yield(journal.Event{}, err)
 			return
@@ -168,20 +172,21 @@ func (c *Client) Events(ctx context.Context, task string, after uint64, follow b
 	}
 }
 
-// Artifacts lists the artifacts of a task, or of all for "", sorted by age.
+// Artifacts lists the artifacts of a task, sorted by creation time. An empty
+// task selects all.
 func (c *Client) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[runtime.Artifact, error] {
-	return list[runtime.Artifact](ctx, c, path("artifacts"), url.Values{"task": {string(task)}})
+	return listAll[runtime.Artifact](ctx, c, apiPath("artifacts"), url.Values{"task": {string(task)}})
 }
 
-// Artifact gives the record of an artifact, by its id or reference.
+// Artifact returns the record of an artifact, given its id or reference.
 func (c *Client) Artifact(ctx context.Context, ref string) (runtime.Artifact, error) {
-	return doJSON[runtime.Artifact](ctx, c, call{method: http.MethodGet, path: path("artifacts", ref)})
+	return doJSON[runtime.Artifact](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("artifacts", ref)})
 }
 
-// Content gives the content of an artifact: a text as it is, bytes as they
-// are, anything else as JSON.
+// Content returns the content of an artifact: text and bytes as stored, other
+// values as JSON.
 func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: path("artifacts", ref), query: url.Values{"content": {"1"}}})
+	answer, err := c.do(ctx, clientRequest{method: http.MethodGet, path: apiPath("artifacts", ref), query: url.Values{"content": {"1"}}})
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +194,13 @@ func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
-// Sweep removes stored contents that nothing names, or with dryRun only counts
-// them.
+// Sweep deletes stored contents that no artifact references. With dryRun it
+// only counts them.
 func (c *Client) Sweep(ctx context.Context, dryRun bool) (runtime.SweepResult, error) {
-	return doJSON[runtime.SweepResult](ctx, c, call{method: http.MethodPost, path: path("sweep"), query: dry(dryRun)})
+	return doJSON[runtime.SweepResult](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("sweep"), query: dryRunQuery(dryRun)})
 }
 
-// Health asks whether the process answers.
+// Health reports whether the process answers.
 func (c *Client) Health(ctx context.Context) (Health, error) {
-	return doJSON[Health](ctx, c, call{method: http.MethodGet, path: "/healthz"})
+	return doJSON[Health](ctx, c, clientRequest{method: http.MethodGet, path: "/healthz"})
 }

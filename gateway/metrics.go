@@ -2,13 +2,12 @@ package gateway
 
 import "net/http"
 
-// showMetrics answers in the text format of Prometheus, the one answer that is
-// not JSON.
+// showMetrics answers /metrics in the text format of Prometheus.
 func (a *api) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	if a.metrics == nil {
-		return noRoute(w, r)
+		return routeNotFound(w, r)
 	}
-	_ = a.rt.Flush() // a store that has stopped says so elsewhere; its figures are still good
+	_ = a.rt.Flush() // if the store has stopped, the metrics are still valid
 	a.metrics.ServeHTTP(w, r)
 	return nil
 }

@@ -7,31 +7,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/metrics"
-	"github.com/rolecall/rolecall/runtime"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// measured makes the metrics of a runtime that is yet to come, and serves them.
-func measured(t *testing.T, groups *toolgroups.Manager, rt **runtime.Runtime) (*metrics.Metrics, http.Handler) {
-	t.Helper()
-	reg := prometheus.NewRegistry()
-	m, err := metrics.New(reg, metrics.Config{Groups: groups, Load: func() metrics.Load { return metrics.Load((*rt).Load()) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, metrics.Handler(reg, nil)
-}
-
-func TestMetricsAreServedAsTextWhileAnythingElseIsJSON(t *testing.T) {
-	h := openAt(t, t.TempDir(), team)
-	defer h.close(t)
-	h.work(t, "go")
-	w := h.send(t, "GET /metrics", "", nil)
+func TestMetrics_ServedAsText(t *testing.T) {
+	f := newFixtureIn(t, t.TempDir(), teamModel)
+	defer f.close(t)
+	f.run(t, "go")
+	w := f.send(t, "GET /metrics", "", nil)
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		t.Fatalf("got %d %v", w.Code, w.Header())
 	}
@@ -39,7 +24,7 @@ func TestMetricsAreServedAsTextWhileAnythingElseIsJSON(t *testing.T) {
 	for _, line := range []string{
 		`rolecall_tasks_total{status="done"} 1`,
 		`rolecall_agents_total{status="spawned"} 2`,
-		`agent_group_access_denied_total 1`, // the clerk has no group command
+		`agent_group_access_denied_total 1`, // the clerk does not have the group command
 		`agent_tool_group_requests_total{group="*"} 1`,
 		`agent_tool_group_availability{group="console"} 1`,
 	} {
@@ -50,34 +35,34 @@ func TestMetricsAreServedAsTextWhileAnythingElseIsJSON(t *testing.T) {
 	for request, want := range map[string]int{
 		"POST /metrics": http.StatusMethodNotAllowed, "GET /metrics?name=x": http.StatusBadRequest, "GET /metrics/x": http.StatusNotFound,
 	} {
-		w := h.send(t, request, "", nil)
-		if refused(t, w.Body.String()); w.Code != want {
+		w := f.send(t, request, "", nil)
+		if decodeError(t, w.Body.String()); w.Code != want {
 			t.Errorf("%s: answered %d, want %d", request, w.Code, want)
 		}
 	}
 }
 
-func TestAHandlerWithoutMetricsHasNoRouteToThem(t *testing.T) {
-	status, body := open(t, team).ask(t, "/metrics", "")
-	if got := refused(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+func TestMetrics_NotConfigured(t *testing.T) {
+	status, body := newFixture(t, teamModel).do(t, "/metrics", "")
+	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }
 
-func TestEveryRefusalIsTold(t *testing.T) {
-	h := open(t, team)
-	var told []errcode.Code
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: gateway.AlwaysOperator, OnRefused: func(code errcode.Code) { told = append(told, code) }})
+func TestOnRefused_CalledForEachError(t *testing.T) {
+	f := newFixture(t, teamModel)
+	var reported []errcode.Code
+	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: gateway.AlwaysOperator, OnRefused: func(code errcode.Code) { reported = append(reported, code) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.handler = handler
+	f.handler = handler
 	for _, request := range []string{"GET /healthz", "GET /api/v1/roles/nobody", "GET /nowhere", "PUT /healthz", "GET /readyz?x=1"} {
-		h.send(t, request, "", nil)
+		f.send(t, request, "", nil)
 	}
 	want := []errcode.Code{errcode.RoleNotFound, gateway.RouteNotFound, gateway.MethodNotAllowed, errcode.InvalidArguments}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("(-want +told):\n%s", diff)
+	if diff := cmp.Diff(want, reported); diff != "" {
+		t.Errorf("(-want +reported):\n%s", diff)
 	}
 }
 
@@ -90,7 +75,7 @@ func wantMetrics(t *testing.T, text string) {
 	for line := range strings.Lines(text) {
 		lines++
 		if line = strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, "# ") && !sample.MatchString(line) {
-			t.Errorf("%q is no sample", line)
+			t.Errorf("%q is not a sample", line)
 		}
 	}
 	if lines < 50 {

@@ -10,17 +10,17 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// isHere says whether a host is the address a connection came in at, by number
-// or, for loopback, by any of its names.
-func isHere(a hosts.Authority, local net.Addr) bool {
-	at, ok := local.(*net.TCPAddr)
+// isLocalAddress reports whether a host is the address that accepted the
+// connection. On a loopback address any loopback address and localhost match.
+func isLocalAddress(a hosts.Authority, local net.Addr) bool {
+	tcp, ok := local.(*net.TCPAddr)
 	if !ok {
 		return false
 	}
-	if port := fmt.Sprint(at.Port); a.Port != port && (a.Port != "" || port != "80") {
+	if port := fmt.Sprint(tcp.Port); a.Port != port && (a.Port != "" || port != "80") {
 		return false
 	}
-	here := at.AddrPort().Addr().Unmap().WithZone("")
+	here := tcp.AddrPort().Addr().Unmap().WithZone("")
 	addr, err := netip.ParseAddr(a.Name)
 	switch {
 	case err == nil && here.IsLoopback():
@@ -31,21 +31,22 @@ func isHere(a hosts.Authority, local net.Addr) bool {
 	return a.Name == "localhost" && here.IsLoopback()
 }
 
-// isIn says whether a list of hosts names one; a host without a port stands for
-// every port.
-func isIn(a hosts.Authority, list []hosts.Authority) bool {
+// matchesHost reports whether a list of hosts contains a. A host in the list
+// without a port matches every port.
+func matchesHost(a hosts.Authority, list []hosts.Authority) bool {
 	return slices.ContainsFunc(list, func(b hosts.Authority) bool { return a.Name == b.Name && (b.Port == "" || a.Port == b.Port) })
 }
 
-// sameOrigin says whether an Origin header names the host that is asked. The
-// scheme is not compared: a proxy may end TLS before us.
+// sameOrigin reports whether an Origin header names the requested host. The
+// scheme is not compared, because a proxy may terminate TLS.
 func sameOrigin(text, host string) bool {
-	from, ok := hosts.ParseOrigin(text)
-	asked, known := hosts.ParseAuthority(host)
-	return ok && known && from.Host == asked
+	origin, ok := hosts.ParseOrigin(text)
+	target, known := hosts.ParseAuthority(host)
+	return ok && known && origin.Host == target
 }
 
-// localAddr gives the address a request came in at; nil when no server says so.
+// localAddr returns the local address of a request's connection, or nil if the
+// request does not come from a net/http server.
 func localAddr(r *http.Request) net.Addr {
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return addr

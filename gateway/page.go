@@ -10,51 +10,52 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Page is one page of a sorted list. Next asks for the one after it and is
-// absent on the last.
+// Page is one page of a sorted list. Next is the cursor of the next page and is
+// empty on the last one.
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty"`
 }
 
-// How many items a page has.
+// Number of items on a page.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
 )
 
-// paging is what a request says about pages: at most limit items whose keys
-// are greater than after.
+// paging selects a page: at most limit items whose keys are greater than after.
 type paging struct {
 	limit int
 	after string
 }
 
-// pagingOf reads limit and cursor. A limit over the most is the most.
-func pagingOf(r *http.Request) (paging, error) {
+// parsePaging reads the query parameters limit and cursor. A limit over
+// maxLimit is reduced to it.
+func parsePaging(r *http.Request) (paging, error) {
 	p := paging{limit: defaultLimit}
 	q := r.URL.Query()
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return p, errcode.New(errcode.InvalidArguments, "query parameter \"limit\" is %q; it takes a number from 1 to %d", text, maxLimit).With("field", "limit")
+			return p, errcode.New(errcode.InvalidArguments, "query parameter \"limit\" is %q; want a number from 1 to %d", text, maxLimit).With("field", "limit")
 		}
 		p.limit = min(n, maxLimit)
 	}
 	after, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 	if err != nil {
-		return p, errcode.New(errcode.InvalidArguments, "query parameter \"cursor\" is not one that a list gave as next").With("field", "cursor")
+		return p, errcode.New(errcode.InvalidArguments, "invalid query parameter \"cursor\"; use the value of next from the previous page").With("field", "cursor")
 	}
 	p.after = string(after)
 	return p, nil
 }
 
-func cursorOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+// encodeCursor returns the cursor after the item with this key.
+func encodeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
-// paginate cuts the page a request asks for out of a list that is sorted by
-// key, and shows each of its items.
+// paginate returns the page of a list that a request selects. list must be
+// sorted by key; show converts its items.
 func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func(T) U) (Page[U], error) {
-	p, err := pagingOf(r)
+	p, err := parsePaging(r)
 	if err != nil {
 		return Page[U]{}, err
 	}
@@ -62,7 +63,7 @@ func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func
 	page := Page[U]{Items: []U{}}
 	if len(list) > p.limit {
 		list = list[:p.limit]
-		page.Next = cursorOf(key(list[p.limit-1]))
+		page.Next = encodeCursor(key(list[p.limit-1]))
 	}
 	for _, v := range list {
 		page.Items = append(page.Items, show(v))
@@ -70,10 +71,11 @@ func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func
 	return page, nil
 }
 
-// byCreation is the key of things that are sorted by age: text that sorts as the
-// times do, then the id.
-func byCreation(t time.Time, id string) string {
+// creationKey is the sort key of items that are sorted by creation time: a text
+// that sorts like the time, then the id.
+func creationKey(t time.Time, id string) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000000Z ") + id
 }
 
-func same[T any](v T) T { return v }
+// unchanged is a conversion for paginate that returns its argument.
+func unchanged[T any](v T) T { return v }

@@ -11,20 +11,20 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-func TestAListIsGivenInPagesThatMissNothingAndRepeatNothing(t *testing.T) {
-	h := open(t, team)
+func TestPaging_CompleteWithoutDuplicates(t *testing.T) {
+	f := newFixture(t, teamModel)
 	var want []string
 	for i := range 7 {
 		want = append(want, fmt.Sprintf("role %d/é", i))
 	}
 	for _, name := range slices.Backward(want) {
-		h.role(t, name)
+		f.addRole(t, name)
 	}
 	for _, limit := range []int{1, 2, 3, 7, 8, 5000} {
 		var got []string
 		path := fmt.Sprintf("/api/v1/roles?limit=%d", limit)
 		for next := "x"; next != ""; {
-			page := get[gateway.Page[gateway.Role]](t, h, path, "")
+			page := getJSON[gateway.Page[gateway.Role]](t, f, path, "")
 			if len(page.Items) > limit {
 				t.Fatalf("limit %d: %d items", limit, len(page.Items))
 			}
@@ -40,32 +40,32 @@ func TestAListIsGivenInPagesThatMissNothingAndRepeatNothing(t *testing.T) {
 	}
 }
 
-func TestAPageGoesOnWhereThingsWereRemoved(t *testing.T) {
-	h := open(t, team)
+func TestPaging_ContinuesAfterDeletion(t *testing.T) {
+	f := newFixture(t, teamModel)
 	for _, name := range []string{"a", "b", "c"} {
-		h.role(t, name)
+		f.addRole(t, name)
 	}
-	page := get[gateway.Page[gateway.Role]](t, h, "/api/v1/roles?limit=2", "")
-	if _, err := h.client().DeleteRole(t.Context(), "b", false); err != nil {
+	page := getJSON[gateway.Page[gateway.Role]](t, f, "/api/v1/roles?limit=2", "")
+	if _, err := f.client().DeleteRole(t.Context(), "b", false); err != nil {
 		t.Fatal(err)
 	}
-	page = get[gateway.Page[gateway.Role]](t, h, "/api/v1/roles?limit=2&cursor="+page.Next, "")
+	page = getJSON[gateway.Page[gateway.Role]](t, f, "/api/v1/roles?limit=2&cursor="+page.Next, "")
 	if len(page.Items) != 1 || page.Items[0].Name != "c" || page.Next != "" {
 		t.Errorf("got %+v, want c alone", page)
 	}
 }
 
-func TestAJournalIsGivenInPages(t *testing.T) {
-	h := open(t, team)
-	task := h.work(t, "go")
-	whole := collect(t, h.client().Journal(t.Context(), string(task.Top)))
+func TestPaging_Journal(t *testing.T) {
+	f := newFixture(t, teamModel)
+	task := f.run(t, "go")
+	whole := collect(t, f.client().Journal(t.Context(), string(task.Top)))
 	if len(whole) < 5 {
 		t.Fatalf("the journal has %d events", len(whole))
 	}
 	var got []uint64
 	path := "/api/v1/agents/" + string(task.Top) + "/journal?limit=2"
 	for next := "x"; next != ""; {
-		page := get[gateway.Page[journal.Event]](t, h, path, "")
+		page := getJSON[gateway.Page[journal.Event]](t, f, path, "")
 		for _, e := range page.Items {
 			got = append(got, e.Seq)
 		}

@@ -8,85 +8,91 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Authenticate says who sends a request: the Operator or a Caller. Its error,
-// with the code unauthenticated, refuses the request.
+// Authenticate returns the sender of a request, the operator or a caller. It
+// rejects the request with an error of code unauthenticated.
 type Authenticate func(*http.Request) (identity.Principal, error)
 
-// AlwaysOperator is an Authenticate for a handler that only the operator gets to.
+// AlwaysOperator is an Authenticate for handlers that only the operator can
+// reach.
 func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator, nil }
 
+// ownerKey is the context key for the mark of TrustLocalOwner.
 type ownerKey struct{}
 
-// TrustLocalOwner marks the requests to next as those of the data directory's owner: on
-// its socket, and in its own process. Tokens takes them for the operator's
-// unless they carry a token.
+// TrustLocalOwner marks all requests to next as sent by the owner of the data
+// directory. It is for handlers on the directory's socket or in its own
+// process. Tokens authenticates a marked request without a token as the
+// operator.
 func TrustLocalOwner(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownerKey{}, true)))
 	})
 }
 
-// isLocalOwner says whether TrustLocalOwner marked a request.
+// isLocalOwner reports whether TrustLocalOwner has marked a request.
 func isLocalOwner(r *http.Request) bool {
 	marked, _ := r.Context().Value(ownerKey{}).(bool)
 	return marked
 }
 
+// principalKey is the context key for the authenticated sender.
 type principalKey struct{}
 
-// Sender gives who sent the request of this context; nobody, unless it was
-// authenticated.
+// Sender returns the authenticated sender of the request that ctx belongs to,
+// or the zero Principal.
 func Sender(ctx context.Context) identity.Principal {
 	p, _ := ctx.Value(principalKey{}).(identity.Principal)
 	return p
 }
 
-// sender gives who sent a request.
+// sender returns the authenticated sender of a request.
 func sender(r *http.Request) identity.Principal { return Sender(r.Context()) }
 
-// reauthenticate says whether who sent a request would still be let in as who it was
-// then: for answers that outlive a token.
+// reauthenticate returns an error unless the sender of a request would be
+// authenticated as the same principal now. It is for responses that may outlive
+// the token.
 func (a *api) reauthenticate(r *http.Request) error {
 	now, err := a.authenticate(r)
 	if err == nil && now != sender(r) {
-		err = noToken()
+		err = missingToken()
 	}
 	return err
 }
 
-// access says whose requests a route answers. The zero access is the
-// operator's alone.
+// access selects the senders that a route serves. The zero access is the
+// operator only.
 type access uint8
 
 const (
 	accessOperator access = iota
-	accessCaller          // those who act in a role too; they see what the role has
-	accessPublic          // those who are not known too; they learn that it answers
+	accessCaller          // also callers; they see only what their role has
+	accessPublic          // also unauthenticated senders
 )
 
-// admits says whether a route answers a principal.
-func (to access) admits(p identity.Principal) bool {
+// allows reports whether a route serves a principal.
+func (a access) allows(p identity.Principal) bool {
 	switch p.Kind {
 	case identity.Operator:
 		return true
 	case identity.Caller:
-		return to == accessCaller || to == accessPublic
+		return a == accessCaller || a == accessPublic
 	}
-	return to == accessPublic
+	return a == accessPublic
 }
 
-// admit makes a handler of an endpoint for those that the access says.
-func (a *api) admit(to access, serve endpoint) http.Handler {
+// authorize returns a handler that authenticates the sender and calls the
+// endpoint if the access allows it.
+func (a *api) authorize(required access, serve endpoint) http.Handler {
 	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
 		p, err := a.authenticate(r)
 		if err != nil {
 			p = identity.Principal{}
 		}
 		switch {
-		case err != nil && to != accessPublic:
+		case err != nil && required != accessPublic:
 			return err
-		case !to.admits(p):
-			return errcode.New(errcode.InsufficientPermissions, "%s %s is for the operator", r.Method, r.URL.Path)
+		case !required.allows(p):
+			return errcode.New(errcode.InsufficientPermissions, "%s %s is only for the operator", r.Method, r.URL.Path)
 		}
 		return serve(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 	})

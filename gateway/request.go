@@ -17,25 +17,25 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// maxBody is the most bytes a request's body may have.
-const maxBody = 1 << 20
+// maxBodyBytes limits the body of most requests.
+const maxBodyBytes = 1 << 20
 
-// decode reads a body strictly: one object of known fields, spelled exactly,
-// none of them null.
+// decode parses a body strictly: one JSON object with known, exactly spelled
+// fields, and no null values.
 func decode[T any](r *http.Request) (T, error) {
 	var v T
-	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRequest) // who is still sending reads no answer
-		return v, errcode.New(BodyTooLarge, "the body has more than %d bytes", maxBody)
+		_, _ = io.CopyN(io.Discard, r.Body, maxRequestBytes) // a client that is still sending does not read the answer
+		return v, errcode.New(BodyTooLarge, "the body has more than %d bytes", maxBodyBytes)
 	}
 	if err != nil {
 		return v, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
 	}
-	if err := strictjson.Object(data, shapeOf(reflect.TypeFor[T]())); err != nil {
-		return v, errcode.New(errcode.InvalidArguments, "the body is no JSON object that is safe to read: %v", err)
+	if err := strictjson.Object(data, keySetOf(reflect.TypeFor[T]())); err != nil {
+		return v, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
-	if err := noNulls(data); err != nil {
+	if err := rejectNulls(data); err != nil {
 		return v, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -46,22 +46,22 @@ func decode[T any](r *http.Request) (T, error) {
 	return v, nil
 }
 
-// shapeOf gives the names of a struct's fields, as strictjson wants them.
-func shapeOf(t reflect.Type) *strictjson.KeySet {
+// keySetOf returns the JSON field names of a struct type.
+func keySetOf(t reflect.Type) *strictjson.KeySet {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
 	shape := new(strictjson.KeySet)
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		shape.Add(name, shapeOf(f.Type))
+		shape.Add(name, keySetOf(f.Type))
 	}
 	return shape
 }
 
-// noNulls refuses a field that is there and says nothing: whether that means
-// "as before", "none" or "all" would be a guess.
-func noNulls(data []byte) (err error) {
+// rejectNulls rejects fields that are null, because null could mean
+// "unchanged", "none" or "all".
+func rejectNulls(data []byte) (err error) {
 	gjson.ParseBytes(data).ForEach(func(key, value gjson.Result) bool {
 		if value.Type == gjson.Null {
 			err = errcode.New(errcode.InvalidArguments, "field %q is null; leave it out or give it a value", key.Str).With("field", key.Str)
@@ -71,24 +71,24 @@ func noNulls(data []byte) (err error) {
 	return err
 }
 
-// bodyError words what encoding/json found, without names of Go.
+// bodyError translates an error of encoding/json into a message without Go type
+// names.
 func bodyError(err error) error {
 	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case !ok:
 		return errcode.New(errcode.InvalidArguments, "the body has an %s", strings.TrimPrefix(err.Error(), "json: "))
 	case e.Field == "":
-		return errcode.New(errcode.InvalidArguments, "the body has a value that does not fit: %s", e.Value)
+		return errcode.New(errcode.InvalidArguments, "the body has a value of the wrong type: %s", e.Value)
 	}
-	return errcode.New(errcode.InvalidArguments, "field %q does not take %s", e.Field, e.Value).With("field", e.Field)
+	return errcode.New(errcode.InvalidArguments, "field %q has a value of the wrong type: %s", e.Field, e.Value).With("field", e.Field)
 }
 
-// checkQuery refuses parameters that a route does not take, or more than one
-// of a name.
-func checkQuery(r *http.Request, takes []string) error {
+// checkQuery rejects unknown and repeated query parameters.
+func checkQuery(r *http.Request, known []string) error {
 	for name, values := range r.URL.Query() {
-		if !slices.Contains(takes, name) {
-			return errcode.New(errcode.InvalidArguments, "query parameter %q is not known here; known: %s", name, orNone(takes)).With("field", name)
+		if !slices.Contains(known, name) {
+			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, orNone(known)).With("field", name)
 		}
 		if len(values) > 1 {
 			return errcode.New(errcode.InvalidArguments, "query parameter %q is given %d times", name, len(values)).With("field", name)
@@ -97,6 +97,7 @@ func checkQuery(r *http.Request, takes []string) error {
 	return nil
 }
 
+// orNone joins names for a message.
 func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -104,24 +105,26 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// flag reads a query parameter that is 1 or 0, true or false; absent is false.
-func flag(r *http.Request, name string) (bool, error) {
+// boolParam reads a boolean query parameter: 1 or 0, true or false. Absent is
+// false.
+func boolParam(r *http.Request, name string) (bool, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
 		return false, nil
 	}
 	on, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, errcode.New(errcode.InvalidArguments, "query parameter %q is %q; it takes 1 or 0", name, text).With("field", name)
+		return false, errcode.New(errcode.InvalidArguments, "query parameter %q is %q; want 1 or 0", name, text).With("field", name)
 	}
 	return on, nil
 }
 
-// among reads a query parameter that is one of some words; absent is "".
-func among(r *http.Request, name string, words ...string) (string, error) {
+// enumParam reads a query parameter that must be one of some words. Absent is
+// "".
+func enumParam(r *http.Request, name string, words ...string) (string, error) {
 	word := r.URL.Query().Get(name)
 	if word != "" && !slices.Contains(words, word) {
-		return "", errcode.New(errcode.InvalidArguments, "query parameter %q is %q; it takes one of %s", name, word, strings.Join(words, ", ")).With("field", name)
+		return "", errcode.New(errcode.InvalidArguments, "query parameter %q is %q; want one of %s", name, word, strings.Join(words, ", ")).With("field", name)
 	}
 	return word, nil
 }

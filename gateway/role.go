@@ -9,15 +9,16 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Role is a role's record and those of its groups that are inert: nobody has
-// registered them, or not the owner they were meant of.
+// Role is a role's record. Dangling lists the groups of the role that have no
+// effect, because they are not registered or have another owner than when the
+// role was written.
 type Role struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
 }
 
-// RoleRequest asks for a role or for a change of one. What is left out is
-// completed as org.CreateRole says, or stays as it is.
+// RoleRequest describes a new role or changes to a role. Absent fields get the
+// defaults of org.CreateRole, or stay unchanged.
 type RoleRequest struct {
 	Name   string          `json:"name,omitempty"`
 	Prompt string          `json:"rolePrompt,omitempty"`
@@ -27,33 +28,36 @@ type RoleRequest struct {
 	Limits org.Limits      `json:"limits,omitzero"`
 }
 
+// spec converts the request for org.
 func (q RoleRequest) spec() org.RoleSpec {
 	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits}
 }
 
-// RoleChange is a changed role and what the change means to agents.
+// RoleChange is a changed role and the effect of the change on its agents.
 type RoleChange struct {
 	Role Role     `json:"role"`
 	Diff org.Diff `json:"diff"`
 }
 
+// listRoles lists the active roles, sorted by name.
 func (a *api) listRoles(r *http.Request) (any, error) {
 	byName := func(role org.Role) string { return role.Name }
 	return paginate(r, a.org().Roles(), byName, a.role)
 }
 
+// showRole answers with one active role.
 func (a *api) showRole(r *http.Request) (any, error) {
 	role, err := a.org().FindRole(r.PathValue("id"))
 	return a.role(role), err
 }
 
-// createRole makes a role; a role that is just so is answered as it is.
+// createRole creates a role. If an identical role exists, it answers with that.
 func (a *api) createRole(r *http.Request) (any, error) {
 	q, err := decode[RoleRequest](r)
 	if err != nil {
 		return nil, err
 	}
-	dry, err := flag(r, "dryRun")
+	dry, err := boolParam(r, "dryRun")
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +66,10 @@ func (a *api) createRole(r *http.Request) (any, error) {
 		return a.role(role), err
 	}
 	role, err := a.rt.CreateRole(r.Context(), operatorCall(), q.spec())
-	return status{http.StatusCreated, a.role(role)}, err
+	return statusAnswer{http.StatusCreated, a.role(role)}, err
 }
 
+// updateRole changes a role.
 func (a *api) updateRole(r *http.Request) (any, error) {
 	q, err := decode[RoleRequest](r)
 	if err != nil {
@@ -78,7 +83,7 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	return RoleChange{a.role(next), diff}, err
 }
 
-// deleteRole takes a role out of use and answers with it as it is then.
+// deleteRole deletes a role and answers with its record afterwards.
 func (a *api) deleteRole(r *http.Request) (any, error) {
 	role, dry, err := a.roleToChange(r)
 	if err != nil {
@@ -89,29 +94,30 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	return RoleChange{a.role(role), diff}, err
 }
 
+// roleToChange reads dryRun and finds the role in the path.
 func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error) {
-	if dry, err = flag(r, "dryRun"); err != nil {
+	if dry, err = boolParam(r, "dryRun"); err != nil {
 		return role, dry, err
 	}
 	role, err = a.org().FindRole(r.PathValue("id"))
 	return role, dry, err
 }
 
-// role shows a role.
+// role converts a role's record for the API.
 func (a *api) role(role org.Role) Role {
-	shown := Role{Role: role}
+	out := Role{Role: role}
 	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
 	for _, id := range append(role.Use.IDs(), role.Grant.IDs()...) {
 		owner := snapshot.Owner(id)
 		if inert := owner == "" || owner != role.GroupOwners[id]; inert && !seen[id] {
-			shown.Dangling = append(shown.Dangling, id)
+			out.Dangling = append(out.Dangling, id)
 		}
 		seen[id] = true
 	}
-	return shown
+	return out
 }
 
-// roleName gives a role's name, of deleted ones too.
+// roleName returns a role's name, also of deleted roles.
 func (a *api) roleName(id identity.RoleID) string {
 	if role, ok := a.org().Role(id); ok {
 		return role.Name
@@ -119,7 +125,7 @@ func (a *api) roleName(id identity.RoleID) string {
 	return string(id)
 }
 
-// roleID finds a role by id or exact name; root is one too.
+// roleID returns the id of a role given by id or exact name, including root.
 func (a *api) roleID(ref string) (identity.RoleID, error) {
 	if ref == org.RootRole {
 		return org.RootRole, nil
@@ -128,7 +134,7 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 	return role.ID, err
 }
 
-// operatorCall is a call of the operator's own, under a fresh id.
+// operatorCall returns a call by the operator with a new id.
 func operatorCall() tool.Call {
 	return tool.Call{ID: identity.CallID(identity.NewID()), By: operator}
 }

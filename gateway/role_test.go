@@ -12,54 +12,54 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestARoleIsMadeWithAllGroupsUnlessItSaysOtherwise(t *testing.T) {
-	h := open(t, team)
+func TestCreateRole_DefaultsToAllGroups(t *testing.T) {
+	f := newFixture(t, teamModel)
 	for body, want := range map[string]string{
 		`{"name":"a"}`:                          "*",
 		`{"name":"b","toolGroups":[]}`:          "-",
 		`{"name":"c","toolGroups":["console"]}`: "console",
 	} {
-		role := get[gateway.Role](t, h, "POST /api/v1/roles", body)
+		role := getJSON[gateway.Role](t, f, "POST /api/v1/roles", body)
 		if got := role.Use.String(); got != want || role.ID == "" || role.CreatedBy != org.CreatorOperator {
 			t.Errorf("%s: got %s %+v, want %s", body, got, role, want)
 		}
 	}
-	if status, _ := h.ask(t, "POST /api/v1/roles", `{"name":"d"}`); status != http.StatusCreated {
+	if status, _ := f.do(t, "POST /api/v1/roles", `{"name":"d"}`); status != http.StatusCreated {
 		t.Errorf("status %d, want 201", status)
 	}
 }
 
-func TestADryRunChangesNothing(t *testing.T) {
-	h := open(t, team)
-	h.role(t, "clerk", "artifact")
+func TestRoles_DryRunChangesNothing(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.addRole(t, "clerk", "artifact")
 	none := toolgroups.Of()
-	plan, err := h.client().CreateRole(t.Context(), gateway.RoleRequest{Name: "new"}, true)
+	plan, err := f.client().CreateRole(t.Context(), gateway.RoleRequest{Name: "new"}, true)
 	if err != nil || plan.Name != "new" || plan.ID != "" {
 		t.Errorf("planned %+v, %v", plan, err)
 	}
-	change, err := h.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &none}, true)
+	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &none}, true)
 	if err != nil || change.Role.Use.Has("artifact") || change.Role.Revision != 2 {
 		t.Errorf("update would be %+v, %v", change, err)
 	}
-	change, err = h.client().DeleteRole(t.Context(), "clerk", true)
+	change, err = f.client().DeleteRole(t.Context(), "clerk", true)
 	if err != nil || change.Role.Status != org.Deleted {
 		t.Errorf("delete would be %+v, %v", change, err)
 	}
-	roles := collect(t, h.client().Roles(t.Context()))
+	roles := collect(t, f.client().Roles(t.Context()))
 	if len(roles) != 1 || roles[0].Revision != 1 || !roles[0].Use.Has("artifact") {
 		t.Errorf("after the dry runs: %+v", roles)
 	}
 }
 
-func TestAChangeOfARoleSaysWhoGainsAndLosesWhat(t *testing.T) {
-	h := open(t, team)
-	h.work(t, "go")
-	clerk, err := h.client().Agent(t.Context(), "clerk")
+func TestUpdateRole_ReturnsDiff(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.run(t, "go")
+	clerk, err := f.client().Agent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
 	use := toolgroups.Of("artifact", "console")
-	change, err := h.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
+	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,45 +70,45 @@ func TestAChangeOfARoleSaysWhoGainsAndLosesWhat(t *testing.T) {
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
-	if change, err = h.client().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
+	if change, err = f.client().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	if len(change.Diff) != 1 || len(change.Diff[0].Loses) != 3 {
 		t.Errorf("deleting it means %+v, want the loss of three tools", change.Diff)
 	}
-	if _, err := h.client().Role(t.Context(), "clerk"); errcode.Of(err) != errcode.RoleNotFound {
+	if _, err := f.client().Role(t.Context(), "clerk"); errcode.Of(err) != errcode.RoleNotFound {
 		t.Errorf("the deleted role is %v, want role_not_found", err)
 	}
-	if clerk, err = h.client().Agent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
+	if clerk, err = f.client().Agent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
 		t.Errorf("its agent: %+v, %v", clerk, err)
 	}
 }
 
-func TestAGroupThatIsNotThereIsDangling(t *testing.T) {
-	h := open(t, team)
-	h.role(t, "clerk", "phones", "artifact")
+func TestRole_DanglingGroups(t *testing.T) {
+	f := newFixture(t, teamModel)
+	f.addRole(t, "clerk", "phones", "artifact")
 	want := []toolgroups.GroupID{"phones"}
-	role := get[gateway.Role](t, h, "/api/v1/roles/clerk", "")
+	role := getJSON[gateway.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("before it is registered (-want +got):\n%s", diff)
 	}
-	h.tool(t, "phones", "ring")
-	role = get[gateway.Role](t, h, "/api/v1/roles/clerk", "")
+	f.addTool(t, "phones", "ring")
+	role = getJSON[gateway.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("the newcomer's group is not what was meant (-want +got):\n%s", diff)
 	}
 	use := toolgroups.Of("phones", "artifact")
-	change, err := h.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
+	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
 	if err != nil || change.Role.Dangling != nil {
 		t.Errorf("after an update: %+v, %v", change.Role, err)
 	}
 }
 
-func TestARoleIsFoundByAnyNameItMayHave(t *testing.T) {
-	h := open(t, team)
+func TestRole_FoundByUnusualNames(t *testing.T) {
+	f := newFixture(t, teamModel)
 	for _, name := range []string{"..", ".", "a/b", "a b", "ä?#%2F", "{id}"} {
-		made := h.role(t, name)
-		if got, err := h.client().Role(t.Context(), name); err != nil || got.ID != made.ID {
+		made := f.addRole(t, name)
+		if got, err := f.client().Role(t.Context(), name); err != nil || got.ID != made.ID {
 			t.Errorf("%q: got %v, %v", name, got.ID, err)
 		}
 	}

@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// grace is how long a shutdown waits for answers that are under way.
-const grace = 5 * time.Second
+// shutdownTimeout limits how long a shutdown waits for responses in progress.
+const shutdownTimeout = 5 * time.Second
 
-// Serve answers on l until ctx ends, and closes l. Then it takes no more
-// requests, ends the streams that follow a task, lets the other answers
-// finish for a few seconds, and returns when nothing of it runs any more. Its
-// error is the listener's.
+// Serve serves handler on l until ctx ends. It then closes l, ends the streams
+// that follow a task, waits up to five seconds for other responses, and returns
+// when all handlers have returned. It returns the error of the listener.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	serving, shutdown := context.WithCancel(context.Background())
 	defer shutdown()
 	var work sync.WaitGroup
 	server := &http.Server{
-		Handler:           counted(&work, handler),
+		Handler:           withWaitGroup(&work, handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -33,21 +32,21 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	go func() { ended <- server.Serve(l) }()
 	select {
 	case err := <-ended:
-		return errors.Join(err, stop(server, &work))
+		return errors.Join(err, shutdownServer(server, &work))
 	case <-ctx.Done():
 	}
 	shutdown()
-	err := stop(server, &work)
+	err := shutdownServer(server, &work)
 	if cause := <-ended; !errors.Is(cause, http.ErrServerClosed) {
 		err = errors.Join(err, cause)
 	}
 	return err
 }
 
-// stop ends a server and waits for its handlers; what does not end in time
-// loses its connection.
-func stop(server *http.Server, work *sync.WaitGroup) error {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+// shutdownServer stops a server and waits for its handlers. After
+// shutdownTimeout it closes their connections.
+func shutdownServer(server *http.Server, work *sync.WaitGroup) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -57,7 +56,9 @@ func stop(server *http.Server, work *sync.WaitGroup) error {
 	return err
 }
 
-func counted(work *sync.WaitGroup, next http.Handler) http.Handler {
+// withWaitGroup adds running handlers to work. http.Server.Close does not wait
+// for them.
+func withWaitGroup(work *sync.WaitGroup, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		work.Add(1)
 		defer work.Done()

@@ -14,47 +14,48 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// MaxTokens is how many tokens a gateway takes at most.
+// MaxTokens is the largest number of tokens that Replace accepts.
 const MaxTokens = 1000
 
-// Token is what a gateway knows of a bearer token: never the token itself.
-// Either Role or Operator says whom it makes of its holder.
+// Token describes a bearer token. It contains a digest and never the token
+// itself. Exactly one of Role and Operator must be set; it determines the
+// principal of the token's holder.
 type Token struct {
-	Name     string            // of the holder, for records
+	Name     string            // the holder's user name, for records
 	Digest   [sha256.Size]byte // SHA-256 of the token's bytes
-	Role     string            // id or exact name, looked up with each request
+	Role     string            // id or exact name; looked up with each request
 	Operator bool
-	Audience string    // a URL: the token is for it and what is below it; "" is every resource
-	Expires  time.Time // the token is good before it; zero is for ever
+	Audience string    // URL; the token is valid for it and paths below it; "" allows every resource
+	Expires  time.Time // the token is valid before it; zero never expires
 }
 
-// TokensConfig is what Tokens need.
+// TokensConfig configures Tokens. Role is required.
 type TokensConfig struct {
-	Role func(ref string) (org.Role, error) // finds an active role by id or exact name
+	Role func(ref string) (org.Role, error) // returns an active role by id or exact name
 	Now  func() time.Time                   // nil is time.Now
 }
 
-// Tokens knows who holds which bearer token. It authenticates, in this order:
+// Tokens authenticates requests by bearer token. It checks, in this order:
 //
-//  1. a request with an Authorization header by the token in it (RFC 6750),
-//  2. one that TrustLocalOwner marked as the operator's,
-//  3. one with the cookie that the start-up token was traded for.
+//  1. the token in an Authorization header (RFC 6750),
+//  2. the mark of TrustLocalOwner, which authenticates the operator,
+//  3. the cookie that was issued for the startup token.
 //
-// Whoever presents a token is that token's principal or nobody: one that is not
-// taken is never passed over. Safe for concurrent use.
+// A request with an invalid token is rejected, even if it is marked or has a
+// cookie. Tokens is safe for concurrent use.
 type Tokens struct {
 	config TokensConfig
-	known  atomic.Pointer[[]grant]
+	tokens atomic.Pointer[[]storedToken]
 	startupToken
 }
 
-// grant is a token with its audience read.
-type grant struct {
+// storedToken is a token with its parsed audience.
+type storedToken struct {
 	Token
 	audience audience
 }
 
-// NewTokens makes Tokens that know none; the error names the field of
+// NewTokens returns Tokens without any tokens. The error names the field of
 // TokensConfig that is missing.
 func NewTokens(config TokensConfig) (*Tokens, error) {
 	if config.Role == nil {
@@ -66,77 +67,78 @@ func NewTokens(config TokensConfig) (*Tokens, error) {
 	return &Tokens{config: config}, nil
 }
 
-// Replace puts a list in the place of the tokens known so far, at once; the
-// start-up token stays. On error nothing changes.
+// Replace replaces all tokens atomically; the startup token is kept. If it
+// returns an error, nothing has changed.
 func (t *Tokens) Replace(list []Token) error {
 	if len(list) > MaxTokens {
-		return fmt.Errorf("gateway: %d tokens; at most %d are taken", len(list), MaxTokens)
+		return fmt.Errorf("gateway: %d tokens, at most %d are allowed", len(list), MaxTokens)
 	}
-	grants := make([]grant, len(list))
-	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{{}: true} // nobody knows what has no digest
+	grants := make([]storedToken, len(list))
+	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{{}: true} // reserves the zero digest
 	for i, token := range list {
-		audience, err := audienceOf(token.Audience)
+		audience, err := parseAudience(token.Audience)
 		switch {
 		case err != nil:
 			return fmt.Errorf("gateway: token %q: %w", token.Name, err)
 		case token.Name == "" || names[token.Name] || token.Name == string(operator.User):
-			return fmt.Errorf("gateway: token %d: its name %q is empty, taken or the operator's own", i, token.Name)
+			return fmt.Errorf("gateway: token %d: name %q is empty, already used or reserved for the operator", i, token.Name)
 		case digests[token.Digest]:
-			return fmt.Errorf("gateway: token %q: its digest is zero or another's", token.Name)
+			return fmt.Errorf("gateway: token %q: digest is zero or already used", token.Name)
 		case (token.Role != "") == token.Operator:
-			return fmt.Errorf("gateway: token %q: it needs either a role or operator", token.Name)
+			return fmt.Errorf("gateway: token %q: set either a role or operator", token.Name)
 		}
 		names[token.Name], digests[token.Digest] = true, true
-		grants[i] = grant{token, audience}
+		grants[i] = storedToken{token, audience}
 	}
-	t.known.Store(&grants)
+	t.tokens.Store(&grants)
 	return nil
 }
 
-// Authenticate implements the type Authenticate. All refusals of a token read
-// alike; the cause is for the log.
+// Authenticate implements the type Authenticate. All invalid tokens are
+// rejected with the same message; the cause is only logged.
 func (t *Tokens) Authenticate(r *http.Request) (identity.Principal, error) {
-	bearer, given, err := bearerOf(r.Header)
+	token, present, err := parseBearer(r.Header)
 	switch {
 	case err != nil:
-		return identity.Principal{}, badToken(err)
-	case given:
-		return t.byBearer(r, bearer)
+		return identity.Principal{}, invalidToken(err)
+	case present:
+		return t.byBearer(r, token)
 	case isLocalOwner(r):
 		return operator, nil
 	}
 	return t.byCookie(r)
 }
 
-// byBearer gives whom a token stands for.
-func (t *Tokens) byBearer(r *http.Request, bearer string) (identity.Principal, error) {
-	digest := sha256.Sum256([]byte(bearer))
+// byBearer returns the principal of a token.
+func (t *Tokens) byBearer(r *http.Request, token string) (identity.Principal, error) {
+	digest := sha256.Sum256([]byte(token))
 	if t.isStartup(digest) {
 		return operator, nil
 	}
-	g, ok := t.find(digest)
+	g, ok := t.lookup(digest)
 	switch {
 	case !ok:
-		return identity.Principal{}, badToken(errors.New("nobody holds it"))
+		return identity.Principal{}, invalidToken(errors.New("unknown token"))
 	case !g.Expires.IsZero() && !t.config.Now().Before(g.Expires):
-		return identity.Principal{}, badToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
-	case !g.audience.holds(r):
-		return identity.Principal{}, badToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
+		return identity.Principal{}, invalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
+	case !g.audience.covers(r):
+		return identity.Principal{}, invalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
 	case g.Operator:
 		return identity.ByOperator(identity.User(g.Name)), nil
 	}
 	role, err := t.config.Role(g.Role)
 	if err != nil || role.ID == "" || role.Status != org.Active {
-		return identity.Principal{}, badToken(errors.Join(fmt.Errorf("token %q: there is no role %q", g.Name, g.Role), err))
+		return identity.Principal{}, invalidToken(errors.Join(fmt.Errorf("token %q: there is no role %q", g.Name, g.Role), err))
 	}
 	return identity.ByCaller(identity.User(g.Name), role.ID), nil
 }
 
-// find looks at every token, so that the time it takes says nothing.
-func (t *Tokens) find(digest [sha256.Size]byte) (found grant, ok bool) {
-	known := t.known.Load()
+// lookup returns the token with a digest. It compares with every token in
+// constant time, so that its duration reveals nothing.
+func (t *Tokens) lookup(digest [sha256.Size]byte) (found storedToken, ok bool) {
+	known := t.tokens.Load()
 	if known == nil {
-		return grant{}, false
+		return storedToken{}, false
 	}
 	at := -1
 	for i := range *known {
@@ -144,28 +146,30 @@ func (t *Tokens) find(digest [sha256.Size]byte) (found grant, ok bool) {
 		at = subtle.ConstantTimeSelect(same, i, at)
 	}
 	if at < 0 {
-		return grant{}, false
+		return storedToken{}, false
 	}
 	return (*known)[at], true
 }
 
-// errBadToken marks refusals of a token that was presented.
-var errBadToken = errors.New("the token is not taken")
+// errInvalidToken marks errors about a token that was presented.
+var errInvalidToken = errors.New("invalid token")
 
-// badToken refuses a token. What is wrong with it stays inside.
-func badToken(cause error) error {
-	return errcode.Wrap(errcode.Unauthenticated, errors.Join(errBadToken, cause),
-		"the bearer token is not one that is taken here, for this resource, now")
+// invalidToken returns the error for a token that was presented. cause is not
+// shown to the sender.
+func invalidToken(cause error) error {
+	return errcode.Wrap(errcode.Unauthenticated, errors.Join(errInvalidToken, cause),
+		"the bearer token is not valid for this resource")
 }
 
-// noToken refuses who presents nothing.
-func noToken() error {
-	return errcode.New(errcode.Unauthenticated, "who asks is not known; send \"Authorization: Bearer TOKEN\"")
+// missingToken returns the error for a request without any credentials.
+func missingToken() error {
+	return errcode.New(errcode.Unauthenticated, "authentication required; send \"Authorization: Bearer TOKEN\"")
 }
 
-// challenge is the WWW-Authenticate header of a refusal (RFC 6750 §3).
+// challenge returns the WWW-Authenticate header for an error (RFC 6750, section
+// 3).
 func challenge(err error) string {
-	if errors.Is(err, errBadToken) {
+	if errors.Is(err, errInvalidToken) {
 		return `Bearer realm="rolecall", error="invalid_token"`
 	}
 	return `Bearer realm="rolecall"`

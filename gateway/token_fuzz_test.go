@@ -16,14 +16,14 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// FuzzAuthorization: whatever stands in the header, its sender is the holder of
-// the token that stands there letter by letter, or nobody.
+// FuzzAuthorization checks that the sender of a request is the holder of the
+// exact token in the header, or unauthenticated.
 func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{"Bearer rc_me", "bearer   rc_me", "Bearer rc_me ", "Bearer\trc_me", "Basic rc_me", "Bearer rc_me, Bearer rc_x", "", "Bearer", "Bearer ====", "Bearer rc_me=", "Bearer \u212acafé"} {
 		f.Add(seed)
 	}
-	_, me := holder("me", gateway.Token{Operator: true})
-	tokens := known(f, open(f, team), me)
+	_, me := newTestToken("me", gateway.Token{Operator: true})
+	tokens := newTokens(f, newFixture(f, teamModel), me)
 	f.Fuzz(func(t *testing.T, header string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header["Authorization"] = []string{header}
@@ -38,8 +38,9 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzHostAndOrigin: what is let through names the listener or a configured
-// host, and was sent by a page of that host, of a configured origin, or by none.
+// FuzzHostAndOrigin checks that every allowed request names the listener or a
+// configured host, and comes from a page of that host, of a configured origin,
+// or from no page.
 func FuzzHostAndOrigin(f *testing.F) {
 	for _, host := range []string{"127.0.0.1:7464", "localhost:7464", "[::1]:7464", "[::ffff:127.0.0.1]:7464", "[::1%lo]:7464", "gw.example.com", "gw.example.com:", "evil.example:7464", "localhost.:7464", "LOCALHOST:07464", "", "@", "a:b:c", "127.1:7464", "[", "]:7464"} {
 		f.Add(host, "", false)
@@ -47,9 +48,9 @@ func FuzzHostAndOrigin(f *testing.F) {
 		f.Add(host, "null", true)
 		f.Add(host, "https://app.example.com", true)
 	}
-	behind := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	gw, app := hosts.Authority{Name: "gw.example.com"}, hosts.Authority{Name: "app.example.com"}
-	door := gateway.HostCheck{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(behind)
+	handler := gateway.HostCheck{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(teapot)
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7464}
 	f.Fuzz(func(t *testing.T, host, origin string, sent bool) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -58,27 +59,27 @@ func FuzzHostAndOrigin(f *testing.F) {
 			r.Header["Origin"] = []string{origin}
 		}
 		w := httptest.NewRecorder()
-		door.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 		if w.Code != http.StatusTeapot {
-			if code := refused(t, w.Body.String()).Code; w.Code != http.StatusForbidden || code != gateway.HostRefused && code != gateway.OriginRefused {
+			if code := decodeError(t, w.Body.String()).Code; w.Code != http.StatusForbidden || code != gateway.HostRefused && code != gateway.OriginRefused {
 				t.Fatalf("host %q, origin %q: %d %s", host, origin, w.Code, w.Body)
 			}
 			return
 		}
-		if !isOurs(host) {
-			t.Errorf("host %q is let through", host)
+		if !isOwnHost(host) {
+			t.Errorf("host %q is allowed", host)
 		}
 		if sent && !strings.EqualFold(origin, "https://app.example.com") {
 			u, err := url.Parse(origin)
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || !isOurs(u.Host) {
-				t.Errorf("origin %q is let through at %q", origin, host)
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || !isOwnHost(u.Host) {
+				t.Errorf("origin %q is allowed at %q", origin, host)
 			}
 		}
 	})
 }
 
-// isOurs is a naive reading of which hosts are the listener's.
-func isOurs(host string) bool {
+// isOwnHost is a simple oracle for the hosts of the listener.
+func isOwnHost(host string) bool {
 	u, err := url.Parse("http://" + host)
 	if err != nil {
 		return false

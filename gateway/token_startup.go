@@ -13,33 +13,34 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// TokenPrefix begins every token that NewToken makes, so that people and
-// scanners know one when they see it.
+// TokenPrefix begins every token of NewToken, so that people and secret
+// scanners recognize them.
 const TokenPrefix = "rc_"
 
-// cookieName is the cookie that the start-up token is traded for.
+// cookieName is the name of the cookie that is issued for the startup token.
 const cookieName = "rolecall"
 
-// NewToken makes a token of 32 random bytes and gives its digest.
+// NewToken returns a token of 32 random bytes and its digest.
 func NewToken() (token string, digest [sha256.Size]byte) {
 	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // it never fails
+	_, _ = rand.Read(secret[:]) // never fails
 	token = TokenPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
 	return token, sha256.Sum256([]byte(token))
 }
 
-// startupToken is the start-up token and the cookie for it. The zero startup has
-// neither.
+// startupToken holds the startup token and its cookie. The zero startupToken
+// has neither.
 type startupToken struct{ keys atomic.Pointer[startupKeys] }
 
+// startupKeys are one startup token and its cookie.
 type startupKeys struct {
-	token, session [sha256.Size]byte // digests
+	token, session [sha256.Size]byte // digests of the token and of the cookie's value
 	cookie         string
 }
 
-// Startup makes the start-up token, in the place of one that was there. Its
-// holder is the operator until the process ends: by an Authorization header, or
-// in a browser by the address /?token=TOKEN.
+// Startup creates the startup token and replaces a previous one. Its holder is
+// the operator until the process ends: with an Authorization header, or in a
+// browser with the address /?token=TOKEN.
 func (t *Tokens) Startup() (token string) {
 	k := new(startupKeys)
 	token, k.token = NewToken()
@@ -48,26 +49,29 @@ func (t *Tokens) Startup() (token string) {
 	return token
 }
 
+// isStartup reports whether digest is that of the startup token. It compares in
+// constant time.
 func (s *startupToken) isStartup(digest [sha256.Size]byte) bool {
 	k := s.keys.Load()
 	return k != nil && subtle.ConstantTimeCompare(digest[:], k.token[:]) == 1
 }
 
-// startupRedirect answers a GET of / with the start-up token in its query: it sets the
-// cookie and leads to / without the token. Other requests are next's.
+// startupRedirect answers GET /?token=TOKEN with a valid startup token: it sets
+// the cookie and redirects to / without the token. It passes other requests to
+// next.
 func (t *Tokens) startupRedirect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" || r.Method != http.MethodGet || !r.URL.Query().Has("token") {
 			next.ServeHTTP(w, r)
 			return
 		}
-		k, given := t.keys.Load(), r.URL.Query()["token"]
-		if k == nil || len(given) != 1 || !t.isStartup(sha256.Sum256([]byte(given[0]))) {
-			refuseWith(w, badToken(errors.New("it is not the start-up token")))
+		keys, tokens := t.keys.Load(), r.URL.Query()["token"]
+		if keys == nil || len(tokens) != 1 || !t.isStartup(sha256.Sum256([]byte(tokens[0]))) {
+			writeError(w, invalidToken(errors.New("not the startup token")))
 			return
 		}
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName, Value: k.cookie, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+			Name: cookieName, Value: keys.cookie, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 		})
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
@@ -75,22 +79,24 @@ func (t *Tokens) startupRedirect(next http.Handler) http.Handler {
 	})
 }
 
-// byCookie gives the operator to who has the cookie. A page of another origin
-// cannot use it, neither to change something nor to include what is shown.
+// byCookie authenticates the holder of the cookie as the operator. It rejects
+// requests of pages of other origins, whether they change or only embed
+// something.
 func (t *Tokens) byCookie(r *http.Request) (identity.Principal, error) {
 	k := t.keys.Load()
-	if k == nil || !k.among(r.CookiesNamed(cookieName)) {
-		return identity.Principal{}, noToken()
+	if k == nil || !k.matchesAny(r.CookiesNamed(cookieName)) {
+		return identity.Principal{}, missingToken()
 	}
-	if !isSameSite(r) {
-		return identity.Principal{}, errcode.New(OriginRefused, "%s %s with a cookie is for this gateway's own pages", r.Method, r.URL.Path)
+	if !isSameSiteRequest(r) {
+		return identity.Principal{}, errcode.New(OriginRefused, "%s %s with a cookie is allowed only from this gateway's own pages", r.Method, r.URL.Path)
 	}
 	return operator, nil
 }
 
-// among says whether one of the cookies is ours. Every server on this host may
-// set some of that name.
-func (k *startupKeys) among(cookies []*http.Cookie) bool {
+// matchesAny reports whether one of the cookies is valid. Other servers on this
+// host may set cookies of the same name, because cookies do not distinguish
+// ports.
+func (k *startupKeys) matchesAny(cookies []*http.Cookie) bool {
 	for _, c := range cookies[:min(len(cookies), 16)] {
 		digest := sha256.Sum256([]byte(c.Value))
 		if subtle.ConstantTimeCompare(digest[:], k.session[:]) == 1 {
@@ -100,9 +106,9 @@ func (k *startupKeys) among(cookies []*http.Cookie) bool {
 	return false
 }
 
-// isSameSite says whether a browser sent a request for a page of this origin, or
-// because somebody typed its address.
-func isSameSite(r *http.Request) bool {
+// isSameSiteRequest reports whether a browser sent a request for a page of this
+// origin, or by navigation such as a typed address.
+func isSameSiteRequest(r *http.Request) bool {
 	origin, site := r.Header.Values("Origin"), r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case len(origin) > 0:

@@ -11,27 +11,27 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// The start-up token opens the gateway in a browser: its address sets a cookie
-// that no script reads and no other page sends.
-func TestTheStartUpTokenIsTradedForACookie(t *testing.T) {
-	h := open(t, team)
-	tokens := known(t, h)
-	url := reached(t, h, gateway.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
-	if status, _, _ := answerTo(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
-		t.Errorf("without a start-up token an empty one: %d, want 401", status)
+// The startup token opens the gateway in a browser: it is exchanged for a cookie
+// that scripts cannot read and other pages cannot send.
+func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
+	f := newFixture(t, teamModel)
+	tokens := newTokens(t, f)
+	url := serveAPI(t, f, gateway.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
+	if status, _, _ := sendRaw(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
+		t.Errorf("an empty token without a startup token: %d, want 401", status)
 	}
 	token := tokens.Startup()
-	if status, _, _ := answerTo(t, http.MethodGet, url+"/api/v1/roles", bearer(token), nil); status != http.StatusOK {
+	if status, _, _ := sendRaw(t, http.MethodGet, url+"/api/v1/roles", bearerHeader(token), nil); status != http.StatusOK {
 		t.Errorf("in a header: %d, want 200", status)
 	}
 	for name, path := range map[string]string{
-		"another path": "/api/v1/roles?token=" + token, "a wrong one": "/?token=" + token + "x", "two": "/?token=" + token + "&token=" + token,
+		"another path": "/api/v1/roles?token=" + token, "a wrong token": "/?token=" + token + "x", "two tokens": "/?token=" + token + "&token=" + token,
 	} {
-		if status, header, _ := answerTo(t, http.MethodGet, url+path, nil, nil); status != http.StatusUnauthorized || header.Get("Set-Cookie") != "" {
+		if status, header, _ := sendRaw(t, http.MethodGet, url+path, nil, nil); status != http.StatusUnauthorized || header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %d, cookie %q, want 401 and none", name, status, header.Get("Set-Cookie"))
 		}
 	}
-	status, header, _ := answerTo(t, http.MethodGet, url+"/?token="+token, nil, nil)
+	status, header, _ := sendRaw(t, http.MethodGet, url+"/?token="+token, nil, nil)
 	cookie, err := http.ParseSetCookie(header.Get("Set-Cookie"))
 	if status != http.StatusSeeOther || header.Get("Location") != "/" || err != nil {
 		t.Fatalf("got %d to %q, cookie %v", status, header.Get("Location"), err)
@@ -58,28 +58,28 @@ func TestTheStartUpTokenIsTradedForACookie(t *testing.T) {
 		header       http.Header
 		want         int
 	}{
-		{"a page's look", "GET", http.Header{}, 200},
+		{"a request of its own page", "GET", http.Header{}, 200},
 		{"a typed address", "GET", http.Header{"Sec-Fetch-Site": {"none"}}, 200},
 		{"a link from elsewhere", "GET", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}}, 200},
-		{"a picture of another server on this host", "GET", http.Header{"Sec-Fetch-Site": {"same-site"}, "Sec-Fetch-Mode": {"no-cors"}}, 403},
-		{"a look by an allowed origin", "GET", http.Header{"Origin": {foreign}}, 403},
-		{"a change by its own page", "POST", http.Header{"Origin": {own}}, 201},
-		{"a change by nobody's page", "POST", http.Header{}, 403},
-		{"a change by an allowed origin", "POST", http.Header{"Origin": {foreign}}, 403},
-		{"another cookie beside it", "GET", http.Header{"Cookie": {"rolecall=x; rolecall=" + cookie.Value}}, 200},
-		{"another cookie", "GET", http.Header{"Cookie": {"rolecall=x"}}, 401},
+		{"an image in a page of another server on this host", "GET", http.Header{"Sec-Fetch-Site": {"same-site"}, "Sec-Fetch-Mode": {"no-cors"}}, 403},
+		{"a request of an allowed origin", "GET", http.Header{"Origin": {foreign}}, 403},
+		{"a change of its own page", "POST", http.Header{"Origin": {own}}, 201},
+		{"a change without an origin", "POST", http.Header{}, 403},
+		{"a change of an allowed origin", "POST", http.Header{"Origin": {foreign}}, 403},
+		{"the cookie and an invalid one", "GET", http.Header{"Cookie": {"rolecall=x; rolecall=" + cookie.Value}}, 200},
+		{"an invalid cookie", "GET", http.Header{"Cookie": {"rolecall=x"}}, 401},
 		{"the token as a cookie", "GET", http.Header{"Cookie": {"rolecall=" + token}}, 401},
-		{"the cookie as a token", "GET", bearer(cookie.Value), 401},
+		{"the cookie as a token", "GET", bearerHeader(cookie.Value), 401},
 	} {
 		if c.header.Get("Cookie") == "" {
 			c.header.Set("Cookie", "rolecall="+cookie.Value)
 		}
-		if status, _, body := answerTo(t, c.method, url+"/api/v1/roles", c.header, strings.NewReader(`{"name":"made"}`)); status != c.want {
+		if status, _, body := sendRaw(t, c.method, url+"/api/v1/roles", c.header, strings.NewReader(`{"name":"made"}`)); status != c.want {
 			t.Errorf("%s: %d %s, want %d", c.name, status, body, c.want)
 		}
 	}
 	tokens.Startup()
-	if status, _, _ := answerTo(t, http.MethodGet, url+"/api/v1/roles", bearer(token), nil); status != http.StatusUnauthorized {
-		t.Errorf("after another was made: %d, want 401", status)
+	if status, _, _ := sendRaw(t, http.MethodGet, url+"/api/v1/roles", bearerHeader(token), nil); status != http.StatusUnauthorized {
+		t.Errorf("after a new startup token was created: %d, want 401", status)
 	}
 }

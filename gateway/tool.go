@@ -13,72 +13,75 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// QuarantineEntry is a definition from outside that waits for the operator. No
-// role has it, not even one with all groups.
+// QuarantineEntry is a tool definition from an untrusted server that waits for
+// the operator's acceptance. Until then no role has the tool, not even one that
+// uses all groups.
 type QuarantineEntry struct {
-	Quarantined bool         `json:"quarantined"` // true
-	Digest      string       `json:"digest"`      // of Offered: what Accept names
+	Quarantined bool         `json:"quarantined"` // true until it is accepted
+	Digest      string       `json:"digest"`      // of Offered; Accept must repeat it
 	Offered     modules.Pin  `json:"offered"`
-	Accepted    *modules.Pin `json:"accepted,omitempty"` // what was accepted under this name; absent for a new tool
+	Accepted    *modules.Pin `json:"accepted,omitempty"` // the definition accepted before under this name; absent for a new tool
 }
 
-// QuarantinedTool is a tool in quarantine, as the list of them has it.
+// QuarantinedTool is a tool in quarantine, as listed by the API.
 type QuarantinedTool struct {
 	Name  string           `json:"name"`
 	Owner toolgroups.Owner `json:"owner"`
 	QuarantineEntry
 }
 
-// AcceptRequest names the definition that the operator has seen.
+// AcceptRequest names the definition that the operator has reviewed.
 type AcceptRequest struct {
 	Digest string `json:"digest"`
 }
 
-func suspectOf(w modules.PendingTool) QuarantinedTool {
-	return QuarantinedTool{w.Name, w.Owner, QuarantineEntry{true, w.Digest, w.Offered, w.Accepted}}
+// quarantinedTool converts a pending tool for the API.
+func quarantinedTool(p modules.PendingTool) QuarantinedTool {
+	return QuarantinedTool{p.Name, p.Owner, QuarantineEntry{true, p.Digest, p.Offered, p.Accepted}}
 }
 
+// listQuarantine lists the pending definitions, sorted by name and owner.
 func (a *api) listQuarantine(r *http.Request) (any, error) {
 	list, err := a.quarantine(r.Context(), "")
 	if err != nil {
 		return nil, err
 	}
-	byName := func(w modules.PendingTool) string { return w.Name + "\n" + string(w.Owner) }
-	return paginate(r, list, byName, suspectOf)
+	byName := func(p modules.PendingTool) string { return p.Name + "\n" + string(p.Owner) }
+	return paginate(r, list, byName, quarantinedTool)
 }
 
-// quarantine lists what waits under a name; under any for "".
+// quarantine returns the pending definitions under a name, or all for "".
 func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingTool, error) {
 	if a.pins == nil {
 		return nil, nil
 	}
 	list, err := a.pins.Quarantine(ctx)
 	if name != "" {
-		list = slices.DeleteFunc(list, func(w modules.PendingTool) bool { return w.Name != name })
+		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Name != name })
 	}
 	return list, err
 }
 
-// withQuarantine adds what waits under the name of a tool, for the operator
-// alone; false when there is neither.
-func (a *api) withQuarantine(r *http.Request, t Tool, there bool) (Tool, bool, error) {
+// withQuarantine adds the pending definition to a tool, if the sender is the
+// operator. It reports false if there is neither a tool nor a definition.
+func (a *api) withQuarantine(r *http.Request, t Tool, found bool) (Tool, bool, error) {
 	if Sender(r.Context()).Kind != identity.Operator {
-		return t, there, nil
+		return t, found, nil
 	}
 	list, err := a.quarantine(r.Context(), r.PathValue("name"))
 	if err != nil || len(list) == 0 {
-		return t, there, err
+		return t, found, err
 	}
-	s := suspectOf(list[0])
-	if !there {
-		t.Name, t.Owner = s.Name, s.Owner
+	q := quarantinedTool(list[0])
+	if !found {
+		t.Name, t.Owner = q.Name, q.Owner
 	}
-	t.QuarantineEntry = &s.QuarantineEntry
+	t.QuarantineEntry = &q.QuarantineEntry
 	return t, true, nil
 }
 
-// acceptTool puts a definition in force: the one whose digest the operator
-// names, because it was shown to it.
+// acceptTool accepts the pending definition whose digest the operator names.
+// The digest makes sure that the operator has seen this very definition.
 func (a *api) acceptTool(r *http.Request) (any, error) {
 	q, err := decode[AcceptRequest](r)
 	if err != nil {
@@ -92,33 +95,34 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	if len(list) == 0 {
 		return nil, errcode.New(errcode.UnknownTool, "accept %s: no tool of this name is in quarantine", name)
 	}
-	w := list[0]
-	if at := slices.IndexFunc(list, func(w modules.PendingTool) bool { return w.Digest == q.Digest }); at >= 0 {
-		w = list[at] // of two owners, the one that was meant
+	p := list[0]
+	if at := slices.IndexFunc(list, func(p modules.PendingTool) bool { return p.Digest == q.Digest }); at >= 0 {
+		p = list[at] // several owners may offer this name; take the one with this digest
 	}
-	w, err = a.pins.Accept(r.Context(), w.Owner, name, q.Digest)
+	p, err = a.pins.Accept(r.Context(), p.Owner, name, q.Digest)
 	if err != nil {
 		return nil, err
 	}
-	a.log.Info("a definition was accepted", "tool", name, "owner", w.Owner, "digest", w.Digest)
-	s := suspectOf(w)
-	s.QuarantineEntry.Quarantined = false
-	ctx, cancel := context.WithTimeout(r.Context(), settleTimeout)
+	a.log.Info("tool definition accepted", "tool", name, "owner", p.Owner, "digest", p.Digest)
+	accepted := quarantinedTool(p)
+	accepted.QuarantineEntry.Quarantined = false
+	ctx, cancel := context.WithTimeout(r.Context(), acceptTimeout)
 	defer cancel()
-	_ = a.settled(ctx) // it is accepted all the same
-	return s, nil
+	_ = a.waitIdle(ctx) // the definition is accepted even if waiting fails
+	return accepted, nil
 }
 
-// settleTimeout is how long an answer waits for what was accepted to be offered.
-const settleTimeout = 5 * time.Second
+// acceptTimeout limits how long acceptTool waits until the accepted tool is
+// registered.
+const acceptTimeout = 5 * time.Second
 
-// Quarantine lists the tools whose definitions wait for the operator, sorted by
+// Quarantine lists the tools whose definitions wait for acceptance, sorted by
 // name.
 func (c *Client) Quarantine(ctx context.Context) iter.Seq2[QuarantinedTool, error] {
-	return list[QuarantinedTool](ctx, c, path("quarantine"), nil)
+	return listAll[QuarantinedTool](ctx, c, apiPath("quarantine"), nil)
 }
 
-// Accept puts the definition of a tool that has this digest in force.
+// Accept accepts the pending definition of a tool with this digest.
 func (c *Client) Accept(ctx context.Context, name, digest string) (QuarantinedTool, error) {
-	return doJSON[QuarantinedTool](ctx, c, call{method: http.MethodPost, path: path("tools", name, "accept"), body: AcceptRequest{digest}})
+	return doJSON[QuarantinedTool](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: AcceptRequest{digest}})
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-// suspicious is a house whose module "fs" offered read and write at first, and
-// then another write, and a third tool.
-func suspicious(t *testing.T) (*house, *modules.Pins, func(gateway.Authenticate) http.Handler) {
-	h := open(t, team)
-	pins := modules.NewPins(h.rt)
+// newQuarantineFixture returns a fixture whose module "fs" first offered read
+// and write, and then a changed write and a third tool. The function returns a
+// handler for an Authenticate.
+func newQuarantineFixture(t *testing.T) (*fixture, *modules.Pins, func(gateway.Authenticate) http.Handler) {
+	f := newFixture(t, teamModel)
+	pins := modules.NewPins(f.rt)
 	pin := func(tool, description string) modules.Pin {
 		return modules.Pin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
 	}
@@ -32,8 +33,8 @@ func suspicious(t *testing.T) (*house, *modules.Pins, func(gateway.Authenticate)
 			t.Fatal(err)
 		}
 	}
-	return h, pins, func(who gateway.Authenticate) http.Handler {
-		handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: who, Pins: pins})
+	return f, pins, func(authenticate gateway.Authenticate) http.Handler {
+		handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: authenticate, Pins: pins})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,8 +42,8 @@ func suspicious(t *testing.T) (*house, *modules.Pins, func(gateway.Authenticate)
 	}
 }
 
-func TestTheOperatorSeesAndAccepts(t *testing.T) {
-	_, pins, handler := suspicious(t)
+func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
+	_, pins, handler := newQuarantineFixture(t)
 	client := gateway.Local(handler(gateway.AlwaysOperator))
 	ctx := t.Context()
 
@@ -67,7 +68,7 @@ func TestTheOperatorSeesAndAccepts(t *testing.T) {
 		t.Errorf("another digest: %v", err)
 	}
 	if _, err := client.Accept(ctx, "fs__read", write.Digest); errcode.Of(err) != errcode.UnknownTool {
-		t.Errorf("nothing to accept: %v", err)
+		t.Errorf("a tool that is not in quarantine: %v", err)
 	}
 	accepted, err := client.Accept(ctx, "fs__write", write.Digest)
 	if err != nil || accepted.Name != "fs__write" || accepted.QuarantineEntry.Quarantined {
@@ -77,15 +78,15 @@ func TestTheOperatorSeesAndAccepts(t *testing.T) {
 	if err != nil || len(p.Active) != 2 || len(p.Pending) != 1 || p.Pending[0].Name != "fs__erase" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if _, err := client.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module brings it here
+	if _, err := client.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module registers it here
 		t.Errorf("got %v", err)
 	}
 }
 
-// To everybody but the operator a tool in quarantine does not exist.
-func TestNobodyElseSeesTheQuarantine(t *testing.T) {
-	h, pins, handler := suspicious(t)
-	role := h.role(t, "guide", "*")
+// To callers, a tool in quarantine does not exist.
+func TestQuarantine_HiddenFromCallers(t *testing.T) {
+	f, pins, handler := newQuarantineFixture(t)
+	role := f.addRole(t, "guide", "*")
 	caller := handler(func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role.ID), nil })
 	list, err := pins.Quarantine(t.Context())
 	if err != nil || len(list) != 2 {
@@ -110,6 +111,6 @@ func TestNobodyElseSeesTheQuarantine(t *testing.T) {
 		t.Errorf("got %d %s", code, body)
 	}
 	if after, err := pins.Quarantine(t.Context()); err != nil || len(after) != 2 {
-		t.Errorf("a caller accepted: %v, %v", after, err)
+		t.Errorf("a caller changed the quarantine: %v, %v", after, err)
 	}
 }

@@ -19,46 +19,47 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// maxArguments is the most bytes that the arguments of a call may have.
-const maxArguments = 8 << 20
+// maxArgumentBytes limits the arguments of a call.
+const maxArgumentBytes = 8 << 20
 
-// toolboxRoutes are the HTTP API of MCP Toolbox: for a caller's own role, and
-// for the role that the operator names. Their refusals are in its shape,
-// {"status", "error"}, but for those of who is not let in.
+// toolboxRoutes are the HTTP API of MCP Toolbox, for a caller's own role and
+// for a role that the operator names. Errors have Toolbox's form {"status",
+// "error"}, except for authentication errors.
 func (a *api) toolboxRoutes() (list []route) {
-	invoke := limitConcurrency(a.busy(), a.invoke)
+	invoke := limitConcurrency(a.limiter(), a.invoke)
 	for _, at := range []string{"", "/roles/{role}"} {
 		list = append(list,
-			route{"GET", at + "/api/toolset", "", accessCaller, a.asToolbox(a.showToolset)},
-			route{"GET", at + "/api/toolset/{name...}", "", accessCaller, a.asToolbox(a.showToolset)},
-			route{"GET", at + "/api/tool/{name}", "", accessCaller, a.asToolbox(a.showDeclared)},
-			route{"POST", at + "/api/tool/{name}/invoke", "", accessCaller, a.asToolbox(invoke)},
+			route{"GET", at + "/api/toolset", "", accessCaller, a.toolboxEndpoint(a.showToolset)},
+			route{"GET", at + "/api/toolset/{name...}", "", accessCaller, a.toolboxEndpoint(a.showToolset)},
+			route{"GET", at + "/api/tool/{name}", "", accessCaller, a.toolboxEndpoint(a.showDeclared)},
+			route{"POST", at + "/api/tool/{name}/invoke", "", accessCaller, a.toolboxEndpoint(invoke)},
 		)
 	}
 	return list
 }
 
-// busy counts the calls of each sender, together with what it asks over MCP.
-func (a *api) busy() *mcpserver.ConcurrencyLimiter {
+// limiter returns the limiter of concurrent requests, which is shared with MCP.
+func (a *api) limiter() *mcpserver.ConcurrencyLimiter {
 	if a.mcp == nil {
 		return mcpserver.NewConcurrencyLimiter(0)
 	}
 	return a.mcp.Limiter()
 }
 
-// limitConcurrency gives an endpoint that each sender asks only so often at once.
-func limitConcurrency(busy *mcpserver.ConcurrencyLimiter, serve endpoint) endpoint {
+// limitConcurrency limits the concurrent requests of each sender to an
+// endpoint.
+func limitConcurrency(limiter *mcpserver.ConcurrencyLimiter, serve endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		leave, err := busy.Enter(sender(r))
+		release, err := limiter.Acquire(sender(r))
 		if err != nil {
 			return err
 		}
-		defer leave()
+		defer release()
 		return serve(mcpserver.WithWriteTimeout(w, 0), r)
 	}
 }
 
-// toolboxScope gives what the sender of a request reaches.
+// toolboxScope returns the scope of a request's sender.
 func (a *api) toolboxScope(r *http.Request) (toolboxScope, error) {
 	by, role, err := mcpserver.ResolveCaller(a.org(), sender(r), r.PathValue("role"))
 	if err != nil {
@@ -67,8 +68,9 @@ func (a *api) toolboxScope(r *http.Request) (toolboxScope, error) {
 	return toolboxScope{api: a, by: by, role: role, snapshot: a.snapshot()}, nil
 }
 
-// toolboxScope is what one caller reaches through the HTTP API of Toolbox. Tools that
-// take secure arguments are not there: it has no way to send any.
+// toolboxScope is what one caller can access through the HTTP API of Toolbox.
+// It excludes tools with secure arguments, because the API has no way to send
+// them.
 type toolboxScope struct {
 	api      *api
 	by       identity.Principal // a Caller
@@ -76,18 +78,18 @@ type toolboxScope struct {
 	snapshot *toolgroups.Snapshot
 }
 
-// offered yields the tools that are there in some workflow state.
-func (b toolboxScope) offered(yield func(tool.Definition) bool) {
-	for _, d := range b.api.rt.Gate().Subject(b.by).Listable() {
-		if !isSecure(d) && !yield(d) {
+// tools yields the tools that are available in some workflow state.
+func (s toolboxScope) tools(yield func(tool.Definition) bool) {
+	for _, d := range s.api.rt.Gate().Subject(s.by).Listable() {
+		if !takesSecureArgs(d) && !yield(d) {
 			return
 		}
 	}
 }
 
-// offers finds a tool that is there.
-func (b toolboxScope) offers(name string) (tool.Definition, bool) {
-	for d := range b.offered {
+// tool returns a tool that is available in some workflow state.
+func (s toolboxScope) tool(name string) (tool.Definition, bool) {
+	for d := range s.tools {
 		if d.Name == name {
 			return d, true
 		}
@@ -95,75 +97,76 @@ func (b toolboxScope) offers(name string) (tool.Definition, bool) {
 	return tool.Definition{}, false
 }
 
-func isSecure(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
+// takesSecureArgs reports whether a tool has secure arguments.
+func takesSecureArgs(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
 
-// unknown is the one answer about a tool that is not there, whether it is
-// another's or nobody's.
-func unknown(name string) error {
+// unknownTool returns the error for a tool that the caller does not have,
+// whether or not it exists.
+func unknownTool(name string) error {
 	return errcode.New(errcode.UnknownTool, "invalid tool name: tool with name %q does not exist", name)
 }
 
-// invoke takes a call through the gate. Whatever the tool makes of it is
-// answered 200.
+// invoke runs a call through the gate. Every result of the tool, also a
+// failure, is answered with 200.
 func (a *api) invoke(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.toolboxScope(r)
+	s, err := a.toolboxScope(r)
 	if err != nil {
 		return err
 	}
 	name := r.PathValue("name")
-	args, err := argumentsOf(r)
+	args, err := readArguments(r)
 	if err != nil {
-		return b.bodyError(name, err)
+		return s.bodyError(name, err)
 	}
-	result, err := b.call(r, name, args)
+	result, err := s.call(r, name, args)
 	if err != nil {
 		return err
 	}
 	body := append([]byte(`{"result":`), gjson.AppendJSONString(nil, string(result))...)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, "}\n"...)) // a peer that has gone is nobody's error
+	_, _ = w.Write(append(body, "}\n"...)) // an error means that the client has disconnected
 	return nil
 }
 
-// bodyError gives the error of a body that cannot be read: as with Toolbox, that
-// there is no such tool comes first.
-func (b toolboxScope) bodyError(name string, err error) error {
-	if _, ok := b.offers(name); !ok && errcode.Of(err) == errcode.InvalidArguments {
-		return unknown(name)
+// bodyError returns the error for an invalid body. As in Toolbox, an unknown
+// tool takes precedence.
+func (s toolboxScope) bodyError(name string, err error) error {
+	if _, ok := s.tool(name); !ok && errcode.Of(err) == errcode.InvalidArguments {
+		return unknownTool(name)
 	}
 	return err
 }
 
-// call gives the text of a call's result.
-func (b toolboxScope) call(r *http.Request, name string, args json.RawMessage) ([]byte, error) {
+// call runs a call and returns the text of its result.
+func (s toolboxScope) call(r *http.Request, name string, args json.RawMessage) ([]byte, error) {
 	var known tool.Definition
-	if h, ok := b.snapshot.Lookup(name); ok {
+	if h, ok := s.snapshot.Lookup(name); ok {
 		known = h.Definition
 	}
-	if isSecure(known) {
-		return nil, unknown(name)
+	if takesSecureArgs(known) {
+		return nil, unknownTool(name)
 	}
 	ctx := r.Context()
 	if known.Auth != nil {
 		ctx = tool.WithCredentials(ctx, tool.Credentials{Tokens: mcpserver.Tokens(r.Header, known.Auth)})
 	}
-	admitted, err := b.api.rt.Invoke(ctx, b.by, name, args)
+	admitted, err := s.api.rt.Invoke(ctx, s.by, name, args)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.refusal(admitted, name); err != nil {
+	if err := s.callError(admitted, name); err != nil {
 		return nil, err
 	}
 	return resultText(&admitted.Result, known.Declared != nil), nil
 }
 
-// refusal gives the error of a call that is not answered with a result: there
-// is no such tool, or nobody vouches for the caller. A tool that is offered in
-// another workflow state says so in its result.
-func (b toolboxScope) refusal(a *gate.Admission, name string) error {
+// callError returns the error of a call that is not answered with a result: the
+// tool is unknown, or the caller lacks a valid token. A tool of another
+// workflow state is answered with a failure as its result.
+func (s toolboxScope) callError(a *gate.Admission, name string) error {
 	if !a.Decision.Allowed() {
-		if _, ok := b.offers(name); !ok || a.Decision.Rule() != toolgroups.WrongState {
-			return unknown(name)
+		if _, ok := s.tool(name); !ok || a.Decision.Rule() != toolgroups.WrongState {
+			return unknownTool(name)
 		}
 		return nil
 	}
@@ -176,16 +179,16 @@ func (b toolboxScope) refusal(a *gate.Admission, name string) error {
 	return nil
 }
 
-// argumentsOf reads the body of a call: one JSON object, or null for an empty
+// readArguments reads the body of a call: one JSON object, or null for an empty
 // one.
-func argumentsOf(r *http.Request) (json.RawMessage, error) {
+func readArguments(r *http.Request) (json.RawMessage, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, errcode.New(unsupportedMediaType, "the content type has to be application/json")
+		return nil, errcode.New(unsupportedMediaType, "the content type must be application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxArguments))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxArgumentBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRequest) // who is still sending reads no answer
-		return nil, errcode.New(BodyTooLarge, "request body is over the limit of %d bytes", maxArguments)
+		_, _ = io.CopyN(io.Discard, r.Body, maxRequestBytes) // a client that is still sending does not read the answer
+		return nil, errcode.New(BodyTooLarge, "request body is over the limit of %d bytes", maxArgumentBytes)
 	}
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidArguments, err, "request body could not be read")
@@ -199,8 +202,7 @@ func argumentsOf(r *http.Request) (json.RawMessage, error) {
 	return body, nil
 }
 
-// resultText gives a result as the API has it: JSON. A failure is {"error",
-// "code"}.
+// resultText returns a result as JSON. A failure is {"error", "code"}.
 func resultText(r *tool.Result, declared bool) []byte {
 	if r.IsError {
 		text := gjson.AppendJSONString([]byte(`{"error":`), failureText(r))
@@ -215,7 +217,7 @@ func resultText(r *tool.Result, declared bool) []byte {
 	return r.JSON()
 }
 
-// failureText says in a sentence why a call failed.
+// failureText returns the message of a failed call.
 func failureText(r *tool.Result) string {
 	if message := gjson.GetBytes(r.Structured, "message"); message.Type == gjson.String {
 		return message.Str

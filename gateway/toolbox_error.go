@@ -6,31 +6,33 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// unsupportedMediaType is the code of a body that is not said to be JSON.
+// unsupportedMediaType is the error code of a body whose content type is not
+// JSON.
 const unsupportedMediaType errcode.Code = "unsupported_media_type"
 
-// toolboxRefusal is the body of a refusal as clients of Toolbox read it.
-type toolboxRefusal struct {
+// toolboxErrorBody is the body of an error response in Toolbox's form.
+type toolboxErrorBody struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
 }
 
-// asToolbox gives an endpoint whose refusals are in the shape of Toolbox.
-func (a *api) asToolbox(serve endpoint) endpoint {
+// toolboxEndpoint returns an endpoint that reports errors in Toolbox's form.
+func (a *api) toolboxEndpoint(serve endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		err := serve(w, r)
 		if err == nil {
 			return nil
 		}
-		a.refused(errcode.Of(err))
+		a.onRefused(errcode.Of(err))
 		status := toolboxStatus(err)
 		if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 			a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
-		return writeJSON(w, status, toolboxRefusal{http.StatusText(status), errcode.Message(err)})
+		return writeJSON(w, status, toolboxErrorBody{http.StatusText(status), errcode.Message(err)})
 	}
 }
 
+// toolboxStatus returns the HTTP status of an error.
 func toolboxStatus(err error) int {
 	if errcode.Of(err) == unsupportedMediaType {
 		return http.StatusUnsupportedMediaType

@@ -14,67 +14,71 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// toolboxManifest is what clients of Toolbox are told of tools, by name.
+// toolboxManifest describes tools by name for clients of Toolbox.
 type toolboxManifest struct {
 	ServerVersion string                 `json:"serverVersion"`
 	Tools         map[string]toolboxTool `json:"tools"`
 }
 
-// toolboxTool is one of them. Parameters is an array, see tool.Declared.
+// toolboxTool describes one tool. Parameters is an array, see tool.Declared.
 type toolboxTool struct {
 	Description  string          `json:"description"`
 	Parameters   json.RawMessage `json:"parameters"`
 	AuthRequired []string        `json:"authRequired"`
 }
 
-// showToolset describes the tools of a group, or without a name all that the
-// caller's role has.
+// showToolset describes the tools of a group, or all tools of the role without
+// a group.
 func (a *api) showToolset(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.toolboxScope(r)
+	s, err := a.toolboxScope(r)
 	if err != nil {
 		return err
 	}
 	id := toolgroups.GroupID(strings.TrimSuffix(r.PathValue("name"), "/"))
-	m, within := a.manifest(), 0
-	for d := range b.offered {
-		if id == "" || b.snapshot.InGroups(d.Name, id) {
-			within++
+	m, count := a.manifest(), 0
+	for d := range s.tools {
+		if id == "" || s.snapshot.InGroups(d.Name, id) {
+			count++
 			m.add(d)
 		}
 	}
-	if id != "" && !b.holds(id, within) {
+	if id != "" && !s.hasGroup(id, count) {
 		return errcode.New(errcode.GroupNotFound, "toolset %q does not exist", id)
 	}
 	return writeJSON(w, http.StatusOK, m)
 }
 
-// holds says whether a group is there that shows so many tools. What bounds a
-// role of all groups may hide one, and then it shows none.
-func (b toolboxScope) holds(id toolgroups.GroupID, within int) bool {
-	if b.role.Use.IsAll() && within == 0 {
+// hasGroup reports whether the role has a group in which it has toolCount
+// tools. A role that uses all groups may still be restricted, for example to a
+// server; a group in which it has no tool must look like one that does not
+// exist.
+func (s toolboxScope) hasGroup(id toolgroups.GroupID, toolCount int) bool {
+	if s.role.Use.IsAll() && toolCount == 0 {
 		return false
 	}
-	return b.snapshot.Covers(toolgroups.BoundSet{Set: b.role.Use, Owners: b.role.GroupOwners}, id)
+	return s.snapshot.Covers(toolgroups.BoundSet{Set: s.role.Use, Owners: s.role.GroupOwners}, id)
 }
 
 // showDeclared describes one tool.
 func (a *api) showDeclared(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.toolboxScope(r)
+	s, err := a.toolboxScope(r)
 	if err != nil {
 		return err
 	}
 	m, name := a.manifest(), r.PathValue("name")
-	if d, ok := b.offers(name); !ok || !m.add(d) {
-		return unknown(name)
+	if d, ok := s.tool(name); !ok || !m.add(d) {
+		return unknownTool(name)
 	}
 	return writeJSON(w, http.StatusOK, m)
 }
 
+// manifest returns an empty manifest with the program's version.
 func (a *api) manifest() toolboxManifest {
 	return toolboxManifest{cmp.Or(a.version, "unknown"), map[string]toolboxTool{}}
 }
 
-// add describes a tool; false if that cannot be said in terms of Toolbox.
+// add adds a tool. It reports false if the tool's parameters cannot be
+// expressed as Toolbox parameters.
 func (m toolboxManifest) add(d tool.Definition) bool {
 	described := toolboxTool{Description: d.Description, AuthRequired: []string{}}
 	if d.Auth != nil {
@@ -84,7 +88,7 @@ func (m toolboxManifest) add(d tool.Definition) bool {
 		described.Parameters = d.Declared.Manifest()
 	} else {
 		var ok bool
-		if described.Parameters, ok = parametersOf(d.Input); !ok {
+		if described.Parameters, ok = toolboxParameters(d.Input); !ok {
 			return false
 		}
 	}
@@ -92,7 +96,8 @@ func (m toolboxManifest) add(d tool.Definition) bool {
 	return true
 }
 
-// toolboxParameter is a parameter in terms of Toolbox, or what an array holds.
+// toolboxParameter is a parameter as Toolbox describes it, or the element of an
+// array.
 type toolboxParameter struct {
 	Name        string            `json:"name"`
 	Type        string            `json:"type"`
@@ -104,29 +109,30 @@ type toolboxParameter struct {
 	Additional  any               `json:"additionalProperties,omitempty"`
 }
 
-// parametersOf gives the parameters of a tool that was not declared, of its
-// input schema, sorted by name. One that has no single type is left out if
-// calls may do without it; else, and for a schema that says it otherwise, false.
-func parametersOf(input json.RawMessage) (json.RawMessage, bool) {
+// toolboxParameters derives parameters from the input schema of a tool without
+// declared parameters, sorted by name. An optional property without a single
+// type is omitted. It reports false if a required property has no single type,
+// or the schema has another form.
+func toolboxParameters(input json.RawMessage) (json.RawMessage, bool) {
 	schema := gjson.ParseBytes(input)
 	if schema.Get("$ref").Exists() {
 		return nil, false
 	}
-	needed := map[string]bool{}
+	required := map[string]bool{}
 	for _, name := range schema.Get("required").Array() {
-		needed[name.Str] = true
+		required[name.Str] = true
 	}
-	list, said := []*toolboxParameter{}, true
+	list, ok := []*toolboxParameter{}, true
 	schema.Get("properties").ForEach(func(name, property gjson.Result) bool {
-		p := parameterOf(name.Str, property, needed[name.Str])
+		p := toolboxParameterOf(name.Str, property, required[name.Str])
 		if p != nil {
 			list = append(list, p)
 		}
-		said = said && (p != nil || !needed[name.Str])
-		delete(needed, name.Str)
-		return said
+		ok = ok && (p != nil || !required[name.Str])
+		delete(required, name.Str)
+		return ok
 	})
-	if !said || len(needed) > 0 {
+	if !ok || len(required) > 0 {
 		return nil, false
 	}
 	slices.SortFunc(list, func(a, b *toolboxParameter) int { return cmp.Compare(a.Name, b.Name) })
@@ -134,16 +140,16 @@ func parametersOf(input json.RawMessage) (json.RawMessage, bool) {
 	return text, err == nil
 }
 
-// toolboxTypes are the types of JSON schema that Toolbox has, and their names
-// there.
+// toolboxTypes maps types of JSON schema to types of Toolbox.
 var toolboxTypes = map[string]string{
 	"string": "string", "integer": "integer", "number": "float", "boolean": "boolean", "array": "array", "object": "object",
 }
 
-// parameterOf gives a property as a parameter; nil if it has no single type.
-func parameterOf(name string, schema gjson.Result, required bool) *toolboxParameter {
+// toolboxParameterOf converts a property to a parameter, or returns nil if it
+// has no single type.
+func toolboxParameterOf(name string, schema gjson.Result, required bool) *toolboxParameter {
 	p := &toolboxParameter{
-		Name: name, Type: toolboxTypes[typeOf(schema)], Required: required, Description: schema.Get("description").Str,
+		Name: name, Type: toolboxTypes[singleType(schema)], Required: required, Description: schema.Get("description").Str,
 		Services: []string{}, Default: json.RawMessage(schema.Get("default").Raw),
 	}
 	switch p.Type {
@@ -152,16 +158,16 @@ func parameterOf(name string, schema gjson.Result, required bool) *toolboxParame
 	case "object":
 		p.Additional = true
 	case "array":
-		if p.Items = parameterOf(name, schema.Get("items"), true); p.Items == nil {
+		if p.Items = toolboxParameterOf(name, schema.Get("items"), true); p.Items == nil {
 			return nil
 		}
 	}
 	return p
 }
 
-// typeOf gives the only type of a schema beside null; "" if there are none or
-// several.
-func typeOf(schema gjson.Result) string {
+// singleType returns the only type of a schema apart from null, or "" if there
+// are none or several.
+func singleType(schema gjson.Result) string {
 	kind := schema.Get("type")
 	if !kind.IsArray() {
 		return kind.Str

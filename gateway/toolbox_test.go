@@ -27,25 +27,26 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// toolboxHouse has a role flights with declared tools in two groups, and
-// another with a tool of its own.
-func toolboxHouse(t *testing.T) (mine, operator *house) {
+// newToolboxFixture returns a fixture with a role flights, which has declared
+// tools in two groups, and a role secrets with a tool of its own. mine is the
+// API for a caller in the role flights.
+func newToolboxFixture(t *testing.T) (mine, operator *fixture) {
 	t.Helper()
 	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: gatewaytest.FakeAuthn{},
-		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
+		Model: func(string) (model.Model, error) { return nil, errors.New("no model in this test") }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	h := &house{rt: rt, store: store}
-	if h.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v0"}); err != nil {
+	f := &fixture{rt: rt, store: store}
+	if f.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v0"}); err != nil {
 		t.Fatal(err)
 	}
 	yes, no := true, false
 	word := parameter.Spec{Name: "a", Type: "string", Description: "d"}
 	claim := parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}, {Service: "other-auth", Field: "sub"}}}
-	ready := gatewaytest.Declare(t, "ready_only", `[{"one":1}]`, nil).In("ready")
+	ready := gatewaytest.Declare(t, "ready_only", `[{"one":1}]`, nil).WithStates("ready")
 	plain, err := tool.New("plain", "no declared tool", func(_ context.Context, in struct {
 		Words []string `json:"words" jsonschema:"the words"`
 		Times int      `json:"times,omitempty"`
@@ -55,7 +56,7 @@ func toolboxHouse(t *testing.T) (mine, operator *house) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.group(t, "flights/find",
+	f.addGroup(t, "flights/find",
 		gatewaytest.Declare(t, "s", "", nil, word),
 		gatewaytest.Declare(t, "many", "", nil,
 			parameter.Spec{Name: "n", Type: "integer", Description: "d", Required: &yes},
@@ -65,33 +66,26 @@ func toolboxHouse(t *testing.T) (mine, operator *house) {
 		gatewaytest.Declare(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
 		gatewaytest.Declare(t, "no_rows", `[]`, nil),
 	)
-	h.group(t, "flights/book",
+	f.addGroup(t, "flights/book",
 		gatewaytest.Declare(t, "auth_param", "", nil, claim),
 		gatewaytest.Declare(t, "auth_req", `[{"one":1}]`, []string{"my_auth", "other-auth"}),
 		gatewaytest.Declare(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
 		ready, plain,
 	)
-	h.group(t, "secret/all", gatewaytest.Declare(t, "secret_tool", `[{"one":1}]`, nil))
-	role := h.role(t, "flights", "flights/find", "flights/book")
-	h.role(t, "secrets", "secret/all")
-	return h.as(t, role.ID), h
+	f.addGroup(t, "secret/all", gatewaytest.Declare(t, "secret_tool", `[{"one":1}]`, nil))
+	role := f.addRole(t, "flights", "flights/find", "flights/book")
+	f.addRole(t, "secrets", "secret/all")
+	return f.asCaller(t, role.ID), f
 }
 
-func (h *house) group(t *testing.T, id toolgroups.GroupID, tools ...tool.Tool) {
-	t.Helper()
-	if _, err := h.rt.Register("test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestToolsetsAreDescribedAsToolboxDoes(t *testing.T) {
-	mine, operator := toolboxHouse(t)
+func TestToolbox_DescribesToolsets(t *testing.T) {
+	mine, operator := newToolboxFixture(t)
 	const (
 		find = "many no_rows s two_rows"
 		book = "auth_param auth_req plain ready_only"
 	)
 	for _, test := range []struct {
-		h          *house
+		h          *fixture
 		path, want string
 	}{
 		{mine, "/api/toolset", book + " " + find}, {mine, "/api/toolset/", book + " " + find},
@@ -99,14 +93,14 @@ func TestToolsetsAreDescribedAsToolboxDoes(t *testing.T) {
 		{mine, "/api/tool/s", "s"}, {mine, "/roles/flights/api/tool/s", "s"},
 		{operator, "/roles/flights/api/toolset", book + " " + find}, {operator, "/roles/secrets/api/toolset/", "secret_tool"}, {operator, "/roles/secrets/api/tool/secret_tool", "secret_tool"},
 	} {
-		status, body := test.h.ask(t, test.path, "")
+		status, body := test.h.do(t, test.path, "")
 		var names []string
 		gjson.Get(body, "tools").ForEach(func(name, _ gjson.Result) bool { names = append(names, name.Str); return true })
-		if got := strings.Join(names, " "); status != 200 || got != strings.Join(sorted(test.want), " ") || gjson.Get(body, "serverVersion").Str != "v0" {
+		if got := strings.Join(names, " "); status != 200 || got != strings.Join(sortedFields(test.want), " ") || gjson.Get(body, "serverVersion").Str != "v0" {
 			t.Errorf("%s: %d %s, want %s", test.path, status, body, test.want)
 		}
 	}
-	_, body := mine.ask(t, "/api/toolset", "")
+	_, body := mine.do(t, "/api/toolset", "")
 	for name, want := range map[string]string{
 		"s":          `{"description":"s of the tests","parameters":[{"name":"a","type":"string","required":true,"description":"d","authServices":[]}],"authRequired":[]}`,
 		"many":       `{"description":"many of the tests","parameters":[{"name":"n","type":"integer","required":true,"description":"d","authServices":[]},{"name":"f","type":"float","required":false,"description":"d","authServices":[],"default":1.5},{"name":"l","type":"array","required":false,"description":"d","authServices":[],"items":{"name":"x","type":"string","required":true,"description":"d","authServices":[]}},{"name":"m","type":"object","required":false,"description":"d","authServices":[],"additionalProperties":{"type":"integer"}}],"authRequired":[]}`,
@@ -120,58 +114,58 @@ func TestToolsetsAreDescribedAsToolboxDoes(t *testing.T) {
 	}
 }
 
-func TestCallsAreAnsweredAsToolboxDoes(t *testing.T) {
-	mine, operator := toolboxHouse(t)
+func TestToolbox_AnswersCalls(t *testing.T) {
+	mine, operator := newToolboxFixture(t)
 	token := func(name, value string) http.Header {
 		return http.Header{http.CanonicalHeaderKey(name): {value}}
 	}
 	const unauthorized = "tool invocation not authorized. Please make sure you specify correct auth headers"
 	for name, test := range map[string]struct {
-		h          *house
+		h          *fixture
 		tool, body string
 		header     http.Header
 		status     int
-		want       string // a part of the result, or of the error
+		want       string // part of the result, or of the error
 	}{
-		"rows":                     {mine, "s", `{"a":"x"}`, nil, 200, `[{"row":["x"]}]`},
-		"more arguments":           {mine, "s", `{"a":"x","z":1}`, nil, 200, `[{"row":["x"]}]`},
-		"rows as they are":         {mine, "two_rows", `{}`, nil, 200, `[{"id":1,"id":2},{"id":9007199254740993}]`},
-		"no rows":                  {mine, "no_rows", `{}`, nil, 200, `[]`},
-		"null":                     {mine, "no_rows", ` null `, nil, 200, `[]`},
-		"a text":                   {mine, "plain", `{"words":["a","b"]}`, nil, 200, `"a b"`},
-		"an exact number":          {mine, "many", `{"n":9223372036854775807}`, nil, 200, `9223372036854775807`},
-		"a missing parameter":      {mine, "s", `{}`, nil, 200, `{"error":`},
-		"a wrong parameter":        {mine, "s", `{"a":5}`, nil, 200, `"code":"invalid_arguments"}`},
-		"another state":            {mine, "ready_only", `{}`, nil, 200, `workflow state`},
-		"nothing":                  {mine, "s", ``, nil, 400, `request body was invalid JSON`},
-		"a list":                   {mine, "s", `[]`, nil, 400, `request body was invalid JSON`},
-		"half":                     {mine, "s", `{"a":`, nil, 400, `request body was invalid JSON`},
-		"bytes behind":             {mine, "s", `{"a":"x"}{}`, nil, 400, `request body was invalid JSON`},
-		"a name twice":             {mine, "s", `{"a":"x","a":"y"}`, nil, 400, `request body was invalid JSON`},
-		"another media type":       {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": {"text/plain"}}, 415, ``},
-		"no media type":            {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": nil}, 415, ``},
-		"a charset":                {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, 200, `"x"`},
-		"too much":                 {mine, "s", `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, nil, 413, `limit`},
-		"a tool that is none":      {mine, "nope", `{}`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
-		"another's tool":           {mine, "secret_tool", `{}`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
-		"half, for none":           {mine, "nope", `{"a":`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
-		"half, for another's":      {mine, "secret_tool", `{"a":`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
-		"text, for another's":      {mine, "secret_tool", `{}`, http.Header{"Content-Type": {"text/plain"}}, 415, ``},
-		"a secure parameter":       {mine, "secure_p", `{"a":"x","b":"y"}`, nil, 404, `does not exist`},
-		"no token":                 {mine, "auth_req", `{}`, nil, 401, unauthorized},
-		"a bad token":              {mine, "auth_req", `{}`, token("my_auth_token", "good"), 401, unauthorized},
-		"a token with Bearer":      {mine, "auth_req", `{}`, token("my_auth_token", "Bearer good my_auth"), 401, unauthorized},
-		"a token twice":            {mine, "auth_req", `{}`, http.Header{"My_auth_token": {"good my_auth", "x"}}, 401, unauthorized},
-		"a token in Authorization": {mine, "auth_req", `{}`, token("Authorization", "Bearer good my_auth"), 401, unauthorized},
-		"a token":                  {mine, "auth_req", `{}`, token("my_auth_token", "good my_auth"), 200, `[{"one":1}]`},
-		"one of two tokens":        {mine, "auth_req", `{}`, token("OTHER-AUTH_TOKEN", "good other-auth"), 200, `[{"one":1}]`},
-		"a claim":                  {mine, "auth_param", `{}`, token("my_auth_token", "good my_auth"), 200, `ann of my_auth`},
-		"a claim in the body":      {mine, "auth_param", `{"uid":"eve"}`, token("my_auth_token", "good my_auth"), 200, `ann of my_auth`},
-		"a claim of nobody":        {mine, "auth_param", `{"uid":"eve"}`, nil, 401, unauthorized},
-		"the operator in a role":   {operator, "/roles/flights/api/tool/s", `{"a":"x"}`, nil, 200, `"x"`},
-		"the operator in none":     {operator, "s", `{"a":"x"}`, nil, 400, `/roles/ROLE`},
-		"a role that is none":      {operator, "/roles/none/api/tool/s", `{"a":"x"}`, nil, 404, `there is no role`},
-		"another's role":           {mine, "/roles/secrets/api/tool/secret_tool", `{}`, nil, 404, `there is no role \"secrets\"`},
+		"rows":                                   {mine, "s", `{"a":"x"}`, nil, 200, `[{"row":["x"]}]`},
+		"more arguments":                         {mine, "s", `{"a":"x","z":1}`, nil, 200, `[{"row":["x"]}]`},
+		"rows as they are":                       {mine, "two_rows", `{}`, nil, 200, `[{"id":1,"id":2},{"id":9007199254740993}]`},
+		"no rows":                                {mine, "no_rows", `{}`, nil, 200, `[]`},
+		"null arguments":                         {mine, "no_rows", ` null `, nil, 200, `[]`},
+		"a text":                                 {mine, "plain", `{"words":["a","b"]}`, nil, 200, `"a b"`},
+		"an exact number":                        {mine, "many", `{"n":9223372036854775807}`, nil, 200, `9223372036854775807`},
+		"a missing parameter":                    {mine, "s", `{}`, nil, 200, `{"error":`},
+		"a wrong parameter":                      {mine, "s", `{"a":5}`, nil, 200, `"code":"invalid_arguments"}`},
+		"another state":                          {mine, "ready_only", `{}`, nil, 200, `workflow state`},
+		"an empty body":                          {mine, "s", ``, nil, 400, `request body was invalid JSON`},
+		"a list":                                 {mine, "s", `[]`, nil, 400, `request body was invalid JSON`},
+		"an incomplete body":                     {mine, "s", `{"a":`, nil, 400, `request body was invalid JSON`},
+		"trailing data":                          {mine, "s", `{"a":"x"}{}`, nil, 400, `request body was invalid JSON`},
+		"a duplicate name":                       {mine, "s", `{"a":"x","a":"y"}`, nil, 400, `request body was invalid JSON`},
+		"another media type":                     {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": {"text/plain"}}, 415, ``},
+		"no media type":                          {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": nil}, 415, ``},
+		"a charset":                              {mine, "s", `{"a":"x"}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, 200, `"x"`},
+		"too large":                              {mine, "s", `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, nil, 413, `limit`},
+		"an unknown tool":                        {mine, "nope", `{}`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
+		"another role's tool":                    {mine, "secret_tool", `{}`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
+		"an incomplete body for an unknown tool": {mine, "nope", `{"a":`, nil, 404, `invalid tool name: tool with name "nope" does not exist`},
+		"an incomplete body for another role's tool": {mine, "secret_tool", `{"a":`, nil, 404, `invalid tool name: tool with name "secret_tool" does not exist`},
+		"text for another role's tool":               {mine, "secret_tool", `{}`, http.Header{"Content-Type": {"text/plain"}}, 415, ``},
+		"a secure parameter":                         {mine, "secure_p", `{"a":"x","b":"y"}`, nil, 404, `does not exist`},
+		"no token":                                   {mine, "auth_req", `{}`, nil, 401, unauthorized},
+		"a bad token":                                {mine, "auth_req", `{}`, token("my_auth_token", "good"), 401, unauthorized},
+		"a token with Bearer":                        {mine, "auth_req", `{}`, token("my_auth_token", "Bearer good my_auth"), 401, unauthorized},
+		"a duplicate token":                          {mine, "auth_req", `{}`, http.Header{"My_auth_token": {"good my_auth", "x"}}, 401, unauthorized},
+		"a token in Authorization":                   {mine, "auth_req", `{}`, token("Authorization", "Bearer good my_auth"), 401, unauthorized},
+		"a token":                                    {mine, "auth_req", `{}`, token("my_auth_token", "good my_auth"), 200, `[{"one":1}]`},
+		"one of two tokens":                          {mine, "auth_req", `{}`, token("OTHER-AUTH_TOKEN", "good other-auth"), 200, `[{"one":1}]`},
+		"a claim":                                    {mine, "auth_param", `{}`, token("my_auth_token", "good my_auth"), 200, `ann of my_auth`},
+		"a claim in the body":                        {mine, "auth_param", `{"uid":"eve"}`, token("my_auth_token", "good my_auth"), 200, `ann of my_auth`},
+		"a claim without a token":                    {mine, "auth_param", `{"uid":"eve"}`, nil, 401, unauthorized},
+		"the operator in a role":                     {operator, "/roles/flights/api/tool/s", `{"a":"x"}`, nil, 200, `"x"`},
+		"the operator without a role":                {operator, "s", `{"a":"x"}`, nil, 400, `/roles/ROLE`},
+		"an unknown role":                            {operator, "/roles/none/api/tool/s", `{"a":"x"}`, nil, 404, `there is no role`},
+		"another role":                               {mine, "/roles/secrets/api/tool/secret_tool", `{}`, nil, 404, `there is no role \"secrets\"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := test.tool
@@ -194,10 +188,9 @@ func TestCallsAreAnsweredAsToolboxDoes(t *testing.T) {
 	}
 }
 
-// What a caller shows is for the one tool that asks: not for others, and not
-// for the record.
-func TestTokensReachTheGateAlone(t *testing.T) {
-	mine, _ := toolboxHouse(t)
+// Tokens of a caller reach only the gate; no tool result or record contains them.
+func TestToolbox_TokensReachOnlyGate(t *testing.T) {
+	mine, _ := newToolboxFixture(t)
 	header := http.Header{"My_auth_token": {"good my_auth"}, "Other-Auth_token": {"good other-auth"}}
 	for _, name := range []string{"auth_req", "auth_param", "s", "plain"} {
 		if w := mine.send(t, "POST /api/tool/"+name+"/invoke", `{"a":"x","words":[]}`, header); w.Code != 200 {
@@ -212,47 +205,47 @@ func TestTokensReachTheGateAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := asJSON(e); strings.Contains(text, "good ") {
-			t.Errorf("a token is on record: %s", text)
+			t.Errorf("a token was recorded: %s", text)
 		}
 	}
 }
 
-// sorted gives words in order.
-func sorted(words string) []string {
+// sortedFields returns the words of a text in order.
+func sortedFields(words string) []string {
 	list := strings.Fields(words)
 	slices.Sort(list)
 	return list
 }
 
-// A role of all groups that is confined to a server cannot tell toolsets of
-// others from those that are nowhere.
-func TestToolsetsThatGiveNothingAreNotThere(t *testing.T) {
-	mine, h := toolboxHouse(t)
+// A role that uses all groups but is restricted to a server cannot distinguish
+// toolsets of other owners from those that do not exist.
+func TestToolbox_HidesToolsetsWithoutTools(t *testing.T) {
+	mine, f := newToolboxFixture(t)
 	all, server := toolgroups.All(), "far"
-	if _, err := h.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
+	if _, err := f.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
 		t.Fatal(err)
 	}
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
+	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	confined := mine.as(t, role.ID)
-	for _, form := range []string{"GET /api/toolset/%s", "GET /roles/confined/api/toolset/%s"} {
-		if status, body := confined.ask(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
-			t.Errorf("its own: %d %s", status, body)
+	restricted := mine.asCaller(t, role.ID)
+	for _, form := range []string{"GET /api/toolset/%s", "GET /roles/restricted/api/toolset/%s"} {
+		if status, body := restricted.do(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
+			t.Errorf("its own toolset: %d %s", status, body)
 		}
 		for _, group := range []string{"flights/find", "secret/all"} {
-			if got, want := asked(t, confined, form, group), asked(t, confined, form, "nowhere"); got != want {
+			if got, want := askNamed(t, restricted, form, group), askNamed(t, restricted, form, "nowhere"); got != want {
 				t.Errorf("%s: got %s, want %s", group, got, want)
 			}
 		}
 	}
 }
 
-// Whatever string stands in a path, an argument or a token, it is answered with
-// JSON, finds nothing of another, and comes back as it was.
-func TestHostileStringsAtTheDoorsOfToolbox(t *testing.T) {
-	mine, _ := toolboxHouse(t)
+// Every string in a path, an argument or a token is answered with JSON, reveals
+// no other role's tools, and is returned unchanged.
+func TestToolbox_NaughtyStrings(t *testing.T) {
+	mine, _ := newToolboxFixture(t)
 	for i, s := range short.Sample(t, 300, append(corpus.NaughtyStrings(), corpus.Paths()...)) {
 		name := strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
 		for _, path := range []string{"GET /api/tool/" + name, "GET /api/toolset/" + name, "GET /roles/" + name + "/api/toolset", "POST /api/tool/" + name + "/invoke"} {
@@ -261,7 +254,7 @@ func TestHostileStringsAtTheDoorsOfToolbox(t *testing.T) {
 				t.Errorf("%s: %d %s", path, w.Code, w.Body)
 			}
 		}
-		if i%5 != 0 || !utf8.ValidString(s) { // a fifth goes everywhere else too
+		if i%5 != 0 || !utf8.ValidString(s) { // only a fifth is used as argument and token
 			continue
 		}
 		w := mine.send(t, "POST /api/tool/s/invoke", asJSON(obj{"a": s}), nil)

@@ -9,101 +9,102 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// visibility is what of the registry the sender of a request is shown: the operator
-// all, a caller what its role has. The zero sight is nothing.
+// visibility filters the registry for the sender of a request: the operator
+// sees everything, a caller what its role has. The zero visibility shows
+// nothing.
 type visibility struct {
 	snapshot *toolgroups.Snapshot
 	all      bool
-	role     org.Role         // of a caller
-	view     *toolgroups.View // what the role lets through
+	role     org.Role         // the caller's role
+	view     *toolgroups.View // the tools of the caller's role
 }
 
-// sight gives what the sender of a request is shown.
-func (a *api) sight(r *http.Request) visibility {
-	s := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
+// visibilityFor returns the visibility for the sender of a request.
+func (a *api) visibilityFor(r *http.Request) visibility {
+	v := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
 	switch p := sender(r); p.Kind {
 	case identity.Operator:
-		s.all = true
+		v.all = true
 	case identity.Caller:
 		if role, ok := a.org().Role(p.Role); ok && role.Status == org.Active {
-			s.role, s.view = role, a.org().RoleView(p.Role, toolgroups.All())
+			v.role, v.view = role, a.org().RoleView(p.Role, toolgroups.All())
 		}
 	}
-	return s
+	return v
 }
 
-// has says whether a tool is there for the sender.
-func (s visibility) has(h *toolgroups.Handle) bool { return s.all || s.view.Has(h) }
+// has reports whether the sender sees a tool.
+func (v visibility) has(h *toolgroups.Handle) bool { return v.all || v.view.Has(h) }
 
-// tool finds a tool that is there for the sender.
-func (s visibility) tool(name string) (*toolgroups.Handle, bool) {
-	h, ok := s.snapshot.Lookup(name)
-	return h, ok && s.has(h)
+// tool returns a visible tool.
+func (v visibility) tool(name string) (*toolgroups.Handle, bool) {
+	h, ok := v.snapshot.Lookup(name)
+	return h, ok && v.has(h)
 }
 
-// tools lists the tools that are there for the sender, sorted by name.
-func (s visibility) tools() []*toolgroups.Handle {
-	return slices.DeleteFunc(s.snapshot.Tools(), func(h *toolgroups.Handle) bool { return !s.has(h) })
+// tools returns the visible tools, sorted by name.
+func (v visibility) tools() []*toolgroups.Handle {
+	return slices.DeleteFunc(v.snapshot.Tools(), func(h *toolgroups.Handle) bool { return !v.has(h) })
 }
 
-// group gives a group with those of its tools that are there for the sender;
-// false without any, or when the role does not use the group.
-func (s visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
-	info, ok := s.snapshot.Group(id)
-	if !ok || s.all {
+// group returns a group with its visible tools. It reports false if no tool of
+// it is visible, or the role does not use the group.
+func (v visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
+	info, ok := v.snapshot.Group(id)
+	if !ok || v.all {
 		return info, ok
 	}
-	if !s.snapshot.Covers(toolgroups.BoundSet{Set: s.role.Use, Owners: s.role.GroupOwners}, id) {
+	if !v.snapshot.Covers(toolgroups.BoundSet{Set: v.role.Use, Owners: v.role.GroupOwners}, id) {
 		return toolgroups.Info{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {
-		_, there := s.tool(name)
-		return !there
+		_, visible := v.tool(name)
+		return !visible
 	})
 	info.Count = len(info.Tools)
 	return info, info.Count > 0
 }
 
-// groups lists the groups that are there for the sender, sorted by id.
-func (s visibility) groups() []toolgroups.Info {
+// groups returns the visible groups, sorted by id.
+func (v visibility) groups() []toolgroups.Info {
 	var list []toolgroups.Info
-	for _, g := range s.snapshot.Groups() {
-		if shown, ok := s.group(g.ID); ok {
-			list = append(list, shown)
+	for _, g := range v.snapshot.Groups() {
+		if group, ok := v.group(g.ID); ok {
+			list = append(list, group)
 		}
 	}
 	return list
 }
 
-// filter gives of a set of groups those that are there for the sender.
-func (s visibility) filter(set *toolgroups.Set) *toolgroups.Set {
-	if set == nil || set.IsAll() || s.all {
+// filter removes the groups that are not visible from a set.
+func (v visibility) filter(set *toolgroups.Set) *toolgroups.Set {
+	if set == nil || set.IsAll() || v.all {
 		return set
 	}
-	kept := toolgroups.Of(slices.DeleteFunc(set.IDs(), func(id toolgroups.GroupID) bool {
-		_, there := s.group(id)
-		return !there
+	filtered := toolgroups.Of(slices.DeleteFunc(set.IDs(), func(id toolgroups.GroupID) bool {
+		_, visible := v.group(id)
+		return !visible
 	})...)
-	return &kept
+	return &filtered
 }
 
-// groupOf names the group that a tool is shown in: its own, or for a caller whose
-// role has not that one, the first by which the role has the tool.
-func (s visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
-	if _, ok := s.group(h.Group); ok {
+// groupOf returns the group that a tool is shown in: its own, or the first
+// visible group that contains it if the caller's role does not use its own.
+func (v visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
+	if _, ok := v.group(h.Group); ok {
 		return h.Group
 	}
-	for _, id := range s.role.Use.IDs() {
-		if _, ok := s.group(id); ok && s.snapshot.InGroups(h.Definition.Name, id) {
+	for _, id := range v.role.Use.IDs() {
+		if _, ok := v.group(id); ok && v.snapshot.InGroups(h.Definition.Name, id) {
 			return id
 		}
 	}
 	return ""
 }
 
-// show gives a tool as the sender sees it.
-func (s visibility) show(h *toolgroups.Handle) Tool {
-	shown := toolOf(h)
-	shown.Group = s.groupOf(h)
-	return shown
+// show converts a tool for the sender.
+func (v visibility) show(h *toolgroups.Handle) Tool {
+	out := toolOf(h)
+	out.Group = v.groupOf(h)
+	return out
 }

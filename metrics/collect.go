@@ -6,35 +6,38 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// registry shows what the registry of tool groups holds at a scrape.
-type registry struct {
-	names          *labelValues
+// registryCollector reports the current content of the tool group registry at
+// each scrape.
+type registryCollector struct {
+	labels         *labelValues
 	groups, states *prometheus.Desc
 }
 
-func newRegistry(n *labelValues) *registry {
-	return &registry{n,
+// newRegistryCollector returns a collector for the registry behind l.
+func newRegistryCollector(l *labelValues) *registryCollector {
+	return &registryCollector{l,
 		prometheus.NewDesc("agent_tool_group_availability", "Tools in the tool group now.", []string{"group"}, nil),
 		prometheus.NewDesc("agent_state_availability",
-			"Registered tools that the workflow state offers now, to an agent that may use all groups.", []string{"state"}, nil),
+			"Registered tools available in the workflow state now, to an agent that may use all groups.", []string{"state"}, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (r *registry) Describe(to chan<- *prometheus.Desc) { to <- r.groups; to <- r.states }
+func (r *registryCollector) Describe(to chan<- *prometheus.Desc) { to <- r.groups; to <- r.states }
 
 // Collect implements prometheus.Collector.
-func (r *registry) Collect(to chan<- prometheus.Metric) {
-	for group, tools := range sizes(r.names.groups.Snapshot().Groups()) {
+func (r *registryCollector) Collect(to chan<- prometheus.Metric) {
+	for group, tools := range toolsPerGroup(r.labels.groups.Snapshot().Groups()) {
 		to <- gauge(r.groups, tools, group)
 	}
-	for state, tools := range r.names.offers() {
+	for state, tools := range r.labels.toolsPerState() {
 		to <- gauge(r.states, tools, state)
 	}
 }
 
-// sizes counts the tools of groups; groups past the bound are one.
-func sizes(groups []toolgroups.Info) map[string]int {
+// toolsPerGroup returns the number of tools of each group. Groups beyond
+// maxSeries are counted together as other.
+func toolsPerGroup(groups []toolgroups.Info) map[string]int {
 	tools := map[string]int{}
 	for _, g := range groups {
 		name := string(g.ID)
@@ -46,47 +49,49 @@ func sizes(groups []toolgroups.Info) map[string]int {
 	return tools
 }
 
-// loads shows what there is to do at a scrape.
-type loads struct {
+// loadCollector reports the current load at each scrape.
+type loadCollector struct {
 	m    *Metrics
 	load func() Load
 
-	agents, tasks, mail, commits *prometheus.Desc
+	agents, tasks, messages, commits *prometheus.Desc
 }
 
-func newLoads(m *Metrics, load func() Load) *loads {
-	return &loads{m, load,
+// newLoadCollector returns a collector that calls load at each scrape.
+func newLoadCollector(m *Metrics, load func() Load) *loadCollector {
+	return &loadCollector{m, load,
 		prometheus.NewDesc("rolecall_agents",
-			"Agents now: working, or resting, which counts those of running tasks that did something in this process.", []string{"status"}, nil),
-		prometheus.NewDesc("rolecall_tasks", "Tasks now: running counts those that this process works on.", []string{"status"}, nil),
+			"Agents now: working in a turn, or resting between turns. Resting counts only agents of running tasks that were active in this process.", []string{"status"}, nil),
+		prometheus.NewDesc("rolecall_tasks", "Tasks now: running counts those that this process is working on.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_mailbox_depth",
-			"Messages that wait now: unread in the mailboxes of agents that this process made, or delayed until they are due.", []string{"status"}, nil),
-		prometheus.NewDesc("rolecall_commits_total", "Commits to the journal since the process began.", nil, nil),
+			"Messages waiting now: unread in the mailboxes of agents that this process created, or delayed until they are due.", []string{"status"}, nil),
+		prometheus.NewDesc("rolecall_commits_total", "Commits to the journal since the process started.", nil, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (l *loads) Describe(to chan<- *prometheus.Desc) {
+func (l *loadCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- l.agents
 	to <- l.tasks
-	to <- l.mail
+	to <- l.messages
 	to <- l.commits
 }
 
 // Collect implements prometheus.Collector.
-func (l *loads) Collect(to chan<- prometheus.Metric) {
+func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	now := l.load()
 	l.m.mu.Lock()
-	known, unread := l.m.crowd.size, l.m.crowd.unread
+	known, unread := l.m.tracker.size, l.m.tracker.unread
 	l.m.mu.Unlock()
 	to <- gauge(l.agents, now.Working, "working")
 	to <- gauge(l.agents, max(0, known-now.Working), "resting")
 	to <- gauge(l.tasks, now.Tasks, "running")
-	to <- gauge(l.mail, max(0, unread-now.Delayed), "unread") // what is delayed was sent too
-	to <- gauge(l.mail, now.Delayed, "delayed")
+	to <- gauge(l.messages, max(0, unread-now.Delayed), "unread") // delayed messages are counted in unread when they are sent
+	to <- gauge(l.messages, now.Delayed, "delayed")
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))
 }
 
+// gauge returns one sample of a gauge.
 func gauge(d *prometheus.Desc, n int, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// The table of docs/metrics.md is what is registered: name, kind, labels and
-// words.
-func TestTheDocumentListsWhatThereIs(t *testing.T) {
-	f := counting(t, metrics.Load{})
-	for _, e := range append(life(), at(0, journal.ModelAnswered{Answer: model.Answer{Usage: model.Usage{Input: 1, Cost: 1}}})) {
+// The table of docs/metrics.md lists exactly the registered metrics with kind,
+// labels and help text.
+func TestDocs_ListAllMetrics(t *testing.T) {
+	f := newFixture(t, metrics.Load{})
+	for _, e := range append(taskEvents(), at(0, journal.ModelAnswered{Answer: model.Answer{Usage: model.Usage{Input: 1, Cost: 1}}})) {
 		f.Observe(e)
 	}
 	list, err := f.Gather()
@@ -38,7 +38,7 @@ func TestTheDocumentListsWhatThereIs(t *testing.T) {
 	}
 }
 
-// rows lists the rows of a document's tables that begin with a metric's name.
+// rows returns the rows of a document's tables that begin with a metric's name.
 func rows(t *testing.T, file string) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -9,166 +9,185 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// What each event moves. All are called with mu held.
+// One method for each kind of event updates the metrics. All must be called with
+// mu held.
 
-func (m *Metrics) started(b journal.TaskStarted) {
-	m.ended.of("started", "", "").Inc()
+// taskStarted counts a task and the groups it is restricted to. Nil groups mean
+// no restriction; an empty list means no groups.
+func (m *Metrics) taskStarted(b journal.TaskStarted) {
+	m.tasks.series("started", "", "").Inc()
 	switch {
 	case b.Groups == nil:
-		m.requests.of("*", "", "").Inc()
+		m.requests.series("*", "", "").Inc()
 	case len(b.Groups) == 0:
-		m.requests.of("-", "", "").Inc()
+		m.requests.series("-", "", "").Inc()
 	}
 	for _, g := range b.Groups {
-		m.requests.of(m.names.group(g), "", "").Inc()
+		m.requests.series(m.labels.group(g), "", "").Inc()
 	}
 }
 
-func (m *Metrics) spawned(e journal.Event) {
-	m.agentLifetimes.of("spawned", "", "").Inc()
-	if a := m.crowd.agentFor(e); a != nil {
-		a.spawnSeen, a.entered = true, e.At.UnixNano()
+// agentSpawned counts an agent and starts the time in its first state.
+func (m *Metrics) agentSpawned(e journal.Event) {
+	m.agents.series("spawned", "", "").Inc()
+	if a := m.tracker.agentFor(e); a != nil {
+		a.spawnSeen, a.stateStart = true, e.At.UnixNano()
 	}
 }
 
-func (m *Metrics) terminated(e journal.Event) {
-	m.agentLifetimes.of("terminated", "", "").Inc()
-	if a := m.crowd.tasks[e.Task][e.Agent]; a != nil {
+// agentTerminated counts a terminated agent and stops tracking it.
+func (m *Metrics) agentTerminated(e journal.Event) {
+	m.agents.series("terminated", "", "").Inc()
+	if a := m.tracker.tasks[e.Task][e.Agent]; a != nil {
 		m.observeStateTime(a, e.At.UnixNano(), "")
 	}
-	m.crowd.drop(e.Task, e.Agent)
-	m.crowd.gone.add(string(e.Agent))
+	m.tracker.forget(e.Task, e.Agent)
+	m.tracker.ended.add(string(e.Agent))
 }
 
-func (m *Metrics) sent(b journal.MessageSent) {
-	if a := m.crowd.tasks[b.Message.Task][identity.AgentID(b.Message.To)]; a != nil {
-		m.crowd.mail(a, 1)
+// messageSent counts an unread message of a tracked agent.
+func (m *Metrics) messageSent(b journal.MessageSent) {
+	if a := m.tracker.tasks[b.Message.Task][identity.AgentID(b.Message.To)]; a != nil {
+		m.tracker.addUnread(a, 1)
 	}
 }
 
-func (m *Metrics) taken(e journal.Event) {
-	a := m.crowd.agentFor(e)
+// messageReceived counts a message as read; the first one starts a turn.
+func (m *Metrics) messageReceived(e journal.Event) {
+	a := m.tracker.agentFor(e)
 	if a == nil {
 		return
 	}
-	m.crowd.mail(a, -1)
+	m.tracker.addUnread(a, -1)
 	if !a.working {
-		a.working, a.turn = true, e.At.UnixNano()
+		a.working, a.turnStart = true, e.At.UnixNano()
 	}
 }
 
-func (m *Metrics) answered(e journal.Event, b journal.ModelAnswered) {
-	m.spent(label(e.Role), b.Answer.Usage)
-	a := m.crowd.agentFor(e)
+// modelAnswered counts the usage and the available tools of an answer, and ends
+// the turn if the answer does. An answer without a list of tools has those of
+// the previous answer.
+func (m *Metrics) modelAnswered(e journal.Event, b journal.ModelAnswered) {
+	m.addUsage(cleanLabel(e.Role), b.Answer.Usage)
+	a := m.tracker.agentFor(e)
 	if a == nil {
 		return
 	}
-	a.begin()
+	a.beginTurn()
 	if b.Answer.Tools != nil {
 		a.tools = len(b.Answer.Tools)
 	}
 	if a.tools >= 0 {
-		m.filtered.of("", "", "").Observe(float64(a.tools))
+		m.filtered.series("", "", "").Observe(float64(a.tools))
 	}
 	if a.state == "" {
-		a.state = m.names.state(b.Answer.State)
+		a.state = m.labels.state(b.Answer.State)
 	}
 	switch b.Answer.Finish {
 	case model.FinishEnd:
-		m.turned(e, a, "ended")
+		m.observeTurn(e, a, "ended")
 	case model.FinishWait:
-		m.turned(e, a, "waiting")
+		m.observeTurn(e, a, "waiting")
 	}
 }
 
-func (m *Metrics) turned(e journal.Event, a *agent, outcome string) {
-	if d, ok := a.end(e.At.UnixNano()); ok {
-		m.turns.of(outcome, "", "").Observe(d.Seconds())
+// observeTurn records the duration of a turn that ends, if its start is known.
+func (m *Metrics) observeTurn(e journal.Event, a *agent, outcome string) {
+	if d, ok := a.endTurn(e.At.UnixNano()); ok {
+		m.turns.series(outcome, "", "").Observe(d.Seconds())
 	}
 }
 
-// spent counts a usage. Providers report it: what is negative is not counted.
-func (m *Metrics) spent(role string, u model.Usage) {
+// addUsage counts tokens and cost. Providers report the numbers, so negative
+// ones are ignored.
+func (m *Metrics) addUsage(role string, u model.Usage) {
 	for _, t := range []struct {
 		kind string
 		n    int
 	}{{"input", u.Input}, {"output", u.Output}, {"cached", u.Cached}} {
 		if t.n > 0 {
-			m.tokens.of(role, t.kind, "").Add(float64(t.n))
+			m.tokens.series(role, t.kind, "").Add(float64(t.n))
 		}
 	}
 	if u.Cost > 0 {
-		m.cost.of(role, "", "").Add(float64(u.Cost) / 1e9)
+		m.cost.series(role, "", "").Add(float64(u.Cost) / 1e9)
 	}
 }
 
-func (m *Metrics) called(e journal.Event, b journal.ToolCall) {
-	m.decisions.of(label(b.Decision), label(string(b.Code)), "").Inc()
-	a := m.crowd.agentFor(e)
+// toolCalled counts a decision of the gate and starts the time of an allowed
+// call. Denials are counted by rule and code; the text of the reason may
+// contain names that a model has invented.
+func (m *Metrics) toolCalled(e journal.Event, b journal.ToolCall) {
+	m.decisions.series(cleanLabel(b.Decision), cleanLabel(string(b.Code)), "").Inc()
+	a := m.tracker.agentFor(e)
 	if a != nil {
-		a.begin()
+		a.beginTurn()
 	}
 	switch {
 	case b.Decision != journal.Denied:
 		if a != nil {
-			a.close(b.Call) // one that another process had started
-			a.open = append(a.open, openCall{b.Call, m.names.tool(b.Tool), e.At.UnixNano()})
+			a.closeCall(b.Call) // started by another process, and started again
+			a.openCalls = append(a.openCalls, openCall{b.Call, m.labels.tool(b.Tool), e.At.UnixNano()})
 		}
 	case b.Rule == toolgroups.WrongState.String():
-		m.wrongState.of("", "", "").Inc()
-	case b.Code == errcode.ToolNotAvailable && m.names.knows(b.Tool):
-		m.denied.of("", "", "").Inc()
+		m.wrongState.series("", "", "").Inc()
+	case b.Code == errcode.ToolNotAvailable && m.labels.hasTool(b.Tool):
+		m.denied.series("", "", "").Inc()
 	}
 }
 
-func (m *Metrics) returned(e journal.Event, id identity.CallID, outcome string) {
-	a := m.crowd.agentFor(e)
+// toolReturned records the duration of a call that has ended.
+func (m *Metrics) toolReturned(e journal.Event, id identity.CallID, outcome string) {
+	a := m.tracker.agentFor(e)
 	if a == nil {
 		return
 	}
-	if c, ok := a.close(id); ok {
-		m.calls.of(c.tool, outcome, "").Observe(float64(max(0, e.At.UnixNano()-c.began)) / 1e9)
+	if c, ok := a.closeCall(id); ok {
+		m.calls.series(c.tool, outcome, "").Observe(float64(max(0, e.At.UnixNano()-c.start)) / 1e9)
 	}
 }
 
-func (m *Metrics) moved(e journal.Event, b journal.StateTransition) {
-	from, to := m.names.state(b.From), m.names.state(b.To)
-	m.transitions.of(m.names.tool(b.Tool), from, to).Inc()
-	if a := m.crowd.agentFor(e); a != nil {
+// stateChanged counts a transition and records the time in the state it leaves.
+func (m *Metrics) stateChanged(e journal.Event, b journal.StateTransition) {
+	from, to := m.labels.state(b.From), m.labels.state(b.To)
+	m.transitions.series(m.labels.tool(b.Tool), from, to).Inc()
+	if a := m.tracker.agentFor(e); a != nil {
 		a.state = from
 		m.observeStateTime(a, e.At.UnixNano(), to)
 	}
 }
 
-// observeStateTime counts the time in a state that ends.
+// observeStateTime records how long the agent was in the state it leaves.
 func (m *Metrics) observeStateTime(a *agent, at int64, next string) {
 	state := a.state
-	if d, ok := a.leave(at, next); ok && state != "" {
-		m.stateTime.of(state, "", "").Observe(d.Seconds())
+	if d, ok := a.changeState(at, next); ok && state != "" {
+		m.stateTime.series(state, "", "").Observe(d.Seconds())
 	}
 }
 
-func (m *Metrics) failed(e journal.Event, b journal.Failed) {
-	m.refused(b.Code)
-	if a := m.crowd.agentFor(e); a != nil {
-		a.begin()
-		m.turned(e, a, "failed")
+// turnFailed records the duration of a turn that failed.
+func (m *Metrics) turnFailed(e journal.Event, b journal.Failed) {
+	m.countEscalation(b.Code)
+	if a := m.tracker.agentFor(e); a != nil {
+		a.beginTurn()
+		m.observeTurn(e, a, "failed")
 	}
 }
 
-func (m *Metrics) finished(e journal.Event, b journal.Result) {
-	m.ended.of(status(b.Status), "", "").Inc()
+// taskFinished counts the result of a task and forgets its agents.
+func (m *Metrics) taskFinished(e journal.Event, b journal.Result) {
+	m.tasks.series(statusLabel(b.Status), "", "").Inc()
 	at := e.At.UnixNano()
-	for id, a := range m.crowd.tasks[e.Task] {
+	for id, a := range m.tracker.tasks[e.Task] {
 		m.observeStateTime(a, at, "")
-		m.crowd.drop(e.Task, id)
+		m.tracker.forget(e.Task, id)
 	}
-	delete(m.crowd.tasks, e.Task)
-	m.crowd.gone.add(string(e.Task))
+	delete(m.tracker.tasks, e.Task)
+	m.tracker.ended.add(string(e.Task))
 }
 
-// status gives the label of how a task ended.
-func status(s string) string {
+// statusLabel returns the label for the final status of a task.
+func statusLabel(s string) string {
 	switch org.TaskStatus(s) {
 	case org.Done, org.Failed, org.Cancelled:
 		return s

@@ -1,14 +1,15 @@
-// Package metrics owns the figures of an organization for Prometheus: those of
-// seed 000 §8.1 by their names, and others that begin with rolecall_.
+// Package metrics exports Prometheus metrics of an organization.
+// docs/metrics.md lists them.
 //
 //	reg := prometheus.NewRegistry()
 //	m, err := metrics.New(reg, metrics.Config{Groups: groups, Load: load})
 //	… runtime.Config{Observe: m.Observe} … gateway.Config{Metrics: metrics.Handler(reg, log)}
 //
-// Whatever an agent does is in a committed event, so that every working
-// pattern and every door is counted the same way. Of what is not public it
-// reads only that a message was taken, and when. The package decides nothing,
-// stores nothing and does no I/O. docs/metrics.md lists the figures.
+// All metrics of agents are derived from committed events, so every working
+// pattern and every protocol is counted in the same way. Of private events only
+// the fact and time of a received message are used. The number of series is
+// limited: names that are not registered are counted under the label other. The
+// package makes no decisions, stores nothing and does no I/O.
 package metrics
 
 import (
@@ -25,23 +26,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Config is what Metrics need.
+// Config configures Metrics. All fields are required.
 type Config struct {
-	Groups *toolgroups.Manager // which tools, groups and states have names of their own
-	Load   func() Load         // asked with every scrape
+	Groups *toolgroups.Manager // the registry whose tools, groups and states have labels of their own
+	Load   func() Load         // called at each scrape
 }
 
-// Load is what no event tells: how much there is to do at this moment.
+// Load is the current load of the process, which events do not show.
 type Load struct {
-	Tasks   int    // that are worked on
-	Working int    // agents at work
+	Tasks   int    // that this process is running
+	Working int    // agents in a turn
 	Delayed int    // messages that are not due yet
-	Commits uint64 // since the process began
+	Commits uint64 // since the process started
 }
 
-// Metrics counts what events say. All methods are safe for concurrent use.
+// Metrics derives metrics from events. All methods are safe for concurrent use.
 type Metrics struct {
-	names labelValues
+	labels labelValues
 
 	requests    *metricVec[prometheus.Counter]
 	filtered    *metricVec[prometheus.Observer]
@@ -51,20 +52,20 @@ type Metrics struct {
 	wrongState  *metricVec[prometheus.Counter]
 	escalations *metricVec[prometheus.Counter]
 
-	ended          *metricVec[prometheus.Counter]
-	agentLifetimes *metricVec[prometheus.Counter]
-	turns          *metricVec[prometheus.Observer]
-	calls          *metricVec[prometheus.Observer]
-	tokens         *metricVec[prometheus.Counter]
-	cost           *metricVec[prometheus.Counter]
-	decisions      *metricVec[prometheus.Counter]
+	tasks     *metricVec[prometheus.Counter]
+	agents    *metricVec[prometheus.Counter]
+	turns     *metricVec[prometheus.Observer]
+	calls     *metricVec[prometheus.Observer]
+	tokens    *metricVec[prometheus.Counter]
+	cost      *metricVec[prometheus.Counter]
+	decisions *metricVec[prometheus.Counter]
 
-	mu    sync.Mutex // guards what follows, and what the families have made
-	crowd agentTracker
+	mu      sync.Mutex // guards tracker and the caches of the metricVecs
+	tracker agentTracker
 }
 
-// New makes Metrics and registers them with reg. The error names the field of
-// Config that is missing, or says what reg has already.
+// New returns Metrics registered with reg. The error names the field of Config
+// that is missing, or reports metrics that reg already has.
 func New(reg prometheus.Registerer, c Config) (*Metrics, error) {
 	switch {
 	case c.Groups == nil:
@@ -72,16 +73,17 @@ func New(reg prometheus.Registerer, c Config) (*Metrics, error) {
 	case c.Load == nil:
 		return nil, errors.New("metrics: Config.Load is missing")
 	}
-	m := &Metrics{names: labelValues{groups: c.Groups}, crowd: newCrowd()}
-	var faults []error
-	for _, collector := range append(m.register(), newRegistry(&m.names), newLoads(m, c.Load)) {
-		faults = append(faults, reg.Register(collector))
+	m := &Metrics{labels: labelValues{groups: c.Groups}, tracker: newAgentTracker()}
+	var errs []error
+	for _, collector := range append(m.newCollectors(), newRegistryCollector(&m.labels), newLoadCollector(m, c.Load)) {
+		errs = append(errs, reg.Register(collector))
 	}
-	return m, errors.Join(faults...)
+	return m, errors.Join(errs...)
 }
 
-// Handler serves what g gathers in the text format of Prometheus. What could
-// not be gathered is logged, and only there. Nil log discards.
+// Handler returns an HTTP handler that serves what g gathers in the text format
+// of Prometheus. Errors while gathering are logged and not shown to the client.
+// A nil log discards them.
 func Handler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -91,52 +93,54 @@ func Handler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	})
 }
 
-// Refused counts a request that a door turned down, by the code of its
-// refusal: nothing of it is committed, so no event tells of it.
+// Refused counts a request that the gateway rejected with this code. Rejected
+// requests are not committed, so there is no event for them.
 func (m *Metrics) Refused(code errcode.Code) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refused(code)
+	m.countEscalation(code)
 }
 
-func (m *Metrics) refused(code errcode.Code) {
+// countEscalation counts an attempt to exceed permissions. It must be called
+// with mu held.
+func (m *Metrics) countEscalation(code errcode.Code) {
 	if code == errcode.InsufficientPermissions {
-		m.escalations.of("", "", "").Inc()
+		m.escalations.series("", "", "").Inc()
 	}
 }
 
-// Observe counts what one committed event says. Events of one stream come in
-// their order.
+// Observe updates the metrics for one committed event. Events of one stream
+// must be observed in their order; streams may be interleaved.
 func (m *Metrics) Observe(e journal.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch b := e.Body.(type) {
 	case journal.TaskStarted:
-		m.started(b)
+		m.taskStarted(b)
 	case journal.AgentSpawned:
-		m.spawned(e)
+		m.agentSpawned(e)
 	case journal.AgentTerminated:
-		m.terminated(e)
+		m.agentTerminated(e)
 	case journal.MessageSent:
-		m.sent(b)
+		m.messageSent(b)
 	case journal.MessageReceived:
-		m.taken(e)
+		m.messageReceived(e)
 	case journal.ModelAnswered:
-		m.answered(e, b)
+		m.modelAnswered(e, b)
 	case journal.ContextCompressed:
-		m.spent(label(e.Role), b.Usage)
+		m.addUsage(cleanLabel(e.Role), b.Usage)
 	case journal.ToolCall:
-		m.called(e, b)
+		m.toolCalled(e, b)
 	case journal.ToolResult:
-		m.returned(e, b.Call, "ok")
+		m.toolReturned(e, b.Call, "ok")
 	case journal.ToolError:
-		m.returned(e, b.Call, "error")
-		m.refused(b.Code)
+		m.toolReturned(e, b.Call, "error")
+		m.countEscalation(b.Code)
 	case journal.StateTransition:
-		m.moved(e, b)
+		m.stateChanged(e, b)
 	case journal.Failed:
-		m.failed(e, b)
+		m.turnFailed(e, b)
 	case journal.Result:
-		m.finished(e, b)
+		m.taskFinished(e, b)
 	}
 }

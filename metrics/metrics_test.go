@@ -1,9 +1,10 @@
 package metrics_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -22,137 +23,22 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// figures is Metrics of a registry of tools, and what gathers them.
-type figures struct {
-	*metrics.Metrics
-	*prometheus.Registry
-	groups *toolgroups.Manager
-}
-
-// counting makes Metrics of a registry with a workflow: open leads from shut
-// to open, enter needs open, look is there always.
-func counting(t testing.TB, load metrics.Load) *figures {
-	t.Helper()
-	f := &figures{Registry: prometheus.NewPedanticRegistry(), groups: toolgroups.NewManager(toolgroups.Reserved()...)}
-	var err error
-	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }}); err != nil {
-		t.Fatal(err)
-	}
-	f.register(t, "door", probe(t, "open", tool.Options{State: "open", States: []string{"shut"}}),
-		probe(t, "enter", tool.Options{States: []string{"open"}}), probe(t, "look", tool.Options{}))
-	return f
-}
-
-func (f *figures) register(t testing.TB, id toolgroups.GroupID, tools ...tool.Tool) {
-	t.Helper()
-	if _, err := f.groups.Register("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
-		t.Fatal(err)
+func TestHandler_ServesTextFormat(t *testing.T) {
+	f := newFixture(t, metrics.Load{Commits: 5})
+	w := httptest.NewRecorder()
+	metrics.Handler(f, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\nrolecall_commits_total 5\n") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		t.Errorf("got %d %v\n%s", w.Code, w.Header(), w.Body)
 	}
 }
 
-func probe(t testing.TB, name string, o tool.Options) tool.Tool {
-	t.Helper()
-	made, err := tool.New(name, "is called", func(context.Context, struct{}) (string, error) { return "ok", nil }, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
-// text gives what is gathered of some families, or of all for none, without
-// comments and empty buckets.
-func (f *figures) text(t testing.TB, families ...string) string {
-	t.Helper()
-	list, err := f.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for _, family := range list {
-		if len(families) > 0 && !contains(families, family.GetName()) {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			var labels []string
-			for _, l := range m.GetLabel() {
-				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
-			}
-			value := fmt.Sprint(m.GetCounter().GetValue() + m.GetGauge().GetValue())
-			if h := m.GetHistogram(); h != nil {
-				value = fmt.Sprintf("%d of %v", h.GetSampleCount(), h.GetSampleSum())
-			}
-			fmt.Fprintf(&out, "%s{%s} %s\n", family.GetName(), strings.Join(labels, ","), value)
-		}
-	}
-	return out.String()
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
-}
-
-var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-// at is an event of the agent a of the task t, some seconds after it all began.
-func at(seconds float64, body journal.Body) journal.Event { return of("a", seconds, body) }
-
-func of(agent identity.AgentID, seconds float64, body journal.Body) journal.Event {
-	return journal.Event{
-		At: began.Add(time.Duration(seconds * float64(time.Second))), Task: "t", Agent: agent, Stream: agent, Role: "guide", Body: body,
-	}
-}
-
-func mail(to string) journal.MessageSent {
-	return journal.MessageSent{Message: model.Message{Task: "t", To: to}}
-}
-
-func answer(finish model.Finish, tools ...string) journal.ModelAnswered {
-	return journal.ModelAnswered{Answer: model.Answer{Finish: finish, Tools: tools, State: "shut"}}
-}
-
-func allowed(id, name string) journal.ToolCall {
-	return journal.ToolCall{Call: identity.CallID(id), Tool: name, Decision: journal.Allowed}
-}
-
-func denied(name string, code errcode.Code, reason string) journal.ToolCall {
-	return journal.ToolCall{Call: "c", Tool: name, Decision: journal.Denied, Code: code, Reason: reason}
-}
-
-// misplaced is a call denied because of the workflow state.
-func misplaced(name string) journal.ToolCall {
-	c := denied(name, errcode.ToolNotAvailable, "tool "+name+" is not available in this workflow state")
-	c.Rule = toolgroups.WrongState.String()
-	return c
-}
-
-// life is a task from its start to its end, in which the agent opens the door.
-func life() []journal.Event {
-	return []journal.Event{
-		at(0, journal.TaskStarted{State: "shut", Groups: []string{"door"}}),
-		at(0, journal.AgentSpawned{}),
-		at(0, mail("a")),
-		at(1, journal.MessageReceived{}),
-		at(2, answer(model.FinishToolCalls, "open", "look")),
-		at(2, allowed("1", "open")),
-		at(5, journal.ToolResult{Call: "1", Tool: "open"}),
-		at(5, journal.StateTransition{Tool: "open", From: "shut", To: "open"}),
-		at(8, answer(model.FinishEnd)),
-		at(11, journal.Result{Status: "done"}),
-	}
-}
-
-func TestEachEventMovesItsFigures(t *testing.T) {
+func TestObserve_EachEvent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		events []journal.Event
-		want   string // of the families named in it
+		want   string // of the metrics named in it
 	}{
-		{"a task is a request of each group it was narrowed to", []journal.Event{
+		{"a task is a request of each of its groups", []journal.Event{
 			at(0, journal.TaskStarted{Groups: []string{"door", "made up"}}),
 			at(0, journal.TaskStarted{Groups: []string{"door"}}),
 			at(0, journal.TaskStarted{}),
@@ -163,31 +49,31 @@ agent_tool_group_requests_total{group="door"} 2
 agent_tool_group_requests_total{group="other"} 1
 rolecall_tasks_total{status="started"} 4
 `},
-		{"the tools of each answer are counted, also when they are those of the answer before", life(),
+		{"tools are counted at each answer, also if unchanged", taskEvents(),
 			"agent_filtered_tools_count{} 2 of 4\n"},
-		{"the tools of an agent that another process made are not known before they change", []journal.Event{
+		{"tools of an agent from another process are unknown until they change", []journal.Event{
 			at(0, answer(model.FinishToolCalls)), at(1, answer(model.FinishToolCalls, "look")), at(2, answer(model.FinishEnd)),
 		}, "agent_filtered_tools_count{} 2 of 2\n"},
-		{"a transition ends the time in a state, a task that ends the other", life(),
+		{"a transition and the end of a task end the time in a state", taskEvents(),
 			`agent_state_transitions_total{from="shut",to="open",tool="open"} 1
 agent_workflow_duration_seconds{state="open"} 1 of 6
 agent_workflow_duration_seconds{state="shut"} 1 of 5
 `},
-		{"an agent's end ends its time in a state", []journal.Event{
+		{"termination ends the time in a state", []journal.Event{
 			at(0, journal.AgentSpawned{}), at(1, answer(model.FinishWait)), at(7, journal.AgentTerminated{}), at(9, journal.Result{Status: "cancelled"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 7
 rolecall_agents_total{status="spawned"} 1
 rolecall_agents_total{status="terminated"} 1
 rolecall_tasks_total{status="cancelled"} 1
 `},
-		{"time that began in another process is not counted", []journal.Event{
+		{"time that started in another process is not counted", []journal.Event{
 			at(0, answer(model.FinishToolCalls)), at(1, journal.StateTransition{Tool: "open", From: "shut", To: "open"}), at(3, journal.Result{Status: "failed"}),
 		}, "agent_workflow_duration_seconds{state=\"open\"} 1 of 2\n"},
-		{"denials are told apart", []journal.Event{
+		{"denials are counted by reason", []journal.Event{
 			at(0, allowed("1", "look")),
 			at(0, denied("look", errcode.ToolNotAvailable, "tool look is not available to this role")),
 			at(0, denied("look", errcode.ToolNotAvailable, "tool look is not available to this role")),
-			at(0, misplaced("enter")),
+			at(0, wrongStateCall("enter")),
 			at(0, denied("made up", errcode.UnknownTool, "there is no tool made up")),
 			at(0, denied("look", errcode.InvalidArguments, "arguments of look …")),
 		}, `agent_group_access_denied_total{} 2
@@ -197,13 +83,13 @@ rolecall_decisions_total{code="invalid_arguments",decision="denied"} 1
 rolecall_decisions_total{code="tool_not_available",decision="denied"} 3
 rolecall_decisions_total{code="unknown_tool",decision="denied"} 1
 `},
-		{"words alone are no rule", []journal.Event{
+		{"the text of a denial does not decide its metric", []journal.Event{
 			at(0, denied("x is not available in this workflow state", errcode.UnknownTool, "there is no tool x is not available in this workflow state")),
 			at(0, denied("x", errcode.ToolNotAvailable, "Access denied. This agent is not authorized to use the x is not available in this workflow state tool.")),
 		}, `agent_group_access_denied_total{} 0
 agent_invalid_state_transition_total{} 0
 `},
-		{"who asks for more than it may have is counted once", []journal.Event{
+		{"an escalation attempt is counted once", []journal.Event{
 			at(0, allowed("1", "look")),
 			at(0, journal.ToolError{Call: "1", Tool: "look", Code: errcode.InsufficientPermissions}),
 			at(0, denied("look", errcode.InsufficientPermissions, "no")),
@@ -212,16 +98,16 @@ agent_invalid_state_transition_total{} 0
 			at(0, journal.Failed{Code: errcode.InsufficientPermissions}),
 			at(0, journal.Result{Status: "failed", Code: errcode.InsufficientPermissions}),
 		}, "agent_privilege_escalation_attempts_total{} 3\n"},
-		{"a turn lasts from the message to the answer that ends it or waits, whatever comes between", append([]journal.Event{
-			of("b", 20, journal.MessageReceived{}), of("b", 21, answer(model.FinishToolCalls)), of("b", 21, journal.MessageReceived{}),
-			of("b", 22, answer(model.FinishContinue)), of("b", 24, answer(model.FinishWait)),
-		}, life()...), `rolecall_turn_duration_seconds{outcome="ended"} 1 of 7
+		{"a turn lasts from the first message to its final answer", append([]journal.Event{
+			eventOf("b", 20, journal.MessageReceived{}), eventOf("b", 21, answer(model.FinishToolCalls)), eventOf("b", 21, journal.MessageReceived{}),
+			eventOf("b", 22, answer(model.FinishContinue)), eventOf("b", 24, answer(model.FinishWait)),
+		}, taskEvents()...), `rolecall_turn_duration_seconds{outcome="ended"} 1 of 7
 rolecall_turn_duration_seconds{outcome="waiting"} 1 of 4
 `},
-		{"a turn that another process began is not timed", []journal.Event{
+		{"a turn that another process started is not timed", []journal.Event{
 			at(0, answer(model.FinishToolCalls)), at(1, answer(model.FinishEnd)), at(2, journal.MessageReceived{}), at(5, answer(model.FinishEnd)),
 		}, "rolecall_turn_duration_seconds{outcome=\"ended\"} 1 of 3\n"},
-		{"a turn that ends with unread mail begins the next", []journal.Event{
+		{"a turn that ends with unread messages starts the next", []journal.Event{
 			at(0, journal.MessageReceived{}), at(0, journal.MessageReceived{}), at(2, answer(model.FinishEnd)), at(5, answer(model.FinishWait)),
 			at(9, journal.MessageReceived{}), at(10, journal.Failed{Code: errcode.LLMCallFailed}),
 		}, `rolecall_turn_duration_seconds{outcome="ended"} 1 of 2
@@ -236,7 +122,7 @@ rolecall_turn_duration_seconds{outcome="waiting"} 1 of 3
 rolecall_tool_call_duration_seconds{outcome="ok",tool="look"} 1 of 2
 rolecall_tool_call_duration_seconds{outcome="ok",tool="other"} 1 of 4
 `},
-		{"a call that is started again lasts from then", []journal.Event{
+		{"a call that is started again is timed from the second start", []journal.Event{
 			at(0, allowed("1", "look")), at(6, allowed("1", "look")), at(7, journal.ToolResult{Call: "1", Tool: "look"}),
 		}, "rolecall_tool_call_duration_seconds{outcome=\"ok\",tool=\"look\"} 1 of 1\n"},
 		{"tokens and cost are summed by role, also those of a summary", []journal.Event{
@@ -248,11 +134,11 @@ rolecall_tokens_total{kind="cached",role="guide"} 3
 rolecall_tokens_total{kind="input",role="guide"} 8
 rolecall_tokens_total{kind="output",role="guide"} 6
 `},
-		{"a provider that reports less than nothing moves nothing", []journal.Event{
+		{"negative usage is ignored", []journal.Event{
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
 			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 1}}}),
 		}, "rolecall_tokens_total{kind=\"input\",role=\"guide\"} 1\n"},
-		{"a clock that goes back gives no time", []journal.Event{
+		{"a clock that goes back gives durations of zero", []journal.Event{
 			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.FinishEnd)), at(1, journal.Result{Status: "done"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 0
 rolecall_tool_call_duration_seconds{outcome="ok",tool="look"} 1 of 0
@@ -260,7 +146,7 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := counting(t, metrics.Load{})
+			f := newFixture(t, metrics.Load{})
 			for _, e := range c.events {
 				f.Observe(e)
 			}
@@ -271,16 +157,8 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 	}
 }
 
-func familiesIn(text string) (list []string) {
-	for line := range strings.Lines(text) {
-		name, _, _ := strings.Cut(line, "{")
-		list = append(list, name)
-	}
-	return list
-}
-
-func TestMailboxesAndAgentsAreCountedWhileTheyLast(t *testing.T) {
-	f := counting(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 1, Commits: 9})
+func TestObserve_TracksAgentsAndMailboxes(t *testing.T) {
+	f := newFixture(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 1, Commits: 9})
 	want := func(when string, resting, unread int) {
 		t.Helper()
 		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total")
@@ -300,19 +178,19 @@ rolecall_tasks{status="running"} 3
 		resting, unread int
 	}{
 		{at(0, journal.AgentSpawned{}), 0, 0},
-		{of("b", 0, journal.AgentSpawned{}), 1, 0},
-		{at(0, mail("a")), 1, 0}, // the one that is delayed
-		{at(0, mail("a")), 1, 1},
-		{at(0, mail("b")), 1, 2},
-		{at(0, mail("user")), 1, 2},
+		{eventOf("b", 0, journal.AgentSpawned{}), 1, 0},
+		{at(0, messageTo("a")), 1, 0}, // the delayed one
+		{at(0, messageTo("a")), 1, 1},
+		{at(0, messageTo("b")), 1, 2},
+		{at(0, messageTo("user")), 1, 2},
 		{at(0, journal.MessageReceived{}), 1, 1},
-		{of("c", 0, journal.MessageReceived{}), 2, 1}, // of another process: its mailbox is not known
-		{at(0, mail("c")), 2, 1},
-		{of("b", 1, journal.AgentTerminated{}), 1, 0},
-		{of("b", 2, answer(model.FinishEnd)), 1, 0}, // committed before its end, observed after
-		{at(3, mail("a")), 1, 1},
+		{eventOf("c", 0, journal.MessageReceived{}), 2, 1}, // created by another process: its mailbox is unknown
+		{at(0, messageTo("c")), 2, 1},
+		{eventOf("b", 1, journal.AgentTerminated{}), 1, 0},
+		{eventOf("b", 2, answer(model.FinishEnd)), 1, 0}, // committed before its end, observed after
+		{at(3, messageTo("a")), 1, 1},
 		{at(4, journal.Result{Status: "done"}), 0, 0},
-		{at(4, mail("a")), 0, 0},
+		{at(4, messageTo("a")), 0, 0},
 		{at(4, answer(model.FinishEnd)), 0, 0},
 	} {
 		f.Observe(s.event)
@@ -320,8 +198,8 @@ rolecall_tasks{status="running"} 3
 	}
 }
 
-func TestTheRegistryIsShownAsItIs(t *testing.T) {
-	f := counting(t, metrics.Load{})
+func TestRegistryCollector_ShowsCurrentRegistry(t *testing.T) {
+	f := newFixture(t, metrics.Load{})
 	gauges := []string{"agent_tool_group_availability", "agent_state_availability"}
 	want := `agent_state_availability{state="open"} 2
 agent_state_availability{state="shut"} 2
@@ -331,7 +209,7 @@ agent_tool_group_availability{group="door"} 3
 	if diff := cmp.Diff(want, f.text(t, gauges...)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	f.register(t, "hall", probe(t, "greet", tool.Options{States: []string{"*"}}), probe(t, "leave", tool.Options{State: "undefined", States: []string{"open", "undefined"}}))
+	f.register(t, "hall", newTool(t, "greet", tool.Options{States: []string{"*"}}), newTool(t, "leave", tool.Options{State: "undefined", States: []string{"open", "undefined"}}))
 	if err := f.groups.Update("test", "door", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +223,8 @@ agent_tool_group_availability{group="hall"} 2
 	}
 }
 
-func TestARefusedRequestIsAnAttemptIfItAskedForRights(t *testing.T) {
-	f := counting(t, metrics.Load{})
+func TestRefused_CountsPermissionErrorsOnly(t *testing.T) {
+	f := newFixture(t, metrics.Load{})
 	for _, code := range []errcode.Code{"", errcode.RoleNotFound, errcode.InsufficientPermissions, errcode.Internal} {
 		f.Refused(code)
 	}
@@ -355,14 +233,14 @@ func TestARefusedRequestIsAnAttemptIfItAskedForRights(t *testing.T) {
 	}
 }
 
-// Names that models, callers or servers make up must not become series: each
-// is for ever, in this process and in the data base behind it.
-func TestMadeUpNamesMakeABoundedNumberOfSeries(t *testing.T) {
+// Names that models, callers or servers invent must not become series: each
+// series stays forever, here and in the database that scrapes it.
+func TestObserve_LimitsSeriesOfInventedNames(t *testing.T) {
 	const names = 10_000
-	f := counting(t, metrics.Load{})
+	f := newFixture(t, metrics.Load{})
 	var many []tool.Tool
-	for i := range names { // registered, as by a server that lists new tools again and again
-		many = append(many, probe(t, fmt.Sprintf("listed%d", i), tool.Options{State: fmt.Sprintf("s%d", i)}))
+	for i := range names { // registered, as by a server that keeps listing new tools
+		many = append(many, newTool(t, fmt.Sprintf("listed%d", i), tool.Options{State: fmt.Sprintf("s%d", i)}))
 	}
 	f.register(t, "many", many...)
 	for i := range 2 * maxSeries {
@@ -387,7 +265,7 @@ func TestMadeUpNamesMakeABoundedNumberOfSeries(t *testing.T) {
 			journal.Failed{Code: errcode.Code(made)},
 			journal.Result{Status: made},
 		} {
-			e := of(identity.AgentID("agent"+made), float64(i), body)
+			e := eventOf(identity.AgentID("agent"+made), float64(i), body)
 			e.Task, e.Role = identity.TaskID(made), made
 			f.Observe(e)
 		}
@@ -401,9 +279,9 @@ func TestMadeUpNamesMakeABoundedNumberOfSeries(t *testing.T) {
 			t.Errorf("%s has %d series", family.GetName(), n)
 		}
 	}
-	for _, invented := range []string{"agent_tool_group_requests_total", "rolecall_tool_call_duration_seconds", "agent_state_transitions_total"} {
-		if text := f.text(t, invented); strings.Contains(text, "made-up") || !strings.Contains(text, `"other"`) {
-			t.Errorf("%s has made-up labels, or none for the others", invented)
+	for _, name := range []string{"agent_tool_group_requests_total", "rolecall_tool_call_duration_seconds", "agent_state_transitions_total"} {
+		if text := f.text(t, name); strings.Contains(text, "made-up") || !strings.Contains(text, `"other"`) {
+			t.Errorf("%s has labels of invented names, or no label other", name)
 		}
 	}
 	sum := 0.0
@@ -415,36 +293,32 @@ func TestMadeUpNamesMakeABoundedNumberOfSeries(t *testing.T) {
 		}
 	}
 	if sum != names {
-		t.Errorf("%v tokens were counted, want %d: what has no series of its own is counted too", sum, names)
+		t.Errorf("%v tokens were counted, want %d, including those under other", sum, names)
 	}
 }
 
-// maxSeries is the bound of docs/metrics.md.
-const maxSeries = 1000
-
-// The same events give the same figures, in whatever order streams come
-// between each other, and by whatever door or pattern they were made.
-func TestTheOrderOfStreamsDoesNotMatter(t *testing.T) {
+// The same events give the same metrics, however streams are interleaved.
+func TestObserve_IndependentOfStreamOrder(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var streams [][]journal.Event
 	for i := range 20 {
 		var stream []journal.Event
-		for _, e := range life() {
+		for _, e := range taskEvents() {
 			e.Task, e.Agent = identity.TaskID(fmt.Sprint("t", i)), identity.AgentID(fmt.Sprint("a", i))
 			e.At = e.At.Add(time.Duration(i) * time.Second)
 			stream = append(stream, e)
 		}
 		streams = append(streams, stream)
 	}
-	inTurn := counting(t, metrics.Load{})
+	inTurn := newFixture(t, metrics.Load{})
 	for _, stream := range streams {
 		for _, e := range stream {
 			inTurn.Observe(e)
 		}
 	}
-	mixed := counting(t, metrics.Load{})
+	mixed := newFixture(t, metrics.Load{})
 	for left := streams; len(left) > 0; {
 		i := random.IntN(len(left))
 		mixed.Observe(left[i][0])
@@ -458,13 +332,13 @@ func TestTheOrderOfStreamsDoesNotMatter(t *testing.T) {
 	}
 }
 
-func TestManyObserveWhileOthersGather(t *testing.T) {
-	f := counting(t, metrics.Load{})
+func TestMetrics_ConcurrentObserveAndGather(t *testing.T) {
+	f := newFixture(t, metrics.Load{})
 	var work sync.WaitGroup
 	for i := range 8 {
 		work.Go(func() {
 			for j := range 200 {
-				for _, e := range life() {
+				for _, e := range taskEvents() {
 					e.Task = identity.TaskID(fmt.Sprint(i, ".", j))
 					f.Observe(e)
 				}
@@ -489,7 +363,7 @@ rolecall_tasks_total{status="started"} 1600
 	}
 }
 
-func TestWhatNewRefuses(t *testing.T) {
+func TestNew_RejectsInvalidConfig(t *testing.T) {
 	groups, load := toolgroups.NewManager(), func() metrics.Load { return metrics.Load{} }
 	taken := prometheus.NewRegistry()
 	if _, err := metrics.New(taken, metrics.Config{Groups: groups, Load: load}); err != nil {
@@ -503,7 +377,7 @@ func TestWhatNewRefuses(t *testing.T) {
 	}{
 		{"no groups", prometheus.NewRegistry(), metrics.Config{Load: load}, "Config.Groups"},
 		{"no load", prometheus.NewRegistry(), metrics.Config{Groups: groups}, "Config.Load"},
-		{"a registry that has them already", taken, metrics.Config{Groups: groups, Load: load}, "duplicate"},
+		{"already registered", taken, metrics.Config{Groups: groups, Load: load}, "duplicate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := metrics.New(c.reg, c.config); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -513,22 +387,22 @@ func TestWhatNewRefuses(t *testing.T) {
 	}
 }
 
-func TestTheNamesKeepTheRulesOfPrometheus(t *testing.T) {
-	f := counting(t, metrics.Load{})
+func TestMetrics_NamesFollowPrometheusRules(t *testing.T) {
+	f := newFixture(t, metrics.Load{})
 	problems, err := testutil.GatherAndLint(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		if !strings.HasPrefix(p.Metric, "agent_") { // those of the seed are as they are
+		if !strings.HasPrefix(p.Metric, "agent_") { // these names are given by the specification
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	}
 }
 
 func BenchmarkObserve(b *testing.B) {
-	f := counting(b, metrics.Load{})
-	events := life()
+	f := newFixture(b, metrics.Load{})
+	events := taskEvents()
 	ids := make([]identity.TaskID, 10_000)
 	for i := range ids {
 		ids[i] = identity.TaskID(fmt.Sprint("task", i))

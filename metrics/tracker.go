@@ -7,130 +7,139 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// agentTracker remembers, of the agents of tasks that have not ended, what a later
-// event is held against. It is used with Metrics.mu held.
+// agentTracker keeps the state of agents in running tasks that later events are
+// measured against. It must be used with Metrics.mu held.
 type agentTracker struct {
 	tasks  map[identity.TaskID]map[identity.AgentID]*agent
-	gone   recentlyEnded
-	size   int // agents in tasks
-	unread int // messages that they have not taken
+	ended  recentlyEnded
+	size   int // number of agents
+	unread int // messages sent to these agents and not received yet
 }
 
-// agent is what is remembered of one. Times are Unix nanoseconds; 0 is a time
-// that is not known.
+// agent is the tracked state of one agent. Times are Unix nanoseconds; 0 means
+// unknown.
 type agent struct {
-	spawnSeen bool       // its spawn was seen
-	working   bool       // it is in a turn
-	turn      int64      // when the turn began
-	lastIdle  int64      // when the last turn ended
-	state     string     // the label of its workflow state; "" when it is not known
-	entered   int64      // when it came into that state
-	tools     int        // how many it saw with its last answer; -1 when it is not known
-	unread    int        // messages sent and not taken
-	open      []openCall // allowed and without outcome
+	spawnSeen   bool       // its spawn was observed, so its mailbox is known from the start
+	working     bool       // it is in a turn
+	turnStart   int64      // when the turn started
+	lastTurnEnd int64      // when the last turn ended
+	state       string     // label of its workflow state; "" if unknown
+	stateStart  int64      // when it entered that state
+	tools       int        // number of tools at its last answer; -1 if unknown
+	unread      int        // messages sent and not received
+	openCalls   []openCall // allowed calls without an outcome
 }
 
+// openCall is a call that has been allowed and has not ended.
 type openCall struct {
 	id    identity.CallID
-	tool  string // its label
-	began int64
+	tool  string // label
+	start int64
 }
 
-func newCrowd() agentTracker {
-	return agentTracker{tasks: map[identity.TaskID]map[identity.AgentID]*agent{}, gone: recentlyEnded{ids: map[string]struct{}{}}}
+// newAgentTracker returns a tracker without agents.
+func newAgentTracker() agentTracker {
+	return agentTracker{tasks: map[identity.TaskID]map[identity.AgentID]*agent{}, ended: recentlyEnded{ids: map[string]struct{}{}}}
 }
 
-// agentFor gives what is remembered of the agent that an event is about, nil of one
-// that is no more.
-func (c *agentTracker) agentFor(e journal.Event) *agent {
-	if a := c.tasks[e.Task][e.Agent]; a != nil {
+// agentFor returns the tracked agent of an event and starts to track it if
+// necessary. It returns nil for events without an agent and for agents that
+// have ended.
+func (t *agentTracker) agentFor(e journal.Event) *agent {
+	if a := t.tasks[e.Task][e.Agent]; a != nil {
 		return a
 	}
-	if e.Agent == "" || c.gone.has(string(e.Task)) || c.gone.has(string(e.Agent)) {
+	if e.Agent == "" || t.ended.has(string(e.Task)) || t.ended.has(string(e.Agent)) {
 		return nil
 	}
-	if c.tasks[e.Task] == nil {
-		c.tasks[e.Task] = map[identity.AgentID]*agent{}
+	if t.tasks[e.Task] == nil {
+		t.tasks[e.Task] = map[identity.AgentID]*agent{}
 	}
 	a := &agent{tools: -1}
-	c.tasks[e.Task][e.Agent] = a
-	c.size++
+	t.tasks[e.Task][e.Agent] = a
+	t.size++
 	return a
 }
 
-// drop forgets an agent.
-func (c *agentTracker) drop(task identity.TaskID, id identity.AgentID) {
-	a := c.tasks[task][id]
+// forget stops tracking an agent.
+func (t *agentTracker) forget(task identity.TaskID, id identity.AgentID) {
+	a := t.tasks[task][id]
 	if a == nil {
 		return
 	}
-	delete(c.tasks[task], id)
-	c.size--
-	c.unread -= a.unread
+	delete(t.tasks[task], id)
+	t.size--
+	t.unread -= a.unread
 }
 
-// mail counts messages of an agent whose mailbox was seen from its beginning.
-func (c *agentTracker) mail(a *agent, n int) {
+// addUnread changes the number of unread messages of an agent, if its mailbox
+// is known from the start.
+func (t *agentTracker) addUnread(a *agent, n int) {
 	if a.spawnSeen {
 		a.unread += n
-		c.unread += n
+		t.unread += n
 	}
 }
 
-// begin says that the agent is in a turn. One that has unread mail begins the
-// next turn when the last one ends.
-func (a *agent) begin() {
+// beginTurn makes sure that the agent is in a turn. A turn without a received
+// message continues with messages left unread, so it starts at the end of the
+// last turn.
+func (a *agent) beginTurn() {
 	if !a.working {
-		a.working, a.turn = true, a.lastIdle
+		a.working, a.turnStart = true, a.lastTurnEnd
 	}
 }
 
-// end ends the turn and gives how long it took, if that is known.
-func (a *agent) end(at int64) (time.Duration, bool) {
-	began := a.turn
-	a.working, a.turn, a.lastIdle, a.open = false, 0, at, nil
-	return time.Duration(max(0, at-began)), began != 0
+// endTurn ends the turn and returns its duration. It reports false if the start
+// is unknown.
+func (a *agent) endTurn(at int64) (time.Duration, bool) {
+	start := a.turnStart
+	a.working, a.turnStart, a.lastTurnEnd, a.openCalls = false, 0, at, nil
+	return time.Duration(max(0, at-start)), start != 0
 }
 
-// leave gives how long the agent was in its state, if that is known, and
-// enters another.
-func (a *agent) leave(at int64, next string) (time.Duration, bool) {
-	entered := a.entered
-	a.state, a.entered = next, at
+// changeState sets the workflow state and returns the time spent in the
+// previous one. It reports false if that is unknown.
+func (a *agent) changeState(at int64, next string) (time.Duration, bool) {
+	entered := a.stateStart
+	a.state, a.stateStart = next, at
 	return time.Duration(max(0, at-entered)), entered != 0
 }
 
-// close takes an open call out.
-func (a *agent) close(id identity.CallID) (openCall, bool) {
-	for i, c := range a.open {
+// closeCall removes and returns an open call.
+func (a *agent) closeCall(id identity.CallID) (openCall, bool) {
+	for i, c := range a.openCalls {
 		if c.id == id {
-			a.open[i] = a.open[len(a.open)-1]
-			a.open = a.open[:len(a.open)-1]
+			a.openCalls[i] = a.openCalls[len(a.openCalls)-1]
+			a.openCalls = a.openCalls[:len(a.openCalls)-1]
 			return c, true
 		}
 	}
 	return openCall{}, false
 }
 
-// recentlyEnded remembers the last ids that ended: an event that was committed before
-// an end may be observed after it.
+// recentlyEnded remembers the last 4096 ids of ended tasks and agents. Streams
+// are observed concurrently, so an event committed before an end may be
+// observed after it.
 type recentlyEnded struct {
 	ids  map[string]struct{}
 	ring [4096]string
-	at   int
+	next int
 }
 
-func (g *recentlyEnded) has(id string) bool {
-	_, ok := g.ids[id]
+// has reports whether an id has ended recently.
+func (r *recentlyEnded) has(id string) bool {
+	_, ok := r.ids[id]
 	return ok
 }
 
-func (g *recentlyEnded) add(id string) {
-	if g.has(id) {
+// add remembers an id and drops the oldest.
+func (r *recentlyEnded) add(id string) {
+	if r.has(id) {
 		return
 	}
-	delete(g.ids, g.ring[g.at])
-	g.ids[id] = struct{}{}
-	g.ring[g.at] = id
-	g.at = (g.at + 1) % len(g.ring)
+	delete(r.ids, r.ring[r.next])
+	r.ids[id] = struct{}{}
+	r.ring[r.next] = id
+	r.next = (r.next + 1) % len(r.ring)
 }

@@ -6,64 +6,69 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxSeries bounds the series of a family. What comes after is counted in one
-// series more, all of whose labels are other.
+// maxSeries limits the series of each metric. Further label values are counted
+// in one more series, whose labels are all otherLabel.
 const maxSeries = 1000
 
-// otherLabel is the label of what has no name of its own.
+// otherLabel is the label of names that have no label of their own.
 const otherLabel = "other"
 
-// metricVec is a metric with up to three labels, and the bounded number of its
-// series. It is called with Metrics.mu held.
+// metricVec is a metric with up to three labels and a limited number of series.
+// It must be used with Metrics.mu held.
 type metricVec[M any] struct {
 	prometheus.Collector
-	with   func(...string) M
-	labels int
-	made   map[[3]string]M
+	create func(...string) M // returns the series with these label values
+	labels int               // number of labels
+	cache  map[[3]string]M
 }
 
-func newFamily[M any](c prometheus.Collector, with func(...string) M, labels []string) *metricVec[M] {
-	f := &metricVec[M]{c, with, len(labels), map[[3]string]M{}}
-	if f.labels == 0 {
-		f.of("", "", "") // is shown as 0 from the start
+// newMetricVec returns a metricVec for a vector of client_golang; create
+// returns its series.
+func newMetricVec[M any](c prometheus.Collector, create func(...string) M, labels []string) *metricVec[M] {
+	v := &metricVec[M]{c, create, len(labels), map[[3]string]M{}}
+	if v.labels == 0 {
+		v.series("", "", "") // a metric without labels is exported as 0 from the start
 	}
-	return f
+	return v
 }
 
+// counters returns a counter with labels.
 func counters(name, help string, labels ...string) *metricVec[prometheus.Counter] {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	return newFamily(v, v.WithLabelValues, labels)
+	return newMetricVec(v, v.WithLabelValues, labels)
 }
 
+// histograms returns a histogram with labels.
 func histograms(name, help string, buckets []float64, labels ...string) *metricVec[prometheus.Observer] {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	return newFamily(v, v.WithLabelValues, labels)
+	return newMetricVec(v, v.WithLabelValues, labels)
 }
 
-// of gives the series with these values of its labels; "" for those it has not.
-func (f *metricVec[M]) of(a, b, c string) M {
+// series returns the series with these label values; unused ones are "".
+func (v *metricVec[M]) series(a, b, c string) M {
 	key := [3]string{a, b, c}
-	if m, ok := f.made[key]; ok {
+	if m, ok := v.cache[key]; ok {
 		return m
 	}
-	if len(f.made) >= maxSeries {
+	if len(v.cache) >= maxSeries {
 		key = [3]string{otherLabel, otherLabel, otherLabel}
-		if m, ok := f.made[key]; ok {
+		if m, ok := v.cache[key]; ok {
 			return m
 		}
 	}
-	return f.add(key)
+	return v.add(key)
 }
 
-func (f *metricVec[M]) add(key [3]string) M {
-	m := f.with(key[:f.labels]...)
-	f.made[key] = m
+// add creates a series.
+func (v *metricVec[M]) add(key [3]string) M {
+	m := v.create(key[:v.labels]...)
+	v.cache[key] = m
 	return m
 }
 
-// label makes a label of a name that somebody chose: what is too long or no
-// text is other.
-func label(name string) string {
+// cleanLabel returns name as a label value, or otherLabel if it is too long or
+// not valid UTF-8.
+func cleanLabel(name string) string {
 	if len(name) > 128 || !utf8.ValidString(name) {
 		return otherLabel
 	}

@@ -12,60 +12,59 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Codes of the protocol that the SDK does not name.
+// JSON-RPC error codes that the SDK does not define.
 const (
-	codeNoSession = -32001 // no session of this id; the client begins anew
-	codeBusy      = -32000 // too many of something at once
+	codeNoSession = -32001 // no session has this id; the client must initialize again
+	codeBusy      = -32000 // too many concurrent requests or sessions
 )
 
-// outcome is what a call came to. The zero outcome is that there is no such
-// tool.
+// outcome is the result of a tool call. The zero outcome means that the tool
+// does not exist for the caller.
 type outcome struct {
 	result *tool.Result // a success, or a failure for the model to read
-	rows   bool         // the tool is one whose result may be rows
-	fault  error        // of the machinery: nobody knows more than its code
+	rows   bool         // the tool's result may be an array of rows
+	err    error        // an internal error; the client sees only its code
 }
 
-// unknownTool is the one answer to a call of what is not the caller's, whether
-// it is somebody's or nobody's. Of a name that is too long to be a tool's the
-// beginning is repeated.
+// unknownTool returns the error for a tool the caller may not call. It is the
+// same whether or not the tool exists. A name that is too long for a tool is
+// truncated.
 func unknownTool(name string) *jsonrpc.Error {
-	if len(name) > tool.MaxName {
-		name = name[:tool.MaxName] + "…"
-	}
-	return protocolError(jsonrpc.CodeInvalidParams, "Unknown tool: "+name)
+	return newRPCError(jsonrpc.CodeInvalidParams, "Unknown tool: "+textutil.Truncate(name, tool.MaxName))
 }
 
-func protocolError(code int64, message string) *jsonrpc.Error {
+// newRPCError returns a JSON-RPC error without data.
+func newRPCError(code int64, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message}
 }
 
-// refused gives the protocol's error for an outcome that is no result, nil for
-// one that is.
-func (o outcome) refused(name string) *jsonrpc.Error {
+// rpcError returns the JSON-RPC error for an outcome without a result, or nil.
+func (o outcome) rpcError(name string) *jsonrpc.Error {
 	switch {
-	case o.fault != nil:
-		return protocolError(jsonrpc.CodeInternalError, errcode.Message(o.fault))
+	case o.err != nil:
+		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
 	case o.result == nil:
 		return unknownTool(name)
 	}
 	return nil
 }
 
-// text is what a result says to those who read text alone.
-func text(r *tool.Result) string {
+// resultText returns the text content of a result. Results without text return
+// their structured part as JSON.
+func resultText(r *tool.Result) string {
 	if r.Text == "" && len(r.Structured) > 0 {
 		return string(r.Structured)
 	}
 	return r.Text
 }
 
-// object gives the structured part of a result if it is an object: before
-// 2026-07-28 the protocol allows nothing else.
-func object(r *tool.Result) json.RawMessage {
+// structuredObject returns the structured part of a result if it is a JSON
+// object, else nil. Protocol versions before 2026-07-28 allow only objects.
+func structuredObject(r *tool.Result) json.RawMessage {
 	structured := bytes.TrimLeft(r.Structured, " \t\r\n")
 	if len(structured) == 0 || structured[0] != '{' {
 		return nil
@@ -73,39 +72,42 @@ func object(r *tool.Result) json.RawMessage {
 	return structured
 }
 
-// asResult gives a result to the SDK.
-func asResult(o outcome) *sdk.CallToolResult {
-	result := &sdk.CallToolResult{Content: o.contents(), IsError: o.result.IsError}
-	if structured := object(o.result); structured != nil {
+// sdkResult converts an outcome that has a result to the SDK's type.
+func sdkResult(o outcome) *sdk.CallToolResult {
+	result := &sdk.CallToolResult{Content: o.sdkContents(), IsError: o.result.IsError}
+	if structured := structuredObject(o.result); structured != nil {
 		result.StructuredContent = structured
 	}
 	return result
 }
 
-// beginResult begins the answer to a request.
-func beginResult(id string, size int) []byte {
+// responsePrefix returns the start of a JSON-RPC response to the request with
+// this id. size is the expected length of the rest, for the buffer's capacity.
+func responsePrefix(id string, size int) []byte {
 	b := make([]byte, 0, size+len(id)+256)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	return append(b, id...)
 }
 
-// listAnswer answers tools/list from ready bytes, which are not copied.
-func listAnswer(w http.ResponseWriter, id string, result []byte) {
-	begin := append(beginResult(id, 0), `,"result":`...)
-	writeHeader(w, http.StatusOK, len(begin)+len(result)+1)
-	_, _ = w.Write(begin) // here and below: a peer that has gone is nobody's error
+// writeToolList writes the response to tools/list. result is encoded JSON; it
+// is written without copying.
+func writeToolList(w http.ResponseWriter, id string, result []byte) {
+	prefix := append(responsePrefix(id, 0), `,"result":`...)
+	writeJSONHeader(w, http.StatusOK, len(prefix)+len(result)+1)
+	_, _ = w.Write(prefix) // write errors are ignored here and below: the client has disconnected
 	_, _ = w.Write(result)
 	_, _ = io.WriteString(w, "}")
 }
 
-// callAnswer answers tools/call with a result; about, when there is one, is the
-// _meta and resultType of versions without sessions.
-func callAnswer(id string, o outcome, about []byte) []byte {
+// encodeCallResult returns the response to tools/call for an outcome that has a
+// result. resultMeta holds the _meta and resultType members of versions without
+// sessions; it is nil for other versions.
+func encodeCallResult(id string, o outcome, resultMeta []byte) []byte {
 	r := o.result
-	b := append(beginResult(id, 2*len(r.Text)+3*len(r.Structured)+len(about)), `,"result":{`...)
-	b = append(b, about...)
+	b := append(responsePrefix(id, 2*len(r.Text)+3*len(r.Structured)+len(resultMeta)), `,"result":{`...)
+	b = append(b, resultMeta...)
 	b = append(b, `"content":[`...)
-	for i, part := range o.parts() {
+	for i, part := range o.textParts() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -113,7 +115,7 @@ func callAnswer(id string, o outcome, about []byte) []byte {
 		b = append(gjson.AppendJSONString(b, part), '}')
 	}
 	b = append(b, ']')
-	if structured := object(r); structured != nil {
+	if structured := structuredObject(r); structured != nil {
 		b = append(append(b, `,"structuredContent":`...), structured...)
 	}
 	if r.IsError {
@@ -122,12 +124,12 @@ func callAnswer(id string, o outcome, about []byte) []byte {
 	return append(b, `}}`...)
 }
 
-// errorAnswer answers a request with an error; id is null when it is not known.
-func errorAnswer(id string, e *jsonrpc.Error) []byte {
+// encodeError returns an error response. An empty id is encoded as null.
+func encodeError(id string, e *jsonrpc.Error) []byte {
 	if id == "" {
 		id = "null"
 	}
-	b := append(beginResult(id, len(e.Message)), `,"error":{"code":`...)
+	b := append(responsePrefix(id, len(e.Message)), `,"error":{"code":`...)
 	b = append(strconv.AppendInt(b, e.Code, 10), `,"message":`...)
 	b = gjson.AppendJSONString(b, e.Message)
 	if len(e.Data) > 0 {
@@ -136,20 +138,21 @@ func errorAnswer(id string, e *jsonrpc.Error) []byte {
 	return append(b, `}}`...)
 }
 
-// write answers a request with one document.
-func write(w http.ResponseWriter, status int, body []byte) {
-	writeHeader(w, status, len(body))
-	_, _ = w.Write(body) // a peer that has gone is nobody's error
+// writeJSON writes a response of one JSON document.
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	writeJSONHeader(w, status, len(body))
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
-// writeHeader begins an answer of so many bytes.
-func writeHeader(w http.ResponseWriter, status, size int) {
+// writeJSONHeader writes the status and headers of a JSON response with a body
+// of size bytes.
+func writeJSONHeader(w http.ResponseWriter, status, length int) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(size))
+	w.Header().Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(status)
 }
 
-// refuse answers with an error of the protocol.
-func refuse(w http.ResponseWriter, status int, id string, code int64, message string) {
-	write(w, status, errorAnswer(id, protocolError(code, message)))
+// writeError writes a JSON-RPC error response.
+func writeError(w http.ResponseWriter, status int, id string, code int64, message string) {
+	writeJSON(w, status, encodeError(id, newRPCError(code, message)))
 }

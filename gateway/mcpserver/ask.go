@@ -12,53 +12,57 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// AskName is the tool by which a whole organization is one tool. It is offered
-// over MCP to those whose role may use a tool of org_management: who may make
-// others work. A tool that somebody registers under this name is not offered.
+// AskName is the tool that runs a task on the whole organization. It is offered
+// over MCP to callers whose role has a tool of the group org_management. A
+// registered tool of the same name is not offered.
 const AskName = "ask_organization"
 
-const askDescription = `Give a task to the organization and wait for its result. Its root agent plans, makes roles and has agents work on it; none of them may call a tool that you may not. It can take minutes. Cancelling the call cancels the task.`
+const askDescription = `Run a task on the organization and wait for its result. A root agent plans the task, creates roles and spawns agents; none of them may call a tool that you may not call. It can take minutes. Cancelling the call cancels the task.`
 
-const askInput = `{"type":"object","properties":{"task":{"type":"string","minLength":1,"maxLength":100000,"description":"what is to be done, and what the result should be"}},"required":["task"],"additionalProperties":false}`
+const askInput = `{"type":"object","properties":{"task":{"type":"string","minLength":1,"maxLength":100000,"description":"what to do, and what the result should contain"}},"required":["task"],"additionalProperties":false}`
 
+// askDefinition returns the definition of ask_organization. It is built here
+// and not registered, because the tool is only for clients of MCP, never for
+// agents.
 func askDefinition() tool.Definition {
 	return tool.Definition{Name: AskName, Description: askDescription, Input: json.RawMessage(askInput), Effect: tool.Mutating}
 }
 
-// mayAsk says whether a caller is offered the tool now.
-func (s *Server) mayAsk(d *clientScope) bool { return s.toolListFor(d).asks }
+// mayAskOrganization reports whether the caller is offered ask_organization
+// now.
+func (s *Server) mayAskOrganization(sc *clientScope) bool { return s.toolListFor(sc).offersAsk }
 
-// ask gives a task to the organization and answers with its result. The
-// task's ceiling is what the caller's role is worth, now and later
-// (org.TaskSpec). It is cancelled with the call; when rolecall closes it stays,
-// to be resumed.
-func (s *Server) ask(ctx context.Context, d *clientScope, args json.RawMessage) outcome {
-	if !s.mayAsk(d) {
+// ask runs a task on the organization and returns its result. The task's
+// permissions are bounded by those of the caller's role, also when the role
+// changes later (org.TaskSpec). The task is cancelled with the call. When
+// rolecall shuts down the task stays and can be resumed.
+func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage) outcome {
+	if !s.mayAskOrganization(sc) {
 		return outcome{}
 	}
-	text, err := s.task(args)
+	text, err := s.parseTask(args)
 	if err != nil {
-		return failed(AskName, err)
+		return failedCall(AskName, err)
 	}
-	id, err := s.rt.Start(ctx, org.TaskSpec{Text: text, Caller: d.by})
+	id, err := s.rt.Start(ctx, org.TaskSpec{Text: text, Caller: sc.caller})
 	if err != nil {
-		return failed(AskName, err)
+		return failedCall(AskName, err)
 	}
-	if !s.mayAsk(d) { // it was revoked before the task began
-		s.cancelTask(ctx, id, "the role of the caller may not ask any more")
+	if !s.mayAskOrganization(sc) { // the role changed before the task started
+		s.cancelTask(ctx, id, "the caller's role may no longer call ask_organization")
 		return outcome{}
 	}
-	return s.await(ctx, id)
+	return s.awaitTask(ctx, id)
 }
 
-// task reads the arguments.
-func (s *Server) task(args json.RawMessage) (string, error) {
+// parseTask validates the arguments and returns the task's text.
+func (s *Server) parseTask(args json.RawMessage) (string, error) {
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	fits, err := s.asking.Read(args)
-	if err == nil && !fits {
-		err = s.asking.Validate(args)
+	valid, err := s.askSchema.Read(args)
+	if err == nil && !valid {
+		err = s.askSchema.Validate(args)
 	}
 	var in struct {
 		Task string `json:"task"`
@@ -69,13 +73,14 @@ func (s *Server) task(args json.RawMessage) (string, error) {
 	return in.Task, err
 }
 
-// await follows a task to its end, and tells how it goes.
-func (s *Server) await(ctx context.Context, id identity.TaskID) outcome {
-	following, cancel := s.config.Streaming(ctx)
+// awaitTask waits until a task ends, reports its progress and returns its
+// result.
+func (s *Server) awaitTask(ctx context.Context, id identity.TaskID) outcome {
+	streamCtx, cancel := s.config.Streaming(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
+	defer context.AfterFunc(s.lifetime, cancel)()
 	done := 0.0
-	for e, err := range s.rt.Watch(following, id, 0) {
+	for e, err := range s.rt.Watch(streamCtx, id, 0) {
 		if err != nil {
 			break
 		}
@@ -86,33 +91,33 @@ func (s *Server) await(ctx context.Context, id identity.TaskID) outcome {
 	}
 	switch {
 	case ctx.Err() != nil:
-		s.cancelTask(ctx, id, "the call that asked for it was cancelled")
-		return outcome{fault: ctx.Err()}
-	case following.Err() != nil:
-		return failed(AskName, errcode.New(errcode.ToolUnavailable, "rolecall is closing; task %s goes on when it is resumed", id).With("task", id))
+		s.cancelTask(ctx, id, "the call that started the task was cancelled")
+		return outcome{err: ctx.Err()}
+	case streamCtx.Err() != nil:
+		return failedCall(AskName, errcode.New(errcode.ToolUnavailable, "rolecall is shutting down; task %s continues when it is resumed", id).With("task", id))
 	}
 	task, err := s.rt.TaskRecord(ctx, id)
 	if err != nil {
-		return failed(AskName, err)
+		return failedCall(AskName, err)
 	}
-	return result(task)
+	return taskOutcome(task)
 }
 
-// cancelTask gives up a task.
+// cancelTask cancels a task, also when ctx has ended.
 func (s *Server) cancelTask(ctx context.Context, id identity.TaskID, why string) {
 	if err := s.rt.Cancel(context.WithoutCancel(ctx), id, why); err != nil {
 		s.log.Error("task not cancelled", "task", id, "error", err)
 	}
 }
 
-// result is what a task that has ended came to.
-func result(task org.Task) outcome {
+// taskOutcome returns the outcome of a task that has ended.
+func taskOutcome(task org.Task) outcome {
 	if task.Status != org.Done {
-		err := errcode.New(errcode.ToolUnavailable, "task %s has not ended: it is %s", task.ID, task.Status)
+		err := errcode.New(errcode.ToolUnavailable, "task %s has not ended; its status is %s", task.ID, task.Status)
 		if task.Error != nil {
 			err = errcode.New(task.Error.Code, "%s", task.Error.Message)
 		}
-		return failedAs(err.With("task", task.ID))
+		return askFailure(err.With("task", task.ID))
 	}
 	var text string
 	if json.Unmarshal(task.Result, &text) == nil {
@@ -121,25 +126,27 @@ func result(task org.Task) outcome {
 	return outcome{result: &tool.Result{Structured: task.Result}}
 }
 
-// failedAs is failed for an error whose code is for the model, whatever it is.
-func failedAs(err error) outcome {
+// askFailure returns a failure for the model to read. Unlike failedCall it also
+// shows internal errors, because err carries the task's own code and message.
+func askFailure(err error) outcome {
 	r := tool.Failure(AskName, err)
 	return outcome{result: &r}
 }
 
-// progressText words an event of a task in a line; "" when it is not worth one. What
-// agents write, call with and answer is not in it.
+// progressText returns one line of progress for an event of a task, or "" for
+// an event that is not reported. The line never contains message texts,
+// arguments or results.
 func progressText(e journal.Event) string {
 	switch b := e.Body.(type) {
 	case journal.TaskStarted:
-		return fmt.Sprintf("task %s begins", e.Task)
+		return fmt.Sprintf("task %s started", e.Task)
 	case journal.AgentSpawned:
-		return e.Role + " begins to work"
+		return e.Role + " started"
 	case journal.AgentTerminated:
-		return e.Role + " has ended"
+		return e.Role + " terminated"
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
-			return fmt.Sprintf("%s may not call %s: %s", e.Role, b.Tool, b.Code)
+			return fmt.Sprintf("%s: call of %s denied: %s", e.Role, b.Tool, b.Code)
 		}
 		return fmt.Sprintf("%s calls %s", e.Role, b.Tool)
 	case journal.ToolError:

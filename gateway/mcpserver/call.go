@@ -9,44 +9,46 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// call takes one call through the gate. To a client there are no tools but
-// those it is offered: a denial of any other is the zero outcome. A tool it is
-// offered that its workflow state does not allow now is a failure to read.
-func (s *Server) call(ctx context.Context, d *clientScope, c toolCall) outcome {
+// call runs one tool call through the gate. A denied call of a tool that is not
+// offered to the caller returns the zero outcome. A denied call of a tool that
+// is offered in another workflow state returns a failure for the model to read.
+func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
 	if c.name == AskName {
-		return s.ask(ctx, d, c.args)
+		return s.ask(ctx, sc, c.args)
 	}
 	snapshot := s.rt.Groups().Snapshot()
-	if d.endpoint.toolset != "" && !snapshot.InGroups(c.name, d.endpoint.toolset) {
+	if sc.endpoint.toolset != "" && !snapshot.InGroups(c.name, sc.endpoint.toolset) {
 		return outcome{}
 	}
-	var known tool.Definition
+	var definition tool.Definition
 	if h, ok := snapshot.Lookup(c.name); ok {
-		known = h.Definition
+		definition = h.Definition
 	}
-	if !c.secureAllowed(known) {
+	if !c.secureAllowed(definition) {
 		return outcome{}
 	}
-	a, err := s.rt.Invoke(c.shown(ctx, known.Auth), d.by, c.name, c.args)
+	a, err := s.rt.Invoke(c.withCredentials(ctx, definition.Auth), sc.caller, c.name, c.args)
 	switch {
 	case err != nil:
-		return failed(c.name, err)
-	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(d, c.name)):
+		return failedCall(c.name, err)
+	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(sc, c.name)):
 		return outcome{}
 	}
-	return outcome{result: &a.Result, rows: known.Declared != nil}
+	return outcome{result: &a.Result, rows: definition.Declared != nil}
 }
 
-// offers says whether a tool is offered to a caller in some state.
-func (s *Server) offers(d *clientScope, name string) bool {
-	return slices.ContainsFunc(s.rt.Gate().Subject(d.by).Listable(), func(o tool.Definition) bool { return o.Name == name })
+// offers reports whether a tool is offered to the caller in some workflow
+// state.
+func (s *Server) offers(sc *clientScope, name string) bool {
+	return slices.ContainsFunc(s.rt.Gate().Subject(sc.caller).Listable(), func(o tool.Definition) bool { return o.Name == name })
 }
 
-// failed is the outcome of a call that was not started, or of which nobody
-// knows more than err. A code is for the model to read.
-func failed(name string, err error) outcome {
+// failedCall returns the outcome of a call that returned err instead of a
+// result. Errors with a code become failures for the model to read; others stay
+// internal.
+func failedCall(name string, err error) outcome {
 	if errcode.Of(err) == errcode.Internal {
-		return outcome{fault: err}
+		return outcome{err: err}
 	}
 	r := tool.Failure(name, err)
 	return outcome{result: &r}

@@ -16,74 +16,75 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// key names what clients connect to: a role, and the group that narrows it, ""
-// for none.
-type key struct {
+// endpointKey identifies what clients connect to: a role and the tool group
+// that narrows it, "" for none.
+type endpointKey struct {
 	role    identity.RoleID
 	toolset toolgroups.GroupID
 }
 
-// endpoint is what clients connect to. It is kept ready, and told when its
-// tools change, while it is in use.
+// endpoint serves the clients of one role and group. It caches their tool list,
+// and is notified of changes as long as it is in use.
 type endpoint struct {
-	key
-	server *sdk.Server
-	ctx    context.Context // ends when the role or group has gone
-	cancel context.CancelFunc
-	used   atomic.Int64 // when, in unix seconds
-	busy   atomic.Int64 // requests under way
+	endpointKey
+	server   *sdk.Server
+	ctx      context.Context // ends when the role or group has been removed
+	cancel   context.CancelFunc
+	lastUsed atomic.Int64 // unix seconds
+	active   atomic.Int64 // requests in progress
 
-	mu      sync.Mutex // guards making listing anew
+	mu      sync.Mutex // held while listing is rebuilt
 	listing atomic.Pointer[listing]
 }
 
-// maxEndpoints bounds how many are kept ready.
+// maxEndpoints limits the number of cached endpoints.
 const maxEndpoints = 4096
 
-// sweepInterval is how often idle sessions and endpoints are looked for.
+// sweepInterval is how often idle sessions and endpoints are removed.
 const sweepInterval = time.Minute
 
-// systemUser is the user in whose name the tools of a role are looked at when no
-// client asks.
+// systemUser is the user name under which the server reads a role's tools when
+// it refreshes an endpoint without a client request.
 const systemUser = "mcp"
 
-// endpoint gives the endpoint of a role and group that exist, for a request
-// that is under way until leave.
-func (s *Server) endpoint(k key) *endpoint {
+// acquireEndpoint returns the endpoint of a role and group, which must exist.
+// It counts a request in progress; the caller must call release when the
+// request ends.
+func (s *Server) acquireEndpoint(k endpointKey) *endpoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.endpoints[k]
 	if e == nil {
 		s.evictOldest()
-		e = &endpoint{key: k}
-		e.ctx, e.cancel = context.WithCancel(s.life)
-		e.server = s.newServer(e)
+		e = &endpoint{endpointKey: k}
+		e.ctx, e.cancel = context.WithCancel(s.lifetime)
+		e.server = s.newSDKServer(e)
 		s.endpoints[k] = e
 	}
-	e.busy.Add(1)
-	if !s.watching && s.life.Err() == nil {
+	e.active.Add(1)
+	if !s.watching && s.lifetime.Err() == nil {
 		s.watching = true
 		s.work.Go(s.watch)
 	}
 	return e
 }
 
-// leave says that a request has ended.
-func (e *endpoint) leave() {
-	e.used.Store(time.Now().Unix())
-	e.busy.Add(-1)
+// release ends a request that acquireEndpoint counted.
+func (e *endpoint) release() {
+	e.lastUsed.Store(time.Now().Unix())
+	e.active.Add(-1)
 }
 
-// evictOldest makes room for an endpoint: of those without a session the one that was
-// used longest ago goes. With mu held.
+// evictOldest removes the least recently used endpoint without sessions if the
+// limit is reached. It must be called with mu held.
 func (s *Server) evictOldest() {
 	if len(s.endpoints) < maxEndpoints {
 		return
 	}
-	held := s.inUse()
+	inUse := s.endpointsInUse()
 	var oldest *endpoint
 	for _, e := range s.endpoints {
-		if !held[e] && e.busy.Load() == 0 && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+		if !inUse[e] && e.active.Load() == 0 && (oldest == nil || e.lastUsed.Load() < oldest.lastUsed.Load()) {
 			oldest = e
 		}
 	}
@@ -92,26 +93,29 @@ func (s *Server) evictOldest() {
 	}
 }
 
-// removeEndpoint lets go of an endpoint. With mu held.
+// removeEndpoint deletes an endpoint and cancels its context. It must be called
+// with mu held.
 func (s *Server) removeEndpoint(e *endpoint) {
-	if s.endpoints[e.key] == e {
-		delete(s.endpoints, e.key)
+	if s.endpoints[e.endpointKey] == e {
+		delete(s.endpoints, e.endpointKey)
 	}
 	e.cancel()
 }
 
-// inUse lists the endpoints that have sessions. With mu held.
-func (s *Server) inUse() map[*endpoint]bool {
-	held := map[*endpoint]bool{}
+// endpointsInUse returns the endpoints that have sessions. It must be called
+// with mu held.
+func (s *Server) endpointsInUse() map[*endpoint]bool {
+	inUse := map[*endpoint]bool{}
 	for _, session := range s.sessions {
-		held[session.endpoint] = true
+		inUse[session.endpoint] = true
 	}
-	return held
+	return inUse
 }
 
-// watch tells clients when the tools of their role have changed, ends the
-// sessions of roles that are gone, and lets go of what is idle. It ends with
-// the last endpoint.
+// watch refreshes the endpoints when the organization changes: it notifies
+// clients of changed tool lists and closes endpoints of removed roles. It also
+// expires idle sessions and endpoints. It returns when there is no endpoint
+// left.
 func (s *Server) watch() {
 	tick := time.NewTicker(min(sweepInterval, s.config.SessionTimeout))
 	defer tick.Stop()
@@ -124,19 +128,20 @@ func (s *Server) watch() {
 		case <-changed:
 		case now := <-tick.C:
 			s.expireIdle(now)
-		case <-s.life.Done():
+		case <-s.lifetime.Done():
 		}
 	}
 }
 
-// refreshAll looks at every endpoint once; false when there is none any more.
+// refreshAll refreshes every endpoint once. It reports false, and stops the
+// watch, when there is none.
 func (s *Server) refreshAll() bool {
 	s.mu.Lock()
 	list := make([]*endpoint, 0, len(s.endpoints))
 	for _, e := range s.endpoints {
 		list = append(list, e)
 	}
-	if len(list) == 0 || s.life.Err() != nil {
+	if len(list) == 0 || s.lifetime.Err() != nil {
 		s.watching = false
 		s.mu.Unlock()
 		return false
@@ -148,78 +153,81 @@ func (s *Server) refreshAll() bool {
 	return true
 }
 
+// refresh rebuilds the tool list of an endpoint, or closes the endpoint if its
+// role or group has been removed.
 func (s *Server) refresh(e *endpoint) {
 	role, ok := s.rt.Org().Role(e.role)
-	if !ok || role.Status != org.Active || e.toolset != "" && !s.holds(role, e.toolset) {
+	if !ok || role.Status != org.Active || e.toolset != "" && !s.roleHasGroup(role, e.toolset) {
 		s.closeEndpoint(e)
 		return
 	}
-	s.listed(e, s.rt.Gate().Subject(identity.ByCaller(systemUser, e.role)).Listable())
+	s.cachedListing(e, s.rt.Gate().Subject(identity.ByCaller(systemUser, e.role)).Listable())
 }
 
-// closeEndpoint forgets an endpoint that is gone, with its sessions. Calls that run end
-// as they would.
+// closeEndpoint removes an endpoint and ends its sessions. Calls in progress
+// run to their end.
 func (s *Server) closeEndpoint(e *endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removeEndpoint(e)
 	for _, session := range s.sessions {
 		if session.endpoint == e {
-			s.end(session)
+			s.endSession(session)
 		}
 	}
 }
 
-// expireIdle ends the sessions that are idle, and forgets endpoints that nobody
-// uses.
+// expireIdle ends idle sessions and removes endpoints that are not used.
 func (s *Server) expireIdle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		if session.busy == 0 && now.Sub(session.used) >= s.config.SessionTimeout {
-			s.end(session)
+		if session.active == 0 && now.Sub(session.lastUsed) >= s.config.SessionTimeout {
+			s.endSession(session)
 		}
 	}
-	held := s.inUse()
+	inUse := s.endpointsInUse()
 	for _, e := range s.endpoints {
-		if !held[e] && e.busy.Load() == 0 && now.Unix()-e.used.Load() >= int64(s.config.SessionTimeout/time.Second) {
+		if !inUse[e] && e.active.Load() == 0 && now.Unix()-e.lastUsed.Load() >= int64(s.config.SessionTimeout/time.Second) {
 			s.removeEndpoint(e)
 		}
 	}
 }
 
-// toolListFor gives what is listed to a caller now.
-func (s *Server) toolListFor(d *clientScope) *listing {
-	offered := s.rt.Gate().Subject(d.by).Listable()
-	if len(offered) == 0 { // of this caller perhaps, while others of the role are offered more
-		return s.newListing(d.endpoint.toolset, nil)
+// toolListFor returns the tool list of a caller now.
+func (s *Server) toolListFor(sc *clientScope) *listing {
+	offered := s.rt.Gate().Subject(sc.caller).Listable()
+	if len(offered) == 0 { // perhaps only this caller, because of its workflow state
+		return s.newListing(sc.endpoint.toolset, nil)
 	}
-	return s.listed(d.endpoint, offered)
+	return s.cachedListing(sc.endpoint, offered)
 }
 
-// listed gives the listing of what the gate offers, which is made once for
-// each View; its clients are told when it is another than before.
-func (s *Server) listed(e *endpoint, offered []tool.Definition) *listing {
-	if l := e.listing.Load(); l != nil && l.of(offered) {
+// cachedListing returns the tool list for what the gate offers. It is built
+// once for each View; clients are notified when it differs from the previous
+// one.
+func (s *Server) cachedListing(e *endpoint, offered []tool.Definition) *listing {
+	if l := e.listing.Load(); l != nil && l.builtFrom(offered) {
 		return l
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.listing.Load()
-	if before != nil && before.of(offered) {
+	if before != nil && before.builtFrom(offered) {
 		return before
 	}
 	l := s.newListing(e.toolset, offered)
 	e.listing.Store(l)
-	if before != nil && !bytes.Equal(before.old, l.old) {
+	if before != nil && !bytes.Equal(before.sessionJSON, l.sessionJSON) {
 		e.notifyListChanged()
 	}
 	return l
 }
 
-// notifyListChanged has the SDK tell all sessions that the list has changed: it does so
-// when it is given a tool. Nobody sees this one, and nobody can call it, since
-// the SDK is asked for neither (sdk.go).
+// notifyListChanged makes the SDK notify all sessions that the list has
+// changed, which the SDK does when a tool is added. The added tool is never
+// listed or called, because the server answers tools/list and tools/call itself
+// (sdk.go).
 func (e *endpoint) notifyListChanged() {
 	e.server.AddTool(&sdk.Tool{Name: "changed", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// What is answered without the SDK is what the SDK would have read: the same
-// method, id, name and arguments.
+// Simple requests are parsed as the SDK would parse them: same method, id, name
+// and arguments.
 func FuzzReadRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"},"_meta":{"progressToken":"p"}}}`,
@@ -35,29 +35,31 @@ func FuzzReadRequest(f *testing.F) {
 		m, err := jsonrpc.DecodeMessage(body)
 		r, ok := m.(*jsonrpc.Request)
 		if err != nil || !ok || r.Method != q.method || r.IsCall() != (q.id != "") {
-			t.Fatalf("%s: read as %+v, by the SDK as %+v, %v", body, q, m, err)
+			t.Fatalf("%s: parsed as %+v, by the SDK as %+v, %v", body, q, m, err)
 		}
-		if id, _ := json.Marshal(r.ID.Raw()); q.id != "" && string(id) != q.id && json.Valid([]byte(q.id)) && !same(id, []byte(q.id)) {
+		if id, _ := json.Marshal(r.ID.Raw()); q.id != "" && string(id) != q.id && json.Valid([]byte(q.id)) && !equalJSON(id, []byte(q.id)) {
 			t.Fatalf("%s: id %s, by the SDK %s", body, q.id, id)
 		}
-		if q.method == callTool {
-			sameCall(t, q, r)
+		if q.method == methodCallTool {
+			checkCall(t, q, r)
 		}
 	})
 }
 
-func same(a, b []byte) bool {
+// equalJSON reports whether two JSON values are equal.
+func equalJSON(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && x == y
 }
 
-func sameCall(t *testing.T, q *request, r *jsonrpc.Request) {
+// checkCall checks that a tools/call was parsed as the SDK parses it.
+func checkCall(t *testing.T, q *request, r *jsonrpc.Request) {
 	var p sdk.CallToolParamsRaw
 	if err := json.Unmarshal(r.Params, &p); err != nil {
 		t.Fatalf("%s: %v", q.body, err)
 	}
 	if p.Name != q.name || string(p.Arguments) != q.args || p.RequestState != "" || len(p.InputResponses) > 0 {
-		t.Fatalf("%s: read as %+v, by the SDK as %+v", q.body, q, p)
+		t.Fatalf("%s: parsed as %+v, by the SDK as %+v", q.body, q, p)
 	}
 	if version, _ := p.Meta[sdk.MetaKeyProtocolVersion].(string); version != q.version {
 		t.Fatalf("%s: version %q, by the SDK %q", q.body, q.version, version)

@@ -18,10 +18,36 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Headers of the transport.
+// How a POST is answered. servePOST checks the headers, reads the body
+// (readBody) and passes the request on by three questions:
+//
+//	version has   session       simple     handler
+//	sessions?     id given?     request?
+//	-----------   -----------   --------   ------------------------------------
+//	no            -             yes        handleStateless, answerSimple
+//	no            -             no         handleStateless, forwardToSDK
+//	yes           none          yes        handleSession, answerWithoutSession
+//	yes           none          no         handleSession, forwardToSDK (initialize)
+//	yes           known         yes        handleSession, answerInSession
+//	yes           known         no         handleSession, forwardToSDK
+//	yes           unknown       -          handleSession, writeSessionNotFound
+//
+// isStateless answers the first question, acquireSession the second, and
+// request.simple the third: one tools/list, tools/call or cancellation that
+// readRequest understands completely (request.go). Only simple requests are
+// answered here, by answerSimple; both answerWithoutSession (toolbox.go) and
+// answerInSession end there. The SDK answers the rest and comes back to the same
+// functions for tool lists and calls (sdk.go).
+//
+// There are two exceptions. Requests of an unknown method are rejected in every
+// row. A tools/list with the session of a role is also answered at one of the
+// role's groups (isRoleSession), because clients of MCP Toolbox send it.
+
+// HTTP headers of the MCP transport.
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
@@ -29,51 +55,52 @@ const (
 	nameHeader    = "Mcp-Name"
 )
 
-// Limits of one request.
+// Limits for one request.
 const (
-	maxBody  = strictjson.MaxSize
-	maxBatch = 64  // messages
-	maxEcho  = 100 // bytes of a word that is nobody's, as a refusal repeats them
+	maxBodyBytes = strictjson.MaxSize
+	maxBatch     = 64  // messages
+	maxEchoBytes = 100 // bytes of a client's text that an error message repeats
 )
 
-// admit counts a request of sender; false when it has too many under way, and
-// that is answered.
-func (s *Server) admit(w http.ResponseWriter, sender identity.Principal) (leave func(), ok bool) {
-	leave, err := s.busy.Enter(sender)
+// acquireSlot counts a request of sender until release is called. If the sender
+// has too many in progress, it answers with an error and reports false.
+func (s *Server) acquireSlot(w http.ResponseWriter, sender identity.Principal) (release func(), ok bool) {
+	release, err := s.limiter.Acquire(sender)
 	if err != nil {
-		refuse(w, http.StatusTooManyRequests, "", codeBusy, errcode.Message(err))
+		writeError(w, http.StatusTooManyRequests, "", codeBusy, errcode.Message(err))
 	}
-	return leave, err == nil
+	return release, err == nil
 }
 
-// post answers one POST: a message of the client.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, d *clientScope) error {
-	leave, ok := s.admit(w, d.sender)
+// servePOST answers a POST request, which carries one message or a batch.
+func (s *Server) servePOST(w http.ResponseWriter, r *http.Request, sc *clientScope) error {
+	release, ok := s.acquireSlot(w, sc.sender)
 	if !ok {
 		return nil
 	}
-	defer leave()
-	document, stream, anything := accepted(r.Header["Accept"])
+	defer release()
+	document, stream, anything := parseAccept(r.Header["Accept"])
 	switch {
 	case !document:
-		refuse(w, http.StatusNotAcceptable, "", jsonrpc.CodeInvalidRequest, "the request must accept application/json, and text/event-stream beside it")
+		writeError(w, http.StatusNotAcceptable, "", jsonrpc.CodeInvalidRequest, "the Accept header must include application/json and text/event-stream")
 		return nil
 	case !isJSON(r.Header.Get("Content-Type")):
-		refuse(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must be application/json, and say so")
+		writeError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the Content-Type header must be application/json")
 		return nil
 	}
-	d.json, d.any = !stream, anything
+	sc.documentsOnly, sc.acceptsAny = !stream, anything
 	q, ok := readBody(w, r)
 	switch {
 	case !ok:
 	case isStateless(r, q):
-		s.handleStateless(w, r, d, q)
+		s.handleStateless(w, r, sc, q)
 	default:
-		s.handleSession(w, r, d, q)
+		s.handleSession(w, r, sc, q)
 	}
 	return nil
 }
 
+// isJSON reports whether a Content-Type header names JSON.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true
@@ -82,36 +109,37 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json"
 }
 
-// readBody reads the body: strict JSON, or the request is refused. How long it
-// may take to arrive is a matter of whoever listens.
+// readBody reads and parses the body strictly. If it reports false, the request
+// has been answered. The listener limits how long the body may take to arrive.
 func readBody(w http.ResponseWriter, r *http.Request) (*request, bool) {
 	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
-	_, err := buffer.ReadFrom(http.MaxBytesReader(unwrapWriter(w), r.Body, maxBody))
+	_, err := buffer.ReadFrom(http.MaxBytesReader(unwrapWriter(w), r.Body, maxBodyBytes))
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
-		refuse(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBody))
+		writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBodyBytes))
 		return nil, false
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
 		return nil, false
 	}
 	if err := strictjson.Check(buffer.Bytes(), nil); err != nil {
-		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body is no JSON that is safe to read: "+err.Error())
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body is malformed or ambiguous JSON: "+err.Error())
 		return nil, false
 	}
 	q := readRequest(buffer.Bytes())
 	return q, !rejectEarly(w, r, q)
 }
 
-// rejectEarly answers what needs no look at who asks, and at what.
+// rejectEarly answers requests that are rejected, or ignored, whatever their
+// sender and role. It reports whether it has answered.
 func rejectEarly(w http.ResponseWriter, r *http.Request, q *request) bool {
 	switch {
 	case q.batch && !batchAllowed(r, q):
-		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("batches are a part of 2025-03-26 alone, and have at most %d messages", maxBatch))
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("batches are supported only in version 2025-03-26, with at most %d messages", maxBatch))
 	case q.badID:
-		refuse(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the id must be a string or a number")
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the id must be a string or a number")
 	case !versionSupported(r):
-		otherVersion(w, r, q.id)
+		writeUnsupportedVersion(w, r, q.id)
 	case q.isNotification():
 		w.WriteHeader(http.StatusAccepted)
 	default:
@@ -120,27 +148,29 @@ func rejectEarly(w http.ResponseWriter, r *http.Request, q *request) bool {
 	return true
 }
 
-// versionSupported says whether a request is of a version that is spoken, or names none.
+// versionSupported reports whether the version header is absent or names a
+// supported version.
 func versionSupported(r *http.Request) bool {
 	version := r.Header.Get(versionHeader)
 	return version == "" || slices.Contains(versions[:], version)
 }
 
-// otherVersion refuses a request of a version that is not spoken, and says which
-// ones are.
-func otherVersion(w http.ResponseWriter, r *http.Request, id string) {
-	e := protocolError(sdk.CodeUnsupportedProtocolVersion, "unsupported protocol version")
-	e.Data = marshal(sdk.UnsupportedProtocolVersionData{Supported: versions[:], Requested: short(r.Header.Get(versionHeader), maxEcho)})
-	write(w, http.StatusBadRequest, errorAnswer(id, e))
+// writeUnsupportedVersion rejects a request of an unsupported version and lists
+// the supported ones.
+func writeUnsupportedVersion(w http.ResponseWriter, r *http.Request, id string) {
+	e := newRPCError(sdk.CodeUnsupportedProtocolVersion, "unsupported protocol version")
+	e.Data = marshal(sdk.UnsupportedProtocolVersionData{Supported: versions[:], Requested: textutil.Truncate(r.Header.Get(versionHeader), maxEchoBytes)})
+	writeJSON(w, http.StatusBadRequest, encodeError(id, e))
 }
 
-// noMethod refuses a request of a method that nobody answers. In a session 404
-// would say that the session has ended.
-func noMethod(w http.ResponseWriter, q *request, status int) {
-	refuse(w, status, q.id, jsonrpc.CodeMethodNotFound, "there is no method "+short(q.method, maxEcho))
+// writeMethodNotFound rejects a request of an unknown method. Callers in a
+// session use status 200, because 404 means that the session has ended.
+func writeMethodNotFound(w http.ResponseWriter, q *request, status int) {
+	writeError(w, status, q.id, jsonrpc.CodeMethodNotFound, "there is no method "+textutil.Truncate(q.method, maxEchoBytes))
 }
 
-// batchAllowed says whether a batch may be sent.
+// batchAllowed reports whether the version allows batches and the batch is
+// small enough.
 func batchAllowed(r *http.Request, q *request) bool {
 	version := r.Header.Get(versionHeader)
 	if version != "" && version != "2025-03-26" {
@@ -154,19 +184,20 @@ func batchAllowed(r *http.Request, q *request) bool {
 	return n <= maxBatch
 }
 
-// isStateless says whether a request is one of a version without sessions.
+// isStateless reports whether a request uses a protocol version without
+// sessions.
 func isStateless(r *http.Request, q *request) bool {
-	return r.Header.Get(versionHeader) >= stateless || q.version >= stateless || q.method == "server/discover"
+	return r.Header.Get(versionHeader) >= statelessVersion || q.version >= statelessVersion || q.method == "server/discover"
 }
 
 // handleStateless answers a request of a version without sessions.
-func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, d *clientScope, q *request) {
-	if q.unknown() {
-		noMethod(w, q, http.StatusNotFound)
+func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) {
+	if q.isUnknownMethod() {
+		writeMethodNotFound(w, q, http.StatusNotFound)
 		return
 	}
 	if q.simple && q.id != "" && headersMatchBody(r, q) {
-		s.answer(w, r, d, q, true)
+		s.answerSimple(w, r, sc, q, true)
 		return
 	}
 	ctx := r.Context()
@@ -174,114 +205,120 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, d *clie
 		var cancel context.CancelFunc
 		ctx, cancel = s.config.Streaming(ctx)
 		defer cancel()
-		defer context.AfterFunc(d.endpoint.ctx, cancel)()
+		defer context.AfterFunc(sc.endpoint.ctx, cancel)()
 	}
-	s.forwardToSDK(s.http.stateless[index(d.json)], w, r.WithContext(ctx), d, q)
+	s.forwardToSDK(s.transports.stateless[transportIndex(sc.documentsOnly)], w, r.WithContext(ctx), sc, q)
 }
 
-// headersMatchBody says whether the headers surely say what the body does.
+// headersMatchBody reports whether the Mcp-* headers repeat the version, method
+// and tool of the body. Others are left to the SDK, which rejects a mismatch.
 func headersMatchBody(r *http.Request, q *request) bool {
-	return r.Header.Get(versionHeader) == stateless && q.version == stateless &&
-		r.Header.Get(methodHeader) == q.method && (q.method == listTools || r.Header.Get(nameHeader) == q.name && q.name != "") &&
+	return r.Header.Get(versionHeader) == statelessVersion && q.version == statelessVersion &&
+		r.Header.Get(methodHeader) == q.method && (q.method == methodListTools || r.Header.Get(nameHeader) == q.name && q.name != "") &&
 		r.Header["Last-Event-Id"] == nil
 }
 
 // handleSession answers a request of a version with sessions.
-func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, d *clientScope, q *request) {
+func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) {
 	id := r.Header.Get(sessionHeader)
-	if id == "" && s.withoutSession(w, r, d, q) {
+	if id == "" && s.answerWithoutSession(w, r, sc, q) {
 		return
 	}
-	if id == "" { // a new one begins
-		s.forwardToSDK(s.http.stateful[index(d.json)], w, r, d, q)
+	if id == "" { // initialize starts a session; the SDK rejects other methods
+		s.forwardToSDK(s.transports.stateful[transportIndex(sc.documentsOnly)], w, r, sc, q)
 		return
 	}
-	session, leave := s.find(d, id)
+	session, release := s.acquireSession(sc, id)
 	if session == nil {
-		if !s.sameSender(d, id, q) || !s.withoutSession(w, r, d, q) {
-			noSession(w, q.id)
+		if !s.isRoleSession(sc, id, q) || !s.answerWithoutSession(w, r, sc, q) {
+			writeSessionNotFound(w, q.id)
 		}
 		return
 	}
-	defer leave()
-	if s.answerInSession(w, r, session, d, q) {
+	defer release()
+	if s.answerInSession(w, r, session, sc, q) {
 		return
 	}
-	if d.json && !session.json && !d.any {
-		refuse(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was begun by a client that accepts text/event-stream, and must go on so")
+	if sc.documentsOnly && !session.documentsOnly && !sc.acceptsAny {
+		writeError(w, http.StatusNotAcceptable, q.id, jsonrpc.CodeInvalidRequest, "the session was started with text/event-stream accepted; each of its requests must accept it")
 		return
 	}
-	s.forwardToSDK(s.http.stateful[index(session.json)], w, r, d, q)
+	s.forwardToSDK(s.transports.stateful[transportIndex(session.documentsOnly)], w, r, sc, q)
 }
 
-func noSession(w http.ResponseWriter, id string) {
-	refuse(w, http.StatusNotFound, id, codeNoSession, "there is no such session; initialize a new one")
+// writeSessionNotFound answers 404, after which clients initialize a new
+// session.
+func writeSessionNotFound(w http.ResponseWriter, id string) {
+	writeError(w, http.StatusNotFound, id, codeNoSession, "there is no such session; initialize a new one")
 }
 
-// answerInSession answers a plain request of a session; false when it is the SDK's.
-func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session *session, d *clientScope, q *request) bool {
-	if q.unknown() {
-		noMethod(w, q, http.StatusOK)
+// answerInSession answers a simple request of a session. It reports false,
+// without answering, for requests that the SDK must answer.
+func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session *session, sc *clientScope, q *request) bool {
+	if q.isUnknownMethod() {
+		writeMethodNotFound(w, q, http.StatusOK)
 		return true
 	}
 	if !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil {
 		return false
 	}
 	switch q.method {
-	case cancelled:
-		if !s.cancel(session, q.target) {
+	case methodCancelled:
+		if !s.cancelCall(session, q.cancelID) {
 			return false
 		}
 		w.WriteHeader(http.StatusAccepted)
 		return true
-	case callTool:
-		within, done, ok := s.calling(r.Context(), session, q.id)
+	case methodCallTool:
+		ctx, done, ok := s.beginCall(r.Context(), session, q.id)
 		if !ok {
-			refuse(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request of this id is under way")
+			writeError(w, http.StatusBadRequest, q.id, jsonrpc.CodeInvalidRequest, "a request with this id is already in progress")
 			return true
 		}
 		defer done()
-		r = r.WithContext(within)
+		r = r.WithContext(ctx)
 	}
-	s.answer(w, r, d, q, false)
+	s.answerSimple(w, r, sc, q, false)
 	return true
 }
 
-// answer answers a plain request: with one document or, when progress is asked
-// for and made, with a stream.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, d *clientScope, q *request, alone bool) {
-	if q.method == listTools {
-		listAnswer(w, q.id, s.listFor(d, q, alone))
+// answerSimple answers a simple tools/list or tools/call: with one document, or
+// with an event stream if the client asked for progress and the tool reports
+// some.
+func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request, stateless bool) {
+	if q.method == methodListTools {
+		writeToolList(w, q.id, s.encodedListFor(sc, q, stateless))
 		return
 	}
-	call := toolCall{name: q.name, args: orEmptyObject([]byte(q.args)), secure: []byte(q.secure), knows: alone && q.hasSecureExt, header: r.Header}
-	run := func(ctx context.Context) outcome { return s.call(ctx, d, call) }
-	out := events{w: w}
+	call := toolCall{name: q.name, args: orEmptyObject([]byte(q.args)), secure: []byte(q.secure), hasSecureExt: stateless && q.hasSecureExt, header: r.Header}
+	run := func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
+	out := eventWriter{w: w}
 	var o outcome
-	if q.token == "" || d.json {
+	if q.token == "" || sc.documentsOnly {
 		o = run(r.Context())
 	} else {
-		o = s.withProgress(r.Context(), func(p tool.Progress) { out.send(progressNote(q.token, p)) }, run)
+		o = s.runWithProgress(r.Context(), func(p tool.Progress) { out.send(progressNotification(q.token, p)) }, run)
 	}
-	status, body := s.encodeOutcome(o, q, alone)
+	status, body := s.encodeOutcome(o, q, stateless)
 	if out.opened {
 		out.send(body)
 		return
 	}
-	write(w, status, body)
+	writeJSON(w, status, body)
 }
 
-// encodeOutcome puts an outcome into an answer.
-func (s *Server) encodeOutcome(o outcome, q *request, alone bool) (status int, body []byte) {
-	if e := o.refused(q.name); e != nil {
-		if alone && e.Code == jsonrpc.CodeInvalidParams {
-			return http.StatusBadRequest, errorAnswer(q.id, e)
+// encodeOutcome returns the status and body of the response to a tool call.
+func (s *Server) encodeOutcome(o outcome, q *request, stateless bool) (status int, body []byte) {
+	if e := o.rpcError(q.name); e != nil {
+		if stateless && e.Code == jsonrpc.CodeInvalidParams {
+			return http.StatusBadRequest, encodeError(q.id, e)
 		}
-		return http.StatusOK, errorAnswer(q.id, e)
+		return http.StatusOK, encodeError(q.id, e)
 	}
-	return http.StatusOK, callAnswer(q.id, o, cond(alone, s.signature, nil))
+	return http.StatusOK, encodeCallResult(q.id, o, cond(stateless, s.resultMeta, nil))
 }
 
+// cond returns a if yes, else b.
 func cond[T any](yes bool, a, b T) T {
 	if yes {
 		return a
@@ -289,44 +326,46 @@ func cond[T any](yes bool, a, b T) T {
 	return b
 }
 
-func index(json bool) int { return cond(json, 1, 0) }
+// transportIndex returns the index of the SDK handler in transports.
+func transportIndex(documentsOnly bool) int { return cond(documentsOnly, 1, 0) }
 
-// forwardToSDK gives a request to the SDK: it comes through the door, its body is
-// read already, and the answer may be of any kind, since there is a handler for
-// each.
-func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Request, d *clientScope, q *request) {
+// forwardToSDK passes a request to an SDK handler. The body has been read
+// already, so it is replaced. The Accept header is replaced too: there is a
+// handler for each kind of answer, and the caller has chosen one.
+func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) {
 	body := s.ids.encode(q.body)
-	r = r.WithContext(d.with(r.Context()))
+	r = r.WithContext(sc.attach(r.Context()))
 	r.Header = maps.Clone(r.Header)
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	to.ServeHTTP(&idRestoringWriter{ResponseWriter: w, ids: s.ids, id: q.id}, r)
 }
 
-// stream answers what is no POST: the stream of a session, or its end.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, d *clientScope) {
-	ctx, cancel := s.config.Streaming(d.with(r.Context()))
+// serveStream answers requests other than POST: GET opens the event stream of a
+// session, DELETE ends the session.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, sc *clientScope) {
+	ctx, cancel := s.config.Streaming(sc.attach(r.Context()))
 	defer cancel()
 	if !versionSupported(r) {
-		otherVersion(w, r, "")
+		writeUnsupportedVersion(w, r, "")
 		return
 	}
 	w = &idRestoringWriter{ResponseWriter: w, ids: s.ids}
 	id := r.Header.Get(sessionHeader)
-	if id == "" || r.Header.Get(versionHeader) >= stateless || r.Method != http.MethodGet && r.Method != http.MethodDelete {
-		s.http.stateless[0].ServeHTTP(w, r.WithContext(ctx)) // takes POST alone, and says so
+	if id == "" || r.Header.Get(versionHeader) >= statelessVersion || r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		s.transports.stateless[0].ServeHTTP(w, r.WithContext(ctx)) // answers 405, since it allows only POST
 		return
 	}
-	session, leave := s.find(d, id)
+	session, release := s.acquireSession(sc, id)
 	if session == nil {
-		noSession(w, "")
+		writeSessionNotFound(w, "")
 		return
 	}
-	defer leave()
+	defer release()
 	if r.Method == http.MethodDelete {
-		s.close(session)
+		s.closeSession(session)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	s.http.stateful[index(session.json)].ServeHTTP(w, r.WithContext(ctx))
+	s.transports.stateful[transportIndex(session.documentsOnly)].ServeHTTP(w, r.WithContext(ctx))
 }

@@ -10,75 +10,79 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// idEncoder keep the numbers that identify requests as they are written. The SDK makes
-// floating-point numbers of them, which are others beyond 2^53; so it is shown a
-// text instead that holds the number, and what it answers is changed back. The
-// text begins with a secret, so that nothing else in an answer is one.
-type idEncoder struct{ begin string }
+// idEncoder preserves JSON-RPC ids that the SDK would change. The SDK decodes
+// numeric ids as float64, which is inexact beyond 2^53. encode replaces such a
+// number with a string that contains it; decode restores the number in the
+// SDK's answers. The string begins with a random prefix, so that no other text
+// in an answer matches it.
+type idEncoder struct{ prefix string }
 
-func newIDs() idEncoder { return idEncoder{`"` + rand.Text() + ":"} }
+// newIDEncoder returns an encoder with a new random prefix.
+func newIDEncoder() idEncoder { return idEncoder{`"` + rand.Text() + ":"} }
 
-// replacement is a part of a message that is shown as something else.
+// replacement is a number in a message that is shown to the SDK as a string.
 type replacement struct {
-	at   int
-	text string
+	at   int    // offset of the number in the message
+	text string // the number as it is written
 }
 
-// encode gives a message, or a batch, as the SDK may see it.
-func (k idEncoder) encode(body []byte) []byte {
+// encode returns a message, or a batch, with inexact ids replaced.
+func (e idEncoder) encode(body []byte) []byte {
 	doc := gjson.ParseBytes(body)
 	var list []replacement
 	if doc.IsArray() {
 		doc.ForEach(func(_, message gjson.Result) bool {
-			list = append(list, numbers(message)...)
+			list = append(list, inexactIDs(message)...)
 			return true
 		})
 	} else {
-		list = numbers(doc)
+		list = inexactIDs(doc)
 	}
 	if len(list) == 0 {
 		return body
 	}
 	slices.SortFunc(list, func(a, b replacement) int { return cmp.Compare(a.at, b.at) })
-	shown, from := make([]byte, 0, len(body)+len(list)*(len(k.begin)+1)), 0
+	out, copied := make([]byte, 0, len(body)+len(list)*(len(e.prefix)+1)), 0
 	for _, s := range list {
-		shown = append(append(append(append(shown, body[from:s.at]...), k.begin...), s.text...), '"')
-		from = s.at + len(s.text)
+		out = append(append(append(append(out, body[copied:s.at]...), e.prefix...), s.text...), '"')
+		copied = s.at + len(s.text)
 	}
-	return append(shown, body[from:]...)
+	return append(out, body[copied:]...)
 }
 
-// numbers finds the ids of a message that the SDK would change: its own, and the
-// one of the request that it cancels.
-func numbers(message gjson.Result) (list []replacement) {
+// inexactIDs returns the ids in a message that the SDK would change: its own id
+// and the id of the request it cancels.
+func inexactIDs(message gjson.Result) (list []replacement) {
 	for _, v := range []gjson.Result{message.Get("id"), message.Get("params.requestId")} {
-		if v.Type == gjson.Number && !isPlain(v.Raw) {
+		if v.Type == gjson.Number && !isExactNumber(v.Raw) {
 			list = append(list, replacement{v.Index, v.Raw})
 		}
 	}
 	return list
 }
 
-// isPlain says whether a number is one that everybody reads alike.
-func isPlain(number string) bool {
+// isExactNumber reports whether float64 keeps the value and spelling of a
+// number.
+func isExactNumber(number string) bool {
 	digits := strings.TrimPrefix(number, "-")
 	return len(digits) <= 15 && strings.Trim(digits, "0123456789") == "" && number != "-0"
 }
 
-// meant gives what an id means, however a text is written in JSON.
-func meant(id string) string {
+// canonicalID returns an id in a form that is equal for equal ids, whatever
+// JSON escapes they use.
+func canonicalID(id string) string {
 	if v := gjson.Parse(id); v.Type == gjson.String {
 		return `"` + v.Str
 	}
 	return id
 }
 
-// decode gives what the SDK answers with the numbers as they were.
-func (k idEncoder) decode(text []byte) []byte {
-	before, rest, found := bytes.Cut(text, []byte(k.begin))
+// decode returns what the SDK answers with the original numbers restored.
+func (e idEncoder) decode(text []byte) []byte {
+	before, rest, found := bytes.Cut(text, []byte(e.prefix))
 	if !found {
-		return bytes.ReplaceAll(text, []byte(k.begin[1:]), nil) // in a sentence
+		return bytes.ReplaceAll(text, []byte(e.prefix[1:]), nil) // inside an error message
 	}
 	number, after, _ := bytes.Cut(rest, []byte(`"`))
-	return slices.Concat(before, number, k.decode(after))
+	return slices.Concat(before, number, e.decode(after))
 }

@@ -7,47 +7,51 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// maxCalls is how many requests of one sender are under way at most, unless a
-// Config says otherwise.
+// maxCalls is the default limit of concurrent requests of one sender.
 const maxCalls = 64
 
-// ConcurrencyLimiter counts the requests of each sender that are under way, by whatever
-// protocol they came. It is safe for concurrent use.
+// ConcurrencyLimiter limits the concurrent requests of each sender, over all
+// protocols together. It is safe for concurrent use.
 type ConcurrencyLimiter struct {
-	most int
+	max int
 
-	mu    sync.Mutex // guards under
-	under map[identity.Principal]int
+	mu     sync.Mutex // guards active
+	active map[identity.Principal]int
 }
 
-// NewConcurrencyLimiter lets each sender have so many requests under way; 0 is 64.
-func NewConcurrencyLimiter(most int) *ConcurrencyLimiter {
-	if most == 0 {
-		most = maxCalls
+// NewConcurrencyLimiter returns a limiter that allows each sender limit
+// concurrent requests; 0 means 64.
+func NewConcurrencyLimiter(limit int) *ConcurrencyLimiter {
+	if limit == 0 {
+		limit = maxCalls
 	}
-	return &ConcurrencyLimiter{most: most, under: map[identity.Principal]int{}}
+	return &ConcurrencyLimiter{max: limit, active: map[identity.Principal]int{}}
 }
 
-// Limiter counts the requests that the Server answers, for others who answer the
-// same senders.
-func (s *Server) Limiter() *ConcurrencyLimiter { return s.busy }
+// Limiter returns the limiter of the Server's requests, for other protocols
+// that serve the same senders.
+func (s *Server) Limiter() *ConcurrencyLimiter { return s.limiter }
 
-// Enter counts a request until leave is called, once. The error is RateLimited:
-// the sender has too many under way.
-func (b *ConcurrencyLimiter) Enter(sender identity.Principal) (leave func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.under[sender] >= b.most {
-		return nil, errcode.New(errcode.RateLimited, "more than %d requests at once; wait until one of them is answered", b.most)
+// Acquire counts a request of sender. The caller must call release once when
+// the request ends.
+//
+// Errors: RateLimited if the sender has too many requests in progress.
+func (l *ConcurrencyLimiter) Acquire(sender identity.Principal) (release func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active[sender] >= l.max {
+		return nil, errcode.New(errcode.RateLimited, "more than %d requests at once; wait for one of them to finish", l.max)
 	}
-	b.under[sender]++
-	return func() { b.left(sender) }, nil
+	l.active[sender]++
+	return func() { l.release(sender) }, nil
 }
 
-func (b *ConcurrencyLimiter) left(sender identity.Principal) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.under[sender]--; b.under[sender] == 0 {
-		delete(b.under, sender)
+// release ends a request of sender. Senders without requests are removed, so
+// that the map does not grow.
+func (l *ConcurrencyLimiter) release(sender identity.Principal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active[sender]--; l.active[sender] == 0 {
+		delete(l.active, sender)
 	}
 }

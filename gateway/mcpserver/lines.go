@@ -16,20 +16,20 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// lineTransport is the transport of stdio: a message a line, each way. What comes in
-// has passed the one strict reading before the SDK sees it; what did not is
-// answered with the protocol's error, and so is a call too many. It is an
-// sdk.Transport and its Connection.
+// lineTransport is the transport of stdio: one message per line, in each
+// direction. It is an sdk.Transport and its only Connection. It parses every
+// line strictly before the SDK sees it. Malformed lines and calls over the
+// limit are answered with an error.
 type lineTransport struct {
-	in   chan line
-	most int // calls under way
-	ids  idEncoder
+	in       chan line
+	maxCalls int // calls in progress
+	ids      idEncoder
 
 	mu  sync.Mutex // guards out
 	out io.Writer
 
 	state    sync.Mutex // guards calls
-	calls    int        // under way
+	calls    int        // calls in progress
 	answered chan struct{}
 
 	once   sync.Once
@@ -37,38 +37,42 @@ type lineTransport struct {
 	close  func()
 }
 
-// line is what was read: a message, or why there is none.
+// line is one line of input.
 type line struct {
-	text []byte
-	long bool
+	text    []byte
+	tooLong bool // longer than maxBodyBytes; text is nil
 }
 
-// EndOfInput is a line that ends the input while the answers go on: what
-// carries it may have no other way to say so. It is never a message.
+// EndOfInput is a line that ends the input while answers continue, for carriers
+// that cannot close one direction. It is never a valid message.
 const EndOfInput = "\x04"
 
-// settling is how long calls may go on when the input has ended.
-const settling = 5 * time.Second
+// drainTimeout limits how long calls in progress may take after the end of the
+// input.
+const drainTimeout = 5 * time.Second
 
-// newLines reads in until it ends, in a goroutine that ends with it. close is
-// called once, when the connection ends.
-func newLines(in io.Reader, out io.Writer, most int, ids idEncoder, close func()) *lineTransport {
-	l := &lineTransport{in: make(chan line), most: most, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+// newLineTransport returns a transport that reads in until it ends. A goroutine
+// reads; it exits when in ends. close is called once, when the connection
+// closes.
+func newLineTransport(in io.Reader, out io.Writer, maxCalls int, ids idEncoder, close func()) *lineTransport {
+	l := &lineTransport{in: make(chan line), maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
 
+// scan sends the non-empty lines of in to l.in, and closes l.in at the end of
+// the input.
 func (l *lineTransport) scan(in *bufio.Reader) {
 	defer close(l.in)
 	for {
-		text, long, err := readLine(in)
+		text, tooLong, err := readLine(in)
 		text = bytes.TrimSpace(text)
 		if string(text) == EndOfInput {
 			return
 		}
-		if len(text) > 0 || long {
+		if len(text) > 0 || tooLong {
 			select {
-			case l.in <- line{text, long}:
+			case l.in <- line{text, tooLong}:
 			case <-l.closed:
 				return
 			}
@@ -79,18 +83,18 @@ func (l *lineTransport) scan(in *bufio.Reader) {
 	}
 }
 
-// readLine reads a line of at most maxBody bytes; of a longer one nothing is
-// kept.
-func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
+// readLine reads a line of at most maxBodyBytes. It discards the content of a
+// longer line and reports tooLong.
+func readLine(in *bufio.Reader) (text []byte, tooLong bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if long = long || len(text)+len(part) > maxBody; long {
+		if tooLong = tooLong || len(text)+len(part) > maxBodyBytes; tooLong {
 			text = nil
 		} else {
 			text = append(text, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return text, long, err
+			return text, tooLong, err
 		}
 	}
 }
@@ -98,17 +102,17 @@ func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
 // Connect implements sdk.Transport.
 func (l *lineTransport) Connect(context.Context) (sdk.Connection, error) { return l, nil }
 
-// SessionID implements sdk.Connection: there is none.
+// SessionID implements sdk.Connection. Lines have no session id.
 func (l *lineTransport) SessionID() string { return "" }
 
-// Read implements sdk.Connection. When the input has ended, calls under way may
-// still be answered for a moment.
+// Read implements sdk.Connection. At the end of the input it waits up to
+// drainTimeout for calls in progress before it returns io.EOF.
 func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		select {
 		case got, open := <-l.in:
 			if !open {
-				l.settle(ctx)
+				l.waitIdle(ctx)
 				return nil, io.EOF
 			}
 			if m := l.message(got); m != nil {
@@ -122,51 +126,53 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// message reads a line; nil when it was answered here.
-func (l *lineTransport) message(got line) jsonrpc.Message {
+// message decodes a line. It returns nil for a line that it has answered with
+// an error.
+func (l *lineTransport) message(next line) jsonrpc.Message {
 	switch {
-	case got.long:
-		l.refuse("", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message has more than %d bytes", maxBody))
+	case next.tooLong:
+		l.writeError("", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message has more than %d bytes", maxBodyBytes))
 		return nil
-	case got.text[0] == '[':
-		l.refuse("", jsonrpc.CodeInvalidRequest, "batches are not taken here")
-		return nil
-	}
-	if err := strictjson.Object(got.text, nil); err != nil {
-		l.refuse("", jsonrpc.CodeParseError, "the message is no JSON that is safe to read: "+err.Error())
+	case next.text[0] == '[':
+		l.writeError("", jsonrpc.CodeInvalidRequest, "batches are not supported on stdio")
 		return nil
 	}
-	m, err := jsonrpc.DecodeMessage(l.ids.encode(got.text))
+	if err := strictjson.Object(next.text, nil); err != nil {
+		l.writeError("", jsonrpc.CodeParseError, "the message is malformed or ambiguous JSON: "+err.Error())
+		return nil
+	}
+	m, err := jsonrpc.DecodeMessage(l.ids.encode(next.text))
 	if err != nil {
-		l.refuse("", jsonrpc.CodeInvalidRequest, "the message is none of JSON-RPC 2.0")
+		l.writeError("", jsonrpc.CodeInvalidRequest, "the message is not valid JSON-RPC 2.0")
 		return nil
 	}
-	if call, ok := m.(*jsonrpc.Request); ok && call.IsCall() && !l.enter() {
-		l.refuse(string(marshal(call.ID.Raw())), codeBusy, fmt.Sprintf("more than %d calls at once", l.most))
+	if call, ok := m.(*jsonrpc.Request); ok && call.IsCall() && !l.acquire() {
+		l.writeError(string(marshal(call.ID.Raw())), codeBusy, fmt.Sprintf("more than %d calls at once", l.maxCalls))
 		return nil
 	}
 	return m
 }
 
-func (l *lineTransport) enter() bool {
+// acquire counts a call in progress. It reports false if there are too many.
+func (l *lineTransport) acquire() bool {
 	l.state.Lock()
 	defer l.state.Unlock()
-	if l.calls >= l.most {
+	if l.calls >= l.maxCalls {
 		return false
 	}
 	l.calls++
 	return true
 }
 
-// settle waits until all calls are answered, for a moment.
-func (l *lineTransport) settle(ctx context.Context) {
-	timer := time.NewTimer(settling)
+// waitIdle blocks until all calls are answered, at most drainTimeout.
+func (l *lineTransport) waitIdle(ctx context.Context) {
+	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
 	for {
 		l.state.Lock()
-		quiet := l.calls == 0
+		idle := l.calls == 0
 		l.state.Unlock()
-		if quiet {
+		if idle {
 			return
 		}
 		select {
@@ -181,7 +187,7 @@ func (l *lineTransport) settle(ctx context.Context) {
 	}
 }
 
-// Write implements sdk.Connection.
+// Write implements sdk.Connection. A response ends a call that acquire counted.
 func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -200,10 +206,12 @@ func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-func (l *lineTransport) refuse(id string, code int64, message string) {
-	_ = l.write(errorAnswer(id, protocolError(code, message))) // who cannot be told finds out by itself
+// writeError answers a line with a JSON-RPC error.
+func (l *lineTransport) writeError(id string, code int64, message string) {
+	_ = l.write(encodeError(id, newRPCError(code, message))) // a write error means that the client has disconnected
 }
 
+// write writes one line. The SDK and Read call it concurrently.
 func (l *lineTransport) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,77 +13,80 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// listing is what clients of an endpoint are shown, from one View.
+// listing is the tool list of an endpoint, built from one View.
 type listing struct {
-	source []tool.Definition // what the gate offers
-	tools  []*sdk.Tool       // sorted by name
-	asks   bool              // ask_organization is one of them
-	old    []byte            // the result of tools/list with sessions
-	new    []byte            // the same without
+	source        []tool.Definition // what the gate offers, in the order of the View
+	tools         []*sdk.Tool       // sorted by name
+	offersAsk     bool              // ask_organization is in the list
+	sessionJSON   []byte            // the result of tools/list in versions with sessions
+	statelessJSON []byte            // the same in versions without sessions
 
-	within                 []tool.Definition // those of source that are at the endpoint, sorted by name
-	once                   sync.Once         // makes what follows
-	toolboxOld, toolboxNew []byte            // toolboxLists
+	definitions                              []tool.Definition // the tools of source that are in the endpoint's group, sorted by name
+	once                                     sync.Once         // guards building the fields below
+	toolboxSessionJSON, toolboxStatelessJSON []byte            // see toolboxLists
 }
 
-// private keeps what a role sees out of caches that serve others.
+// private marks a tool list as specific to a role, so that shared caches do not
+// keep it.
 var private = sdk.Cacheable{CacheScope: "private"}
 
-// of says whether the listing was made of this very list.
-func (l *listing) of(offered []tool.Definition) bool {
+// builtFrom reports whether the listing was built from this very slice. Equal
+// content is not enough: the slice identifies the View.
+func (l *listing) builtFrom(offered []tool.Definition) bool {
 	if len(offered) == 0 || len(l.source) == 0 {
 		return len(offered) == len(l.source)
 	}
 	return len(offered) == len(l.source) && &offered[0] == &l.source[0]
 }
 
-// newListing lists what is offered, narrowed to a group if there is one. The
-// names of tools are what the protocol allows (tool.CheckName); they stay as
-// they are.
+// newListing builds the tool list from what the gate offers, narrowed to
+// toolset unless that is empty. Tool names are listed unchanged; tool.CheckName
+// has checked that the protocol allows them.
 func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition) *listing {
 	snapshot := s.rt.Groups().Snapshot()
 	l := &listing{source: offered, tools: []*sdk.Tool{}}
 	for _, d := range offered {
 		within := toolset == "" || snapshot.InGroups(d.Name, toolset)
 		if group, _ := snapshot.GroupOf(d.Name); group == toolgroups.OrgManagement && within {
-			l.asks = true
+			l.offersAsk = true
 		}
 		if within && d.Name != AskName {
-			l.within = append(l.within, d)
+			l.definitions = append(l.definitions, d)
 		}
 	}
-	if l.asks {
-		l.within = append(l.within, askDefinition())
+	if l.offersAsk {
+		l.definitions = append(l.definitions, askDefinition())
 	}
-	slices.SortFunc(l.within, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
-	for _, d := range l.within {
-		if !secure(d) {
-			l.tools = append(l.tools, described(d))
+	slices.SortFunc(l.definitions, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
+	for _, d := range l.definitions {
+		if !takesSecureArgs(d) {
+			l.tools = append(l.tools, describeTool(d))
 		}
 	}
-	l.old, l.new = s.serialised(l.tools)
+	l.sessionJSON, l.statelessJSON = s.encodeList(l.tools)
 	return l
 }
 
-// serialised gives the result of tools/list, with sessions and without.
-func (s *Server) serialised(tools []*sdk.Tool) (old, new []byte) {
+// encodeList returns the encoded result of tools/list for versions with
+// sessions and without.
+func (s *Server) encodeList(tools []*sdk.Tool) (sessionJSON, statelessJSON []byte) {
 	result := &sdk.ListToolsResult{Tools: tools, Cacheable: private}
-	old = marshal(result)
+	sessionJSON = marshal(result)
 	result.ResultType = "complete"
-	result.Meta = sdk.Meta{sdk.MetaKeyServerInfo: s.about}
-	return old, marshal(result)
+	result.Meta = sdk.Meta{sdk.MetaKeyServerInfo: s.info}
+	return sessionJSON, marshal(result)
 }
 
-// described words a tool for the protocol. What is not known to be harmless is
-// destructive.
-func described(d tool.Definition) *sdk.Tool {
+// describeTool converts a definition to the protocol's type. A tool with an
+// unknown effect is marked as destructive.
+func describeTool(d tool.Definition) *sdk.Tool {
 	mutates := d.Effect == tool.Mutating || !d.Effect.Valid()
 	schema := d.Input
 	if d.Declared != nil {
 		schema = d.Declared.ClientSchema()
 	}
 	return &sdk.Tool{
-		Name: d.Name, Description: d.Description, InputSchema: withoutHeaders(schema), Meta: authMeta(d.Auth),
+		Name: d.Name, Description: d.Description, InputSchema: withoutHeaderKeyword(schema), Meta: authMeta(d.Auth),
 		Annotations: &sdk.ToolAnnotations{
 			ReadOnlyHint:    d.Effect == tool.ReadOnly,
 			IdempotentHint:  d.Effect == tool.ReadOnly || d.Effect == tool.Idempotent,
@@ -92,54 +95,55 @@ func described(d tool.Definition) *sdk.Tool {
 	}
 }
 
-// headerNote asks clients to repeat an argument in an HTTP header. A schema
-// that came from another server may hold it; here nobody reads such headers,
-// and arguments are not to stand in logs of what is on the way.
-const headerNote = "x-mcp-header"
+// headerKeyword is a schema keyword that asks clients to repeat an argument in
+// an HTTP header. Schemas of other servers may contain it. It is removed,
+// because this server does not read such headers and proxies may log them.
+const headerKeyword = "x-mcp-header"
 
-// withoutHeaders gives a schema without its headerNotes.
-func withoutHeaders(schema json.RawMessage) json.RawMessage {
+// withoutHeaderKeyword returns a schema without headerKeyword.
+func withoutHeaderKeyword(schema json.RawMessage) json.RawMessage {
 	if !bytes.Contains(schema, []byte(`mcp-header`)) {
 		return schema
 	}
 	var doc any
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.UseNumber()
-	if d.Decode(&doc) != nil { // a schema that is no JSON was refused at registration
+	if d.Decode(&doc) != nil { // cannot happen: registration rejects invalid JSON
 		return json.RawMessage(`{"type":"object"}`)
 	}
-	strip(doc)
+	stripHeaderKeyword(doc)
 	return marshal(doc)
 }
 
-// strip takes headerNotes out of a schema: wherever one stands as a keyword,
-// which is anywhere but as the name of a property.
-func strip(doc any) {
+// stripHeaderKeyword removes headerKeyword from a schema wherever it is a
+// keyword, that is, not the name of a property.
+func stripHeaderKeyword(doc any) {
 	switch doc := doc.(type) {
 	case []any:
 		for _, v := range doc {
-			strip(v)
+			stripHeaderKeyword(v)
 		}
 	case map[string]any:
-		delete(doc, headerNote)
+		delete(doc, headerKeyword)
 		for name, v := range doc {
 			properties, ok := v.(map[string]any)
 			if name != "properties" || !ok {
-				strip(v)
+				stripHeaderKeyword(v)
 				continue
 			}
 			for _, p := range properties {
-				strip(p)
+				stripHeaderKeyword(p)
 			}
 		}
 	}
 }
 
-// marshal gives JSON of what always marshals.
+// marshal returns v as JSON. It panics if v cannot be encoded, so it must only
+// be used for types that always can.
 func marshal(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("mcp: marshal: " + err.Error())
+		panic("mcpserver: marshal: " + err.Error())
 	}
 	return text
 }

@@ -1,21 +1,20 @@
-// Package mcpserver owns rolecall as a server of the Model Context Protocol: its
-// clients get exactly the tools of a role, on streamable HTTP and on lines.
+// Package mcpserver serves the Model Context Protocol (MCP): clients list and
+// call the tools and prompts of one role, over streamable HTTP or stdio.
 //
-//	server, err := mcp.New(mcp.Config{Runtime: rt})
+//	server, err := mcpserver.New(mcpserver.Config{Runtime: rt})
 //	err = server.Serve(w, r, sender) // one HTTP request; path values role, toolset
-//	err = server.Talk(ctx, in, out, sender, "analyst") // stdio
+//	err = server.ServeStdio(ctx, in, out, sender, "analyst")
 //	err = server.Close()
 //
-// The official SDK speaks the protocol: versions, sessions, streams. What a
-// client may see and call it is never asked: tools/list is answered from what
-// the gate offers to the role, serialised once for each View, and tools/call
-// goes to runtime.Invoke. A single one of these two that came by HTTP and that
-// request.go understands completely is answered without the SDK (post.go);
-// anything else is the SDK's, and comes to the same functions (sdk.go).
+// The official Go SDK implements the protocol: versions, sessions and streams.
+// The SDK never decides what a client may see or call. tools/list is answered
+// from what the gate offers to the role, encoded once for each View, and
+// tools/call goes to runtime.Invoke. Simple HTTP requests are answered without
+// the SDK (http.go); for the others the SDK calls the same functions (sdk.go).
 //
-// A tool that is not the role's and a tool that is nowhere are one and the same
-// protocol error. The package decides no permission (org, gate), knows no
-// tokens (gateway) and runs no agent (runtime).
+// A tool of another role and a tool that does not exist are answered with the
+// same error. The package does not decide permissions (org, gate), does not
+// authenticate senders (gateway) and does not run agents (runtime).
 package mcpserver
 
 import (
@@ -36,79 +35,80 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// versions are the versions of the protocol that are spoken, newest first.
+// versions are the supported protocol versions, newest first.
 var versions = [...]string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// stateless is the first version without sessions.
-const stateless = "2026-07-28"
+// statelessVersion is the first protocol version without sessions.
+const statelessVersion = "2026-07-28"
 
-// Config is what a Server needs. Zero limits are the defaults.
+// Config configures a Server. A zero limit selects its default.
 type Config struct {
 	Runtime *runtime.Runtime
 	Log     *slog.Logger // nil discards
-	Version string       // of this program, told to clients
+	Version string       // of this program, reported to clients; "" is "unknown"
 
-	Sessions       int           // at once, of one sender; 64. The oldest idle one makes room
-	Calls          int           // requests at once, of one sender; 64
-	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes
-	WriteTimeout   time.Duration // in which a client reads a part of an answer; 30 seconds
+	Sessions       int           // open sessions of one sender, 64 by default; a new one ends the one that is idle longest
+	Calls          int           // concurrent requests of one sender; 64 by default
+	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes by default
+	WriteTimeout   time.Duration // in which a client must read each part of an answer; 30 seconds by default
 
-	// Streaming gives the context of an answer that may take for ever: it ends
-	// with the request, and when the listener shuts down. Nil is that of the
-	// request.
+	// Streaming returns the context for an answer without a time limit. It must
+	// end with the request's context and when the listener shuts down. Nil uses
+	// the request's context.
 	Streaming func(context.Context) (context.Context, context.CancelFunc)
 }
 
-// Server serves the protocol. All methods are safe for concurrent use.
+// Server serves MCP for one runtime. All methods are safe for concurrent use.
 type Server struct {
 	config Config
 	rt     *runtime.Runtime
 	log    *slog.Logger
-	about  *sdk.Implementation
+	info   *sdk.Implementation
 
-	signature []byte       // of results where there are no sessions
-	asking    *tool.Schema // of the arguments of ask_organization
+	resultMeta []byte       // _meta and resultType of results in versions without sessions
+	askSchema  *tool.Schema // of the arguments of ask_organization
 
-	life context.Context // ends with Close
-	stop context.CancelFunc
-	work sync.WaitGroup // sessions that end, pipes, the watch
+	lifetime context.Context // ends with Close
+	stop     context.CancelFunc
+	work     sync.WaitGroup // closing sessions and watch
 
-	http transports
-	ids  idEncoder
-	busy *ConcurrencyLimiter
+	transports transports
+	ids        idEncoder
+	limiter    *ConcurrencyLimiter
 
-	mu        sync.Mutex // guards what follows; held for no I/O
-	endpoints map[key]*endpoint
+	mu        sync.Mutex // guards the fields below; not held during I/O
+	endpoints map[endpointKey]*endpoint
 	sessions  map[string]*session
-	watching  bool
+	watching  bool // watch is running
 }
 
-// New makes a Server; the error names the field of Config that is missing, or
-// that no limit can be. Nothing runs before a client comes.
+// New returns a Server. The error names the field of Config that is missing or
+// invalid. No goroutine runs before the first request.
 func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
-		return nil, errors.New("mcp: Config.Runtime is missing")
+		return nil, errors.New("mcpserver: Config.Runtime is missing")
 	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0:
-		return nil, errors.New("mcp: Config.Sessions, Calls, Idle and Patience must not be negative")
+		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout and WriteTimeout must not be negative")
 	}
 	config.complete()
 	s := &Server{
 		config: config, rt: config.Runtime, log: config.Log,
-		about:     &sdk.Implementation{Name: "rolecall", Version: config.Version},
-		endpoints: map[key]*endpoint{}, sessions: map[string]*session{},
-		ids: newIDs(), busy: NewConcurrencyLimiter(config.Calls),
+		info:      &sdk.Implementation{Name: "rolecall", Version: config.Version},
+		endpoints: map[endpointKey]*endpoint{}, sessions: map[string]*session{},
+		ids: newIDEncoder(), limiter: NewConcurrencyLimiter(config.Calls),
 	}
-	s.signature = signature(s.about)
+	s.resultMeta = encodeResultMeta(s.info)
 	var err error
-	if s.asking, err = tool.Compile(json.RawMessage(askInput)); err != nil {
+	if s.askSchema, err = tool.Compile(json.RawMessage(askInput)); err != nil {
 		return nil, err
 	}
-	s.life, s.stop = context.WithCancel(context.Background())
-	s.http = newTransports()
+	s.lifetime, s.stop = context.WithCancel(context.Background())
+	s.transports = newTransports()
 	return s, nil
 }
 
+// complete sets the defaults.
 func (config *Config) complete() {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -133,14 +133,13 @@ func (config *Config) complete() {
 	}
 }
 
-// Close ends all sessions and returns when nothing of the Server runs any
-// more. Calls that came by HTTP end with their requests. It may be called
-// twice.
+// Close ends all sessions and returns when no goroutine of the Server runs.
+// HTTP calls in progress end with their requests. It may be called twice.
 func (s *Server) Close() error {
 	s.stop()
 	s.mu.Lock()
 	for _, session := range s.sessions {
-		s.end(session)
+		s.endSession(session)
 	}
 	for _, e := range s.endpoints {
 		s.removeEndpoint(e)
@@ -150,36 +149,38 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Serve answers one HTTP request of sender: the operator, or a caller in its
-// role. The path values role and toolset, which may have a slash at its end, say
-// which tools are meant. The error,
-// with its code, says why the request was refused before anything was written:
-// RoleNotFound and GroupNotFound for what is not the sender's, too. A message to
-// a group that is not there is answered, with an error of the protocol.
+// Serve answers one HTTP request of sender, which must be the operator or a
+// caller. The path values role and toolset select the tools; a slash at the end
+// of toolset is ignored.
+//
+// Serve returns an error, before anything is written, if the request is
+// rejected: RoleNotFound and GroupNotFound also for what belongs to another
+// role, ToolUnavailable after Close. A POST to an unknown group is answered
+// with an error of the protocol instead.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.Principal) error {
-	if s.life.Err() != nil {
-		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is closing")
+	if s.lifetime.Err() != nil {
+		return errcode.New(errcode.ToolUnavailable, "serve MCP: rolecall is shutting down")
 	}
 	w = WithWriteTimeout(w, s.config.WriteTimeout)
 	toolset := r.PathValue("toolset")
-	if len(toolset) > 1 { // a slash alone is the name of nothing
+	if len(toolset) > 1 { // a slash alone stays, and names no group
 		toolset = strings.TrimSuffix(toolset, "/")
 	}
-	d, err := s.scopeFor(sender, r.PathValue("role"), toolset)
+	sc, err := s.scopeFor(sender, r.PathValue("role"), toolset)
 	if errcode.Of(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
-		s.noToolset(w, r, sender)
+		s.answerUnknownToolset(w, r, sender)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer d.endpoint.leave()
+	defer sc.endpoint.release()
 	switch {
 	case isUpgrade(r):
-		return s.serveUpgrade(w, r, d)
+		return s.serveUpgrade(w, r, sc)
 	case r.Method == http.MethodPost:
-		return s.post(w, r, d)
+		return s.servePOST(w, r, sc)
 	}
-	s.stream(w, r, d)
+	s.serveStream(w, r, sc)
 	return nil
 }

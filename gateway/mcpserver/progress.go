@@ -8,24 +8,24 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// How much of a call's progress is passed on: what comes while so many reports
-// wait to be sent is left out, and so is what a message has beyond its most
-// bytes.
+// Limits for the progress of a call. Reports are dropped while maxReports wait to
+// be sent; messages are cut after maxProgressMessage bytes.
 const (
-	maxReports = 64
-	maxMessage = 1000
+	maxReports         = 64
+	maxProgressMessage = 1000
 )
 
-// withProgress runs a call and has its progress sent, one report at a time, by the
-// goroutine that called. As the protocol wants it, progress only grows.
-func (s *Server) withProgress(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
+// runWithProgress runs a call in a new goroutine and returns its outcome. It
+// calls send for each progress report, in the calling goroutine, with
+// increasing progress as the protocol requires.
+func (s *Server) runWithProgress(ctx context.Context, send func(tool.Progress), run func(context.Context) outcome) outcome {
 	reports, done := make(chan tool.Progress, maxReports), make(chan outcome, 1)
 	inner := tool.WithProgress(ctx, func(p tool.Progress) {
 		select {
@@ -33,57 +33,47 @@ func (s *Server) withProgress(ctx context.Context, send func(tool.Progress), run
 		default:
 		}
 	})
-	go func() { done <- s.guarded(inner, run) }()
-	pass := tool.Monotonic(func(p tool.Progress) { send(sendable(p)) })
+	go func() { done <- s.callRecovered(inner, run) }()
+	forward := tool.Monotonic(func(p tool.Progress) { send(sanitizeProgress(p)) })
 	for {
 		select {
 		case p := <-reports:
-			pass(p)
+			forward(p)
 		case o := <-done:
 			for len(reports) > 0 {
-				pass(<-reports)
+				forward(<-reports)
 			}
 			return o
 		}
 	}
 }
 
-// guarded runs a call; a panic is a fault of that call alone.
-func (s *Server) guarded(ctx context.Context, run func(context.Context) outcome) (o outcome) {
+// callRecovered runs a call and turns a panic into an internal error.
+func (s *Server) callRecovered(ctx context.Context, run func(context.Context) outcome) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("MCP call panicked", "panic", p, "stack", string(debug.Stack()))
-			o = outcome{fault: errBroke}
+			o = outcome{err: errPanicked}
 		}
 	}()
 	return run(ctx)
 }
 
-// errBroke: something panicked; the log has how.
-var errBroke = errors.New("the call broke down")
+// errPanicked reports that a call panicked; the log has the stack.
+var errPanicked = errors.New("call panicked; see the log")
 
-// sendable gives progress without a total that is none, and with a short message.
-func sendable(p tool.Progress) tool.Progress {
+// sanitizeProgress drops a total that is not a number or is below the progress,
+// and truncates the message.
+func sanitizeProgress(p tool.Progress) tool.Progress {
 	if math.IsNaN(p.Total) || math.IsInf(p.Total, 0) || p.Total < p.Done {
 		p.Total = 0
 	}
-	p.Message = short(p.Message, maxMessage)
+	p.Message = textutil.Truncate(p.Message, maxProgressMessage)
 	return p
 }
 
-// short cuts text to at most so many bytes.
-func short(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
-}
-
-// progressNote is the notification of a call's progress; token is JSON.
-func progressNote(token string, p tool.Progress) []byte {
+// progressNotification returns a progress notification. token is encoded JSON.
+func progressNotification(token string, p tool.Progress) []byte {
 	b := append(make([]byte, 0, 160+len(p.Message)), `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
 	b = append(append(b, token...), `,"progress":`...)
 	b = strconv.AppendFloat(b, p.Done, 'g', -1, 64)
@@ -96,15 +86,15 @@ func progressNote(token string, p tool.Progress) []byte {
 	return append(b, `}}`...)
 }
 
-// events writes server-sent events to a client, from the first on.
-type events struct {
+// eventWriter writes server-sent events. The first event sends the headers.
+type eventWriter struct {
 	w      http.ResponseWriter
 	opened bool
 }
 
-// send sends one message. Its newlines, which JSON has between values alone,
-// would end the event.
-func (e *events) send(message []byte) {
+// send writes one message as an event. It replaces newlines, which JSON has
+// only between values, because a newline would end the event's data.
+func (e *eventWriter) send(message []byte) {
 	if !e.opened {
 		e.opened = true
 		e.w.Header().Set("Content-Type", "text/event-stream")
@@ -117,13 +107,14 @@ func (e *events) send(message []byte) {
 		}
 		b = append(b, c)
 	}
-	_, _ = e.w.Write(append(b, "\n\n"...)) // a peer that has gone is nobody's error
+	_, _ = e.w.Write(append(b, "\n\n"...)) // an error means that the client has disconnected
 	_ = http.NewResponseController(e.w).Flush()
 }
 
-// accepted says which answers a client takes: single documents, streams, or
-// anything, as one does that does not say. Who takes anything takes the simplest.
-func accepted(values []string) (document, stream, anything bool) {
+// parseAccept reads the Accept header: whether the client accepts JSON
+// documents, event streams or anything. An absent header accepts anything.
+// Clients that accept anything are sent documents.
+func parseAccept(values []string) (document, stream, anything bool) {
 	anything = strings.TrimSpace(strings.Join(values, "")) == ""
 	for _, value := range values {
 		for kind := range strings.SplitSeq(value, ",") {

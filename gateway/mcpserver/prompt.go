@@ -9,19 +9,21 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// prompts lists what a caller is offered now, of the group it came to. As with
-// tools, there are no others for it.
-func (s *Server) prompts(d *clientScope) []*toolgroups.Prompt {
-	return s.rt.Gate().Subject(d.by).Prompts(d.endpoint.toolset)
+// prompts returns the prompts offered to the caller now, narrowed to the
+// endpoint's group.
+func (s *Server) prompts(sc *clientScope) []*toolgroups.Prompt {
+	return s.rt.Gate().Subject(sc.caller).Prompts(sc.endpoint.toolset)
 }
 
-// declaring says of a server that there are prompts, where there are any for
-// who asks. Nobody is told when they change.
-func (s *Server) declaring(d *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
+// withPromptCapability wraps next to declare the prompts capability in the
+// answers to initialize and server/discover if the caller is offered any
+// prompt. Clients are not notified when prompts change.
+func (s *Server) withPromptCapability(sc *clientScope, next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
 		if err != nil {
@@ -34,74 +36,71 @@ func (s *Server) declaring(d *clientScope, next sdk.MethodHandler) sdk.MethodHan
 		case *sdk.DiscoverResult:
 			offers = result.Capabilities
 		}
-		if offers != nil && len(s.prompts(d)) > 0 {
+		if offers != nil && len(s.prompts(sc)) > 0 {
 			offers.Prompts = &sdk.PromptCapabilities{}
 		}
 		return result, nil
 	}
 }
 
-func (s *Server) listPrompts(d *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
+// listPrompts answers prompts/list.
+func (s *Server) listPrompts(sc *clientScope, req *sdk.ListPromptsRequest) (sdk.Result, error) {
 	if req.Params != nil && req.Params.Cursor != "" {
-		return nil, protocolError(jsonrpc.CodeInvalidParams, "the list has one page, and no cursor leads to another")
+		return nil, newRPCError(jsonrpc.CodeInvalidParams, "invalid cursor: the list has a single page")
 	}
 	result := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}, Cacheable: private}
-	for _, p := range s.prompts(d) {
-		result.Prompts = append(result.Prompts, &sdk.Prompt{Name: p.Name, Description: p.Description, Arguments: argumentsOf(p)})
+	for _, p := range s.prompts(sc) {
+		result.Prompts = append(result.Prompts, &sdk.Prompt{Name: p.Name, Description: p.Description, Arguments: promptArguments(p)})
 	}
 	return result, nil
 }
 
-// argumentsOf words what a prompt takes, as far as the protocol has words for
-// it.
-func argumentsOf(p *toolgroups.Prompt) (list []*sdk.PromptArgument) {
-	if json.Unmarshal(p.Arguments.Manifest(), &list) != nil { // it is always such a list
+// promptArguments converts the declared parameters of a prompt to the
+// protocol's type.
+func promptArguments(p *toolgroups.Prompt) (list []*sdk.PromptArgument) {
+	if json.Unmarshal(p.Arguments.Manifest(), &list) != nil { // cannot happen: Manifest returns such a list
 		return nil
 	}
 	return list
 }
 
-// getPrompt gives the messages of a prompt. The arguments are texts, as the
-// protocol has them, and become nothing but text again.
-func (s *Server) getPrompt(d *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
+// getPrompt answers prompts/get. Arguments are strings and are inserted as
+// text; they are never parsed as templates.
+func (s *Server) getPrompt(sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
 	name := req.Params.Name
-	list := s.prompts(d)
+	list := s.prompts(sc)
 	i := slices.IndexFunc(list, func(p *toolgroups.Prompt) bool { return p.Name == name })
 	if i < 0 {
 		return nil, unknownPrompt(name)
 	}
 	messages, err := list[i].Messages(list[i].Arguments.Texts(req.Params.Arguments))
 	if err != nil {
-		return nil, protocolError(jsonrpc.CodeInvalidParams, errcode.Message(err))
+		return nil, newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))
 	}
 	result := &sdk.GetPromptResult{Description: list[i].Description, Messages: []*sdk.PromptMessage{}}
 	for _, m := range messages {
 		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: &sdk.TextContent{Text: m.Text}})
 	}
-	if req.ProtocolVersion() >= stateless {
-		return complete{result}, nil
+	if req.ProtocolVersion() >= statelessVersion {
+		return completeResult{result}, nil
 	}
 	return result, nil
 }
 
-// complete is a prompt of a version without sessions, where results say that
-// there is no more to ask of the client.
-type complete struct{ *sdk.GetPromptResult }
+// completeResult adds the resultType that versions without sessions require.
+type completeResult struct{ *sdk.GetPromptResult }
 
 // MarshalJSON implements json.Marshaler.
-func (c complete) MarshalJSON() ([]byte, error) {
+func (c completeResult) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(c.GetPromptResult)
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte(`{"resultType":"complete",`), text[1:]...), nil // there are always messages
+	return append([]byte(`{"resultType":"complete",`), text[1:]...), nil // the messages field is always present
 }
 
-// unknownPrompt is the one answer to who asks for what is not its own, whether
-// it is somebody's or nobody's.
+// unknownPrompt returns the error for a prompt that the caller is not offered.
+// It is the same whether or not the prompt exists.
 func unknownPrompt(name string) *jsonrpc.Error {
-	if len(name) > tool.MaxName {
-		name = name[:tool.MaxName] + "…"
-	}
-	return protocolError(jsonrpc.CodeInvalidParams, "Unknown prompt: "+name)
+	return newRPCError(jsonrpc.CodeInvalidParams, "Unknown prompt: "+textutil.Truncate(name, tool.MaxName))
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// prompt makes a prompt whose one message is a template of the arguments.
-func prompt(t testing.TB, name, text string, arguments ...parameter.Spec) *toolgroups.Prompt {
+// newPrompt returns a prompt whose second message is a template with these
+// arguments.
+func newPrompt(t testing.TB, name, text string, arguments ...parameter.Spec) *toolgroups.Prompt {
 	t.Helper()
 	set, problems := parameter.Compile(parameter.Options{}, arguments, nil)
 	if problems != nil {
@@ -29,23 +30,24 @@ func prompt(t testing.TB, name, text string, arguments ...parameter.Spec) *toolg
 	return p
 }
 
-// prompted adds groups with prompts: a role reader holds travel, a role other
-// holds home.
-func (h *house) prompted(t testing.TB) {
+// registerPrompts registers the groups travel and home with prompts, and the
+// roles reader (travel) and other (home).
+func (f *fixture) registerPrompts(t testing.TB) {
 	t.Helper()
 	no, most := false, parameter.Literal{Text: "9", Kind: parameter.Number}
-	trip := prompt(t, "trip", "To {{.city}}{{if .days}} for {{.days}} days{{end}}{{range .by}}, by {{.}}{{end}}: {{.end}}.",
+	trip := newPrompt(t, "trip", "To {{.city}}{{if .days}} for {{.days}} days{{end}}{{range .by}}, by {{.}}{{end}}: {{.end}}.",
 		parameter.Spec{Name: "city", Type: "string", Description: "Where to.", Allowed: []parameter.Literal{{Text: "Ulm"}, {Text: "5"}, {Text: `/\{\{\.days\}\}/`}}},
 		parameter.Spec{Name: "days", Type: "integer", Description: "How long.", Required: &no, Max: &most},
 		parameter.Spec{Name: "by", Type: "array", Description: "By where.", Required: &no, Items: &parameter.Spec{Name: "i", Type: "string", Description: "d"}},
 		parameter.Spec{Name: "end", Type: "string", Description: "d", Required: &no})
-	h.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{trip, prompt(t, "a b", "Hello.")}})
-	h.register(t, toolgroups.Group{ID: "home", Prompts: []*toolgroups.Prompt{prompt(t, "rest", "Rest.")}})
-	h.role(t, "reader", "travel", "probe")
-	h.role(t, "other", "home")
+	f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{trip, newPrompt(t, "a b", "Hello.")}})
+	f.register(t, toolgroups.Group{ID: "home", Prompts: []*toolgroups.Prompt{newPrompt(t, "rest", "Rest.")}})
+	f.role(t, "reader", "travel", "probe")
+	f.role(t, "other", "home")
 }
 
-func prompts(t testing.TB, session *sdk.ClientSession) string {
+// promptNames returns the names that prompts/list returns, in order.
+func promptNames(t testing.TB, session *sdk.ClientSession) string {
 	t.Helper()
 	list, err := session.ListPrompts(t.Context(), nil)
 	if err != nil {
@@ -58,8 +60,8 @@ func prompts(t testing.TB, session *sdk.ClientSession) string {
 	return strings.Join(names, " ")
 }
 
-// got gives the texts of a prompt, or the error.
-func got(t testing.TB, session *sdk.ClientSession, name string, arguments map[string]string) string {
+// promptText returns the messages of a prompt, or the error.
+func promptText(t testing.TB, session *sdk.ClientSession, name string, arguments map[string]string) string {
 	t.Helper()
 	result, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: name, Arguments: arguments})
 	if err != nil {
@@ -72,26 +74,24 @@ func got(t testing.TB, session *sdk.ClientSession, name string, arguments map[st
 	return strings.Join(texts, " | ")
 }
 
-const versionsOf = "2026-07-28 2025-11-25 2025-06-18 2025-03-26 2024-11-05"
-
-func TestPromptsAreThoseOfTheGroupsOfARole(t *testing.T) {
-	h := open(t)
-	h.prompted(t)
-	for version := range strings.FieldsSeq(versionsOf) {
+func TestPrompts_ListsThoseOfRolesGroups(t *testing.T) {
+	f := openFixture(t)
+	f.registerPrompts(t)
+	for _, version := range versions {
 		for _, c := range []struct{ sender, path, want string }{
 			{"ann@reader", "/mcp", "a b trip"}, {"ann@reader", "/mcp/travel", "a b trip"}, {"ann@reader", "/mcp/probe", ""},
 			{"ann@other", "/mcp", "rest"}, {"ann@tester", "/mcp", ""}, {"operator", "/roles/other/mcp", "rest"},
 		} {
-			session := h.connect(t, c.sender, c.path, version, nil)
-			if list := prompts(t, session); list != c.want {
+			session := f.connect(t, c.sender, c.path, version, nil)
+			if list := promptNames(t, session); list != c.want {
 				t.Errorf("%s: %s at %s is offered %q, want %q", version, c.sender, c.path, list, c.want)
 			}
 			for name, text := range map[string]string{"a b": "Hello.", "rest": "Rest."} {
 				want := "assistant: You help. | user: " + text
 				if !strings.Contains(c.want, name) {
-					want = strings.ReplaceAll(got(t, session, strings.Repeat("x", len(name)), nil), strings.Repeat("x", len(name)), name)
+					want = strings.ReplaceAll(promptText(t, session, strings.Repeat("x", len(name)), nil), strings.Repeat("x", len(name)), name)
 				}
-				if said := got(t, session, name, nil); said != want {
+				if said := promptText(t, session, name, nil); said != want {
 					t.Errorf("%s: %s at %s gets of %q %q, want %q", version, c.sender, c.path, name, said, want)
 				}
 			}
@@ -99,84 +99,84 @@ func TestPromptsAreThoseOfTheGroupsOfARole(t *testing.T) {
 	}
 }
 
-// What is the caller's no more is gone within its session, as if it had never
-// been there.
-func TestPromptsAreTakenAway(t *testing.T) {
-	for version := range strings.FieldsSeq(versionsOf) {
-		h := open(t)
-		h.prompted(t)
-		session := h.connect(t, "ann@reader", "/mcp", version, nil)
-		nowhere := strings.ReplaceAll(got(t, session, "nowhere", nil), "nowhere", "a b")
+// Prompts that a role loses disappear from its open sessions, and are answered
+// like prompts that never existed.
+func TestPrompts_RevokedWithGroup(t *testing.T) {
+	for _, version := range versions {
+		f := openFixture(t)
+		f.registerPrompts(t)
+		session := f.connect(t, "ann@reader", "/mcp", version, nil)
+		nowhere := strings.ReplaceAll(promptText(t, session, "nowhere", nil), "nowhere", "a b")
 		check := func(when, want, text string) {
 			t.Helper()
-			if list := prompts(t, session); list != want {
+			if list := promptNames(t, session); list != want {
 				t.Errorf("%s: %s the role is offered %q, want %q", version, when, list, want)
 			}
-			if said := got(t, session, "a b", nil); said != text {
+			if said := promptText(t, session, "a b", nil); said != text {
 				t.Errorf("%s: %s it gets %q, want %q", version, when, said, text)
 			}
 		}
 		const hello = "assistant: You help. | user: Hello."
 		check("at first", "a b trip", hello)
-		h.give(t, "reader", "probe")
+		f.setGroups(t, "reader", "probe")
 		check("without the group", "", nowhere)
-		h.give(t, "reader", "travel")
+		f.setGroups(t, "reader", "travel")
 		check("with it again", "a b trip", hello)
-		h.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{prompt(t, "trip", "Go.")}})
+		f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "trip", "Go.")}})
 		check("after a reload", "trip", nowhere)
-		h.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{prompt(t, "a b", "Hello.")}})
-		check("after another", "a b", hello)
-		if err := h.rt.Groups().Unregister("tests", "travel"); err != nil {
+		f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}})
+		check("after another reload", "a b", hello)
+		if err := f.rt.Groups().Unregister("tests", "travel"); err != nil {
 			t.Fatal(err)
 		}
 		check("when the group is gone", "", nowhere)
-		if _, err := h.rt.Groups().Register("somebody", toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{prompt(t, "a b", "Hello.")}}); err != nil {
+		if _, err := f.rt.Groups().Register("another owner", toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}}); err != nil {
 			t.Fatal(err)
 		}
-		check("when somebody else has a group of its name", "", nowhere)
+		check("when another owner has a group of this name", "", nowhere)
 	}
 }
 
-// A role that is confined to a server has no prompts of others, and does not
-// see their groups.
-func TestPromptsOfOthersAreNotForAConfinedRole(t *testing.T) {
-	h := open(t)
-	h.prompted(t)
+// A role restricted to a server sees neither the prompts nor the groups of
+// other owners.
+func TestPrompts_HiddenFromRoleRestrictedToServer(t *testing.T) {
+	f := openFixture(t)
+	f.registerPrompts(t)
 	all, server := toolgroups.All(), "far"
-	role, err := h.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: "confined", Prompt: "p", Use: &all, Server: &server})
+	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.roles["confined"] = role.ID
-	session := h.connect(t, "ann@confined", "/mcp", "2025-11-25", nil)
-	if list := prompts(t, session); list != "" {
+	f.roles["restricted"] = role.ID
+	session := f.connect(t, "ann@restricted", "/mcp", "2025-11-25", nil)
+	if list := promptNames(t, session); list != "" {
 		t.Errorf("it is offered %q", list)
 	}
-	if got, none := h.post(t, "ann@confined", "/mcp/travel", `{"id":1}`, nil), h.post(t, "ann@confined", "/mcp/nowhere", `{"id":1}`, nil); got.status != none.status || got.body != none.body {
-		t.Errorf("the group is there: %d %s, want %d %s", got.status, got.body, none.status, none.body)
+	if got, none := f.post(t, "ann@restricted", "/mcp/travel", `{"id":1}`, nil), f.post(t, "ann@restricted", "/mcp/nowhere", `{"id":1}`, nil); got.status != none.status || got.body != none.body {
+		t.Errorf("the group is visible: %d %s, want %d %s", got.status, got.body, none.status, none.body)
 	}
-	h.role(t, "every")
-	if _, _, err := h.rt.UpdateRole(operator, h.roles["every"], org.RoleSpec{Use: &all}, false); err != nil {
+	f.role(t, "every")
+	if _, _, err := f.rt.UpdateRole(operator, f.roles["every"], org.RoleSpec{Use: &all}, false); err != nil {
 		t.Fatal(err)
 	}
-	if list := prompts(t, h.connect(t, "ann@every", "/mcp/travel", "2025-11-25", nil)); list != "a b trip" {
-		t.Errorf("a role of all groups is offered %q at one of prompts alone", list)
+	if list := promptNames(t, f.connect(t, "ann@every", "/mcp/travel", "2025-11-25", nil)); list != "a b trip" {
+		t.Errorf("a role of all groups is offered %q at a group of prompts", list)
 	}
 }
 
-func TestArgumentsOfPrompts(t *testing.T) {
-	h := open(t)
-	h.prompted(t)
-	session := h.connect(t, "ann@reader", "/mcp", "", nil)
+func TestPrompts_ChecksArguments(t *testing.T) {
+	f := openFixture(t)
+	f.registerPrompts(t)
+	session := f.connect(t, "ann@reader", "/mcp", "", nil)
 	const begin = "assistant: You help. | user: "
 	for _, c := range []struct {
 		arguments map[string]string
-		want      string // "" for an error
+		want      string // "" means an error
 	}{
 		{map[string]string{"city": "Ulm"}, begin + "To Ulm: <no value>."},
 		{map[string]string{"city": "Ulm", "end": ""}, begin + "To Ulm: ."},
 		{map[string]string{"city": "5", "days": "2", "by": `["Bonn","<b>"]`, "end": "ok", "unknown": "x"}, begin + "To 5 for 2 days, by Bonn, by <b>: ok."},
-		{map[string]string{"city": "{{.days}}", "days": "2", "end": "{{.city}}"}, begin + "To {{.days}} for 2 days: {{.city}}."}, // values are no templates
+		{map[string]string{"city": "{{.days}}", "days": "2", "end": "{{.city}}"}, begin + "To {{.days}} for 2 days: {{.city}}."}, // values are not templates
 		{map[string]string{"city": "Ulm", "days": "null"}, begin + "To Ulm: <no value>."},
 		{nil, ""},
 		{map[string]string{"city": "Rome"}, ""},
@@ -188,30 +188,30 @@ func TestArgumentsOfPrompts(t *testing.T) {
 		{map[string]string{"city": "Ulm", "by": "Bonn"}, ""},
 		{map[string]string{"city": "Ulm", "end": strings.Repeat("x", parameter.MaxText)}, ""},
 	} {
-		said := got(t, session, "trip", c.arguments)
+		said := promptText(t, session, "trip", c.arguments)
 		if c.want != "" && said != c.want || c.want == "" && strings.HasPrefix(said, begin) {
 			t.Errorf("%.200v: got %.200q, want %q", c.arguments, said, c.want)
 		}
 	}
-	answer := h.post(t, "ann@reader", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"a b",`+meta+`}}`, modern("prompts/get", "a b"))
-	result := gjson.Get(payload(answer.body), "result")
+	answer := f.post(t, "ann@reader", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"a b",`+statelessMeta+`}}`, statelessHeader("prompts/get", "a b"))
+	result := gjson.Get(answerDocument(answer.body), "result")
 	if result.Get("resultType").Str != "complete" || result.Get(`_meta.io\.modelcontextprotocol/serverInfo.name`).Str != "rolecall" || result.Get("messages.#").Int() != 2 {
 		t.Errorf("without sessions: %d %s", answer.status, answer.body)
 	}
 	for arguments, word := range map[string]string{`{}`: `\"city\" is required`, `{"city":"Rome"}`: "city", `{"city":"Ulm","days":"x"}`: "days"} {
-		answer := h.post(t, "ann@reader", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"trip","arguments":`+arguments+`,`+meta+`}}`, modern("prompts/get", "trip"))
+		answer := f.post(t, "ann@reader", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"trip","arguments":`+arguments+`,`+statelessMeta+`}}`, statelessHeader("prompts/get", "trip"))
 		if gjson.Get(answer.body, "error.code").Int() != -32602 || !strings.Contains(answer.body, word) {
 			t.Errorf("%s: %d %s", arguments, answer.status, answer.body)
 		}
 	}
-	if answer := h.post(t, "ann@reader", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"trip","arguments":{"city":5},`+meta+`}}`, modern("prompts/get", "trip")); !gjson.Get(answer.body, "error").Exists() {
-		t.Errorf("a number, where the protocol has texts: %d %s", answer.status, answer.body)
+	if answer := f.post(t, "ann@reader", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"trip","arguments":{"city":5},`+statelessMeta+`}}`, statelessHeader("prompts/get", "trip")); !gjson.Get(answer.body, "error").Exists() {
+		t.Errorf("a number instead of a string: %d %s", answer.status, answer.body)
 	}
 }
 
-// Messages together are bounded too, whatever each of them is.
-func TestPromptsHaveAnEnd(t *testing.T) {
-	h := open(t)
+// The total length of the messages is limited, too.
+func TestPrompts_LimitsTotalLength(t *testing.T) {
+	f := openFixture(t)
 	set, _ := parameter.Compile(parameter.Options{}, []parameter.Spec{{Name: "a", Type: "string", Description: "d"}}, nil)
 	many := make([]toolgroups.Message, 8)
 	for i := range many {
@@ -221,36 +221,28 @@ func TestPromptsHaveAnEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.register(t, toolgroups.Group{ID: "long", Prompts: []*toolgroups.Prompt{p}})
-	h.role(t, "reader", "long")
-	session := h.connect(t, "ann@reader", "/mcp", "", nil)
-	if said := got(t, session, "long", map[string]string{"a": strings.Repeat("x", 600<<10)}); !strings.Contains(said, "are longer than") {
+	f.register(t, toolgroups.Group{ID: "long", Prompts: []*toolgroups.Prompt{p}})
+	f.role(t, "reader", "long")
+	session := f.connect(t, "ann@reader", "/mcp", "", nil)
+	if said := promptText(t, session, "long", map[string]string{"a": strings.Repeat("x", 600<<10)}); !strings.Contains(said, "are longer than") {
 		t.Errorf("got %.200s", said)
 	}
 }
 
-func TestServersSayWhetherThereArePrompts(t *testing.T) {
-	h := open(t)
-	h.prompted(t)
+func TestPrompts_DeclaresCapability(t *testing.T) {
+	f := openFixture(t)
+	f.registerPrompts(t)
 	for sender, want := range map[string]string{"ann@reader": "{}", "ann@tester": ""} {
-		for version := range strings.FieldsSeq("2025-11-25 2025-06-18 2025-03-26 2024-11-05") {
+		for _, version := range versions[1:] {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, version)
-			answer := h.post(t, sender, "/mcp", body, nil)
-			if got := gjson.Get(payload(answer.body), "result.capabilities.prompts").Raw; got != want {
+			answer := f.post(t, sender, "/mcp", body, nil)
+			if got := gjson.Get(answerDocument(answer.body), "result.capabilities.prompts").Raw; got != want {
 				t.Errorf("%s, %s: %q, want %q: %s", sender, version, got, want, answer.body)
 			}
 		}
-		answer := h.post(t, sender, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`, modern("server/discover", ""))
-		if got := gjson.Get(payload(answer.body), "result.capabilities.prompts").Raw; got != want {
+		answer := f.post(t, sender, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+statelessMeta+`}}`, statelessHeader("server/discover", ""))
+		if got := gjson.Get(answerDocument(answer.body), "result.capabilities.prompts").Raw; got != want {
 			t.Errorf("%s, discover: %q, want %q: %s", sender, got, want, answer.body)
 		}
 	}
-}
-
-// payload gives the document of an answer that may be a stream of one.
-func payload(body string) string {
-	if _, data, ok := strings.Cut(body, "data: "); ok {
-		return data
-	}
-	return body
 }

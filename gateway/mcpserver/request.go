@@ -7,51 +7,51 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The methods that are answered here.
+// The methods of simple requests.
 const (
-	listTools = "tools/list"
-	callTool  = "tools/call"
-	cancelled = "notifications/cancelled"
+	methodListTools = "tools/list"
+	methodCallTool  = "tools/call"
+	methodCancelled = "notifications/cancelled"
 )
 
-// methods are those of all requests that are answered, here or by the SDK, and
-// notes those of the notifications that the SDK takes.
+// methods lists the methods of all supported requests, whether they are answered
+// here or by the SDK. notifications lists the notifications that are processed.
 var (
 	methods = []string{
-		listTools, callTool, "initialize", "ping", "server/discover", "subscriptions/listen",
+		methodListTools, methodCallTool, "initialize", "ping", "server/discover", "subscriptions/listen",
 		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
 		"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
 	}
-	notes = []string{cancelled, "notifications/initialized", "notifications/progress", "notifications/roots/list_changed"}
+	notifications = []string{methodCancelled, "notifications/initialized", "notifications/progress", "notifications/roots/list_changed"}
 )
 
-// request is a message that came by HTTP, as far as it is understood here. The
-// body passed strictjson.Check before, so that every later reader sees the same
-// in it.
+// request is a message received over HTTP, as far as this package parses it.
+// The body has passed strictjson.Check, so the SDK parses it to the same
+// values.
 type request struct {
-	body   []byte
-	batch  bool
-	method string
-	id     string // as it is written in the body; "" when there is none, which null is too
-	badID  bool   // the id is something that cannot be one
-	tagged bool   // it is a request or a notification of JSON-RPC 2.0
+	body     []byte
+	batch    bool
+	method   string
+	id       string // as written in the body; "" if absent or null
+	badID    bool   // the id is neither a string nor a number
+	jsonrpc2 bool   // it has the form of a JSON-RPC 2.0 request or notification
 
-	// simple: it is one call of tools/list or tools/call, or a cancellation, of
-	// which nothing is left that is not below. What is not plain is the SDK's.
+	// simple: the body is one tools/list, tools/call or cancellation, and the
+	// fields below hold all of it. The SDK answers other requests.
 	simple bool
 
-	name    string // of the tool
-	args    string // JSON, "" when left out
-	token   string // of progress, JSON, "" for none
-	version string // of the protocol, as _meta says it; "" when it does not
-	target  string // the id of the request that is to be cancelled
+	name     string // of the tool
+	args     string // JSON; "" if absent
+	token    string // the progress token, JSON; "" if absent
+	version  string // the protocol version in _meta; "" if absent
+	cancelID string // the id of the request to cancel
 
-	secure       string // secure arguments, JSON, "" when left out
-	hasSecureExt bool   // the client states secureExtension
-	noSession    bool   // its version has sessions, and it is in none
+	secure       string // secure arguments, JSON; "" if absent
+	hasSecureExt bool   // the client declares secureExtension
+	sessionless  bool   // its version has sessions, but it is not part of one
 }
 
-// readRequest reads a body that is strict JSON.
+// readRequest parses a body that has passed strictjson.Check.
 func readRequest(body []byte) *request {
 	q := &request{body: body, simple: true}
 	doc := gjson.ParseBytes(body)
@@ -78,14 +78,13 @@ func readRequest(body []byte) *request {
 		}
 		return true
 	})
-	q.method, q.tagged = method.Str, tag.Str == "2.0" && method.Type == gjson.String
-	q.simple = q.simple && q.tagged && (!params.Exists() || params.IsObject())
+	q.method, q.jsonrpc2 = method.Str, tag.Str == "2.0" && method.Type == gjson.String
+	q.simple = q.simple && q.jsonrpc2 && (!params.Exists() || params.IsObject())
 	q.readParams(params)
 	return q
 }
 
-// idOf gives an id as it is written; "" is that it is none: neither a text nor
-// a number.
+// idOf returns an id as written, or "" if v is neither a string nor a number.
 func idOf(v gjson.Result) string {
 	if v.Type == gjson.String || v.Type == gjson.Number {
 		return v.Raw
@@ -93,51 +92,54 @@ func idOf(v gjson.Result) string {
 	return ""
 }
 
-// unknown says whether a request is of a method that nobody answers.
-func (q *request) unknown() bool {
-	return q.tagged && q.id != "" && !slices.Contains(methods, q.method)
+// isUnknownMethod reports whether a request has a method that is not supported.
+func (q *request) isUnknownMethod() bool {
+	return q.jsonrpc2 && q.id != "" && !slices.Contains(methods, q.method)
 }
 
-// isNotification says whether nothing is done about a message, and nobody waits for an
-// answer: a notification that is not known, and a request that has no id.
+// isNotification reports whether a message needs no processing and no answer:
+// an unknown notification, or a request without an id.
 func (q *request) isNotification() bool {
-	return q.tagged && q.id == "" && !q.badID && !slices.Contains(notes, q.method)
+	return q.jsonrpc2 && q.id == "" && !q.badID && !slices.Contains(notifications, q.method)
 }
 
+// readParams reads the parameters of simple requests. Any other parameter makes
+// the request not simple.
 func (q *request) readParams(params gjson.Result) {
 	switch q.method {
-	case listTools:
+	case methodListTools:
 		q.simple = q.simple && q.id != ""
-	case callTool:
+	case methodCallTool:
 		q.simple = q.simple && q.id != ""
-	case cancelled:
+	case methodCancelled:
 		q.simple = q.simple && q.id == ""
 	default:
 		q.simple = false
 		return
 	}
-	named := q.method != callTool
+	named := q.method != methodCallTool
 	params.ForEach(func(key, value gjson.Result) bool {
 		switch {
 		case key.Str == "_meta":
 			q.readMeta(value)
-		case key.Str == "name" && q.method == callTool:
+		case key.Str == "name" && q.method == methodCallTool:
 			q.name, named = value.Str, value.Type == gjson.String
-		case key.Str == "arguments" && q.method == callTool:
+		case key.Str == "arguments" && q.method == methodCallTool:
 			q.args = value.Raw
-		case key.Str == "secureArguments" && q.method == callTool:
+		case key.Str == "secureArguments" && q.method == methodCallTool:
 			q.secure = value.Raw
-		case key.Str == "requestId" && q.method == cancelled:
-			q.target = idOf(value)
-		case key.Str == "reason" && q.method == cancelled:
+		case key.Str == "requestId" && q.method == methodCancelled:
+			q.cancelID = idOf(value)
+		case key.Str == "reason" && q.method == methodCancelled:
 		default:
 			q.simple = false
 		}
 		return true
 	})
-	q.simple = q.simple && named && (q.method != cancelled || q.target != "")
+	q.simple = q.simple && named && (q.method != methodCancelled || q.cancelID != "")
 }
 
+// readMeta reads _meta. Keys that do not change the answer are ignored.
 func (q *request) readMeta(meta gjson.Result) {
 	if !meta.IsObject() {
 		q.simple = false
@@ -157,15 +159,16 @@ func (q *request) readMeta(meta gjson.Result) {
 			q.simple = q.simple && value.IsObject()
 			q.hasSecureExt = value.Get("extensions." + gjson.Escape(secureExtension)).IsObject()
 		case sdk.MetaKeyClientInfo:
-			q.simple = q.simple && isInfo(value)
+			q.simple = q.simple && isClientInfo(value)
 		}
 		return true
 	})
-	q.simple = q.simple && (q.version < stateless || capabilities)
+	q.simple = q.simple && (q.version < statelessVersion || capabilities)
 }
 
-// isInfo says whether a value surely names a client.
-func isInfo(v gjson.Result) bool {
+// isClientInfo reports whether v is a well-formed clientInfo without further
+// fields.
+func isClientInfo(v gjson.Result) bool {
 	known := v.IsObject()
 	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {

@@ -9,93 +9,104 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// clientScope is one way in: who sends, in which role that acts, and at what. It goes
-// with the context of the requests, and of the sessions, that came through it.
+// clientScope is the authenticated sender of a request, the role it acts in and
+// the endpoint it addressed. It is passed in the context of requests, and kept
+// in the sessions that the sender starts.
 type clientScope struct {
-	sender   identity.Principal
-	by       identity.Principal // a Caller
-	endpoint *endpoint
-	json     bool // answers are single documents, never streams
-	any      bool // but for a session of streams: the client takes those too
-	stdio    bool // it came by lines, and has no session id
+	sender        identity.Principal
+	caller        identity.Principal // of kind Caller: sender, or the operator acting in a role
+	endpoint      *endpoint
+	documentsOnly bool // the client accepts JSON documents, but not event streams
+	acceptsAny    bool // the client accepts anything, so it may join a session of streams
+	stdio         bool // the connection is a line transport and has no session id
 
-	still      func() bool // says whether the sender is let in still; nil is for ever
-	disconnect func()      // ends the connection of one that is piped
+	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is
+	disconnect func()      // closes the connection of a line transport
 }
 
+// scopeKey is the context key for the clientScope of a request.
 type scopeKey struct{}
 
-type stillKey struct{}
+// revalidateKey is the context key for the function of WithRevalidation.
+type revalidateKey struct{}
 
-// WithRevalidation gives the context for a request whose connection may outlast what
-// lets its sender in: still is asked again for each message that comes on it,
-// concurrently, and false ends the connection.
-func WithRevalidation(ctx context.Context, still func() bool) context.Context {
-	return context.WithValue(ctx, stillKey{}, still)
+// WithRevalidation returns a context for a request whose connection may outlive
+// the sender's token. revalidate is called for each message on the connection,
+// possibly concurrently; if it returns false, the connection is closed.
+func WithRevalidation(ctx context.Context, revalidate func() bool) context.Context {
+	return context.WithValue(ctx, revalidateKey{}, revalidate)
 }
 
-// stillAuthorized says whether the sender is let in still.
-func (d *clientScope) stillAuthorized() bool { return d.still == nil || d.still() }
+// stillAuthorized reports whether the sender is still authenticated.
+func (sc *clientScope) stillAuthorized() bool { return sc.revalidate == nil || sc.revalidate() }
 
-func (d *clientScope) with(ctx context.Context) context.Context {
-	return context.WithValue(ctx, scopeKey{}, d)
+// attach returns a context that carries the scope.
+func (sc *clientScope) attach(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, sc)
 }
 
-// scopeFrom gives the door that ctx came through, nil for none.
+// scopeFrom returns the scope that ctx carries, or nil.
 func scopeFrom(ctx context.Context) *clientScope {
-	d, _ := ctx.Value(scopeKey{}).(*clientScope)
-	return d
+	sc, _ := ctx.Value(scopeKey{}).(*clientScope)
+	return sc
 }
 
-// scopeFor finds what a sender may reach. What is another's is answered as what is
-// not there. The caller says when it has left (endpoint.leave).
+// scopeFor returns the scope of a sender. A role or group of another sender is
+// reported like one that does not exist. The caller must call endpoint.release
+// when the request ends.
 func (s *Server) scopeFor(sender identity.Principal, role, toolset string) (*clientScope, error) {
-	by, found, err := ResolveCaller(s.rt.Org(), sender, role)
+	caller, found, err := ResolveCaller(s.rt.Org(), sender, role)
 	if err != nil {
 		return nil, err
 	}
 	group := toolgroups.GroupID(toolset)
-	if toolset != "" && !s.holds(found, group) {
-		return nil, noGroup(toolset)
+	if toolset != "" && !s.roleHasGroup(found, group) {
+		return nil, groupNotFound(toolset)
 	}
-	d := &clientScope{sender: sender, by: by}
-	d.endpoint = s.endpoint(key{found.ID, group})
-	if toolset != "" && found.Use.IsAll() && len(s.toolListFor(d).within) == 0 && len(s.prompts(d)) == 0 { // what bounds the role may hide the group
-		d.endpoint.leave()
-		return nil, noGroup(toolset)
+	sc := &clientScope{sender: sender, caller: caller}
+	sc.endpoint = s.acquireEndpoint(endpointKey{found.ID, group})
+	// A role that uses all groups may still be restricted, for example to a
+	// server. A group in which it has nothing must look like one that does not
+	// exist.
+	if toolset != "" && found.Use.IsAll() && len(s.toolListFor(sc).definitions) == 0 && len(s.prompts(sc)) == 0 {
+		sc.endpoint.release()
+		return nil, groupNotFound(toolset)
 	}
-	return d, nil
+	return sc, nil
 }
 
-func noGroup(toolset string) error {
+// groupNotFound returns the error for a group that the sender does not have,
+// whether or not it exists.
+func groupNotFound(toolset string) error {
 	return errcode.New(errcode.GroupNotFound, "there is no tool group %q", toolset)
 }
 
-// ResolveCaller gives the caller that a sender acts as, and its role: the operator in
-// the role of this id or name, a caller in its own, which it need not name.
+// ResolveCaller returns the caller that a sender acts as, and its role. The
+// operator must name a role by id or name. A caller acts in its own role and
+// need not name it.
 //
-// Errors: RoleNotFound, also for another's role; InvalidArguments for an operator
-// who names none; Unauthenticated.
+// Errors: RoleNotFound, also for another caller's role; InvalidArguments for an
+// operator that names no role; Unauthenticated.
 func ResolveCaller(o *org.Org, sender identity.Principal, name string) (identity.Principal, org.Role, error) {
 	switch sender.Kind {
 	case identity.Operator:
 		if name == "" {
-			return identity.Principal{}, org.Role{}, errcode.New(errcode.InvalidArguments, "the operator has no role of its own: ask at /roles/ROLE/mcp or /roles/ROLE/api, where ROLE is the id or the name of the role whose tools are meant")
+			return identity.Principal{}, org.Role{}, errcode.New(errcode.InvalidArguments, "the operator has no role of its own: use /roles/ROLE/mcp or /roles/ROLE/api, where ROLE is the id or name of a role")
 		}
 		role, err := o.FindRole(name)
 		return identity.ByCaller(sender.User, role.ID), role, err
 	case identity.Caller:
-		own, err := o.FindRole(string(sender.Role))
-		if err == nil && own.ID == sender.Role && (name == "" || name == own.Name || name == string(own.ID)) {
-			return sender, own, nil
+		role, err := o.FindRole(string(sender.Role))
+		if err == nil && role.ID == sender.Role && (name == "" || name == role.Name || name == string(role.ID)) {
+			return sender, role, nil
 		}
 		return identity.Principal{}, org.Role{}, errcode.New(errcode.RoleNotFound, "there is no role %q", name)
 	}
-	return identity.Principal{}, org.Role{}, errcode.New(errcode.Unauthenticated, "who sends the request is not known")
+	return identity.Principal{}, org.Role{}, errcode.New(errcode.Unauthenticated, "the request is not authenticated")
 }
 
-// holds says whether a group is one of a role's, and the one that was meant
-// when the role was written.
-func (s *Server) holds(role org.Role, id toolgroups.GroupID) bool {
+// roleHasGroup reports whether a role uses a group, and the group still has the
+// owner it had when the role was written.
+func (s *Server) roleHasGroup(role org.Role, id toolgroups.GroupID) bool {
 	return s.rt.Groups().Snapshot().Covers(toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}, id)
 }

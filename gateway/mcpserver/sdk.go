@@ -12,23 +12,24 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// transports are the SDK's handlers, [0] for clients that take streams and [1]
-// for those that take documents alone.
+// transports are the SDK's HTTP handlers, indexed by transportIndex: [0] for
+// clients that accept event streams, [1] for clients that accept only
+// documents.
 type transports struct{ stateful, stateless [2]http.Handler }
 
-// newTransports makes handlers that find the SDK's server behind the door of
-// the request. Host and Origin are looked at by whoever listens; idle sessions
-// end by session.go.
+// newTransports returns handlers that use the SDK server of the request's
+// endpoint. The listener checks Host and Origin, and expireIdle ends idle
+// sessions, so the SDK does neither.
 func newTransports() transports {
 	server := func(r *http.Request) *sdk.Server {
-		if d := scopeFrom(r.Context()); d != nil {
-			return d.endpoint.server
+		if sc := scopeFrom(r.Context()); sc != nil {
+			return sc.endpoint.server
 		}
 		return nil
 	}
 	var t transports
 	for i := range 2 {
-		o := sdk.StreamableHTTPOptions{JSONResponse: i == 1, MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true, PropagateRequestCancellation: true}
+		o := sdk.StreamableHTTPOptions{JSONResponse: i == 1, MaxRequestBodyBytes: maxBodyBytes, DisableLocalhostProtection: true, PropagateRequestCancellation: true}
 		t.stateful[i] = sdk.NewStreamableHTTPHandler(server, &o)
 		o.Stateless = true
 		t.stateless[i] = sdk.NewStreamableHTTPHandler(server, &o)
@@ -36,101 +37,103 @@ func newTransports() transports {
 	return t
 }
 
-// newServer makes the SDK's server of an endpoint. It has no tools of its own:
-// what there is, is answered here.
-func (s *Server) newServer(e *endpoint) *sdk.Server {
-	server := sdk.NewServer(s.about, &sdk.ServerOptions{
+// newSDKServer returns the SDK server of an endpoint. It has no tools: the
+// middleware answers all requests for tools and prompts.
+func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
+	server := sdk.NewServer(s.info, &sdk.ServerOptions{
 		Capabilities:              &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
 		SupportedProtocolVersions: versions[:],
 		SetCacheable:              func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
 	})
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-			d := scopeFrom(ctx)
-			if d == nil || d.endpoint != e {
-				return nil, protocolError(jsonrpc.CodeInternalError, "nobody is behind this request")
+			sc := scopeFrom(ctx)
+			if sc == nil || sc.endpoint != e {
+				return nil, newRPCError(jsonrpc.CodeInternalError, "the request has no sender")
 			}
-			if !d.stillAuthorized() {
-				d.disconnect()
-				return nil, protocolError(codeNoSession, "who asks is not let in any more")
+			if !sc.stillAuthorized() {
+				sc.disconnect()
+				return nil, newRPCError(codeNoSession, "the sender's token is no longer valid")
 			}
-			return s.received(ctx, d, method, req, next)
+			return s.handleSDKRequest(ctx, sc, method, req, next)
 		}
 	})
 	return server
 }
 
-// received answers a request that the SDK has read.
-func (s *Server) received(ctx context.Context, d *clientScope, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
+// handleSDKRequest answers a request that the SDK has decoded.
+func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	switch req := req.(type) {
 	case *sdk.ListToolsRequest:
 		if req.Params != nil && req.Params.Cursor != "" {
-			return nil, protocolError(jsonrpc.CodeInvalidParams, "the list has one page, and no cursor leads to another")
+			return nil, newRPCError(jsonrpc.CodeInvalidParams, "invalid cursor: the list has a single page")
 		}
-		return &sdk.ListToolsResult{Tools: s.toolListFor(d).tools, Cacheable: private}, nil
+		return &sdk.ListToolsResult{Tools: s.toolListFor(sc).tools, Cacheable: private}, nil
 	case *sdk.CallToolRequest:
-		return s.callFor(ctx, d, req)
+		return s.callFromSDK(ctx, sc, req)
 	case *sdk.ListPromptsRequest:
-		return s.listPrompts(d, req)
+		return s.listPrompts(sc, req)
 	case *sdk.GetPromptRequest:
-		return s.getPrompt(d, req)
+		return s.getPrompt(sc, req)
 	}
-	next = s.declaring(d, next)
-	if method == "initialize" && !d.stdio {
-		return s.initialize(ctx, d, method, req, next)
+	next = s.withPromptCapability(sc, next)
+	if method == "initialize" && !sc.stdio {
+		return s.initializeSession(ctx, sc, method, req, next)
 	}
-	return next(ctx, method, req) // of resources, that there are none
+	return next(ctx, method, req) // the SDK answers, for example with an empty list of resources
 }
 
-// initialize begins a session.
-func (s *Server) initialize(ctx context.Context, d *clientScope, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
+// initializeSession answers initialize and registers the session that it
+// starts.
+func (s *Server) initializeSession(ctx context.Context, sc *clientScope, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if !ok || session.ID() == "" || session.InitializeParams() != nil {
 		return next(ctx, method, req)
 	}
-	if !s.begin(d, session, session.ID()) {
-		return nil, protocolError(codeBusy, fmt.Sprintf("no session can begin: there are %d of this client that are all at work", s.config.Sessions))
+	if !s.beginSession(sc, session, session.ID()) {
+		return nil, newRPCError(codeBusy, fmt.Sprintf("too many sessions: this client has %d, and all of them are busy", s.config.Sessions))
 	}
 	result, err := next(ctx, method, req)
 	if err != nil {
-		s.forget(session.ID())
+		s.forgetSession(session.ID())
 	}
 	return result, err
 }
 
-// callFor takes a call that the SDK has read through the gate.
-func (s *Server) callFor(ctx context.Context, d *clientScope, req *sdk.CallToolRequest) (sdk.Result, error) {
+// callFromSDK answers a tools/call that the SDK has decoded.
+func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.CallToolRequest) (sdk.Result, error) {
 	call := toolCall{name: req.Params.Name, args: orEmptyObject(req.Params.Arguments)}
 	if req.Extra != nil {
 		call.header = req.Extra.Header
 	}
-	run := func(ctx context.Context) outcome { return s.call(ctx, d, call) }
+	run := func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
 	token := req.Params.GetProgressToken()
 	var o outcome
 	if token == nil {
-		o = s.guarded(ctx, run)
+		o = s.callRecovered(ctx, run)
 	} else {
-		o = s.withProgress(ctx, func(p tool.Progress) { s.notify(ctx, req.Session, token, p) }, run)
+		o = s.runWithProgress(ctx, func(p tool.Progress) { s.notifyProgress(ctx, req.Session, token, p) }, run)
 	}
-	if e := o.refused(req.Params.Name); e != nil {
+	if e := o.rpcError(req.Params.Name); e != nil {
 		return nil, e
 	}
-	return asResult(o), nil
+	return sdkResult(o), nil
 }
 
-// notify tells a client how far its call is.
-func (s *Server) notify(ctx context.Context, session *sdk.ServerSession, token any, p tool.Progress) {
+// notifyProgress sends a progress notification. Errors are logged.
+func (s *Server) notifyProgress(ctx context.Context, session *sdk.ServerSession, token any, p tool.Progress) {
 	err := session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: p.Done, Total: p.Total, Message: p.Message})
 	if err != nil {
 		s.log.Debug("MCP progress not sent", "error", err)
 	}
 }
 
-// signature is what results say of this server where there are no sessions.
-func signature(about *sdk.Implementation) []byte {
+// encodeResultMeta returns the members that versions without sessions add to
+// every result, with a comma at the end.
+func encodeResultMeta(info *sdk.Implementation) []byte {
 	text := marshal(struct {
 		ResultType string         `json:"resultType"`
 		Meta       map[string]any `json:"_meta"`
-	}{"complete", map[string]any{sdk.MetaKeyServerInfo: about}})
+	}{"complete", map[string]any{sdk.MetaKeyServerInfo: info}})
 	return append(json.RawMessage(text[1:len(text)-1]), ',')
 }

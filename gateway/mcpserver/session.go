@@ -9,71 +9,72 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// session is a conversation that the SDK keeps, bound to who began it and at
-// what: to anybody else its id is that of no session. All of it is guarded by
-// Server.mu but what does not change.
+// session is a session of the SDK, bound to the sender, role and endpoint that
+// started it. Other senders are answered as if it did not exist. Server.mu
+// guards the fields that change.
 type session struct {
-	clientScope        // as it was when the session began
-	id          string // of the protocol
+	clientScope        // when the session started
+	id          string // session id of the protocol
 	sdk         *sdk.ServerSession
-	used        time.Time // when its last request began or ended
-	busy        int       // requests under way
+	lastUsed    time.Time // when its last request began or ended
+	active      int       // requests in progress
 	ended       bool
-	calls       map[string]context.CancelFunc // calls under way that the SDK does not know, by what their id means
+	calls       map[string]context.CancelFunc // cancels a call that the SDK does not know, by canonicalID
 }
 
-// maxSessions bounds the sessions of all senders.
+// maxSessions limits the sessions of all senders together.
 const maxSessions = 8192
 
-// begin notes a session that the SDK has begun; false when there are too many
-// and none is idle.
-// One on lines is never idle.
-func (s *Server) begin(d *clientScope, ss *sdk.ServerSession, id string) bool {
+// beginSession registers a session that the SDK has started. It reports false
+// if there are too many and none is idle. A session on stdio is never idle.
+func (s *Server) beginSession(sc *clientScope, ss *sdk.ServerSession, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.Err() != nil || s.endpoints[d.endpoint.key] != d.endpoint || !s.makeRoomForSession(d.sender) {
+	if s.lifetime.Err() != nil || s.endpoints[sc.endpoint.endpointKey] != sc.endpoint || !s.makeRoomForSession(sc.sender) {
 		return false
 	}
-	s.sessions[id] = &session{clientScope: *d, id: id, sdk: ss, used: time.Now(), busy: cond(d.stdio, 1, 0), calls: map[string]context.CancelFunc{}}
+	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: cond(sc.stdio, 1, 0), calls: map[string]context.CancelFunc{}}
 	return true
 }
 
-// forget forgets a session that has ended, or did not begin.
-func (s *Server) forget(id string) {
+// forgetSession unregisters a session that has ended or failed to start.
+func (s *Server) forgetSession(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, id)
 }
 
-// makeRoomForSession makes room for one more session of a sender: its session that has been
-// idle longest ends. With mu held.
+// makeRoomForSession makes sure that a sender may have one more session; if it
+// has to, it ends the sender's session that has been idle longest. It must be
+// called with mu held.
 func (s *Server) makeRoomForSession(sender identity.Principal) bool {
 	if len(s.sessions) >= maxSessions {
 		return false
 	}
-	own := 0
+	count := 0
 	var oldest *session
 	for _, session := range s.sessions {
 		if session.sender != sender {
 			continue
 		}
-		own++
-		if session.busy == 0 && (oldest == nil || session.used.Before(oldest.used)) {
+		count++
+		if session.active == 0 && (oldest == nil || session.lastUsed.Before(oldest.lastUsed)) {
 			oldest = session
 		}
 	}
-	if own < s.config.Sessions {
+	if count < s.config.Sessions {
 		return true
 	}
 	if oldest == nil {
 		return false
 	}
-	s.end(oldest)
+	s.endSession(oldest)
 	return true
 }
 
-// end ends a session. The SDK waits for its calls. With mu held.
-func (s *Server) end(session *session) {
+// endSession ends a session in the background; the SDK waits for its calls. It
+// must be called with mu held.
+func (s *Server) endSession(session *session) {
 	if session.ended {
 		return
 	}
@@ -86,30 +87,32 @@ func (s *Server) end(session *session) {
 	})
 }
 
-// find gives the session of this id, if it was begun through such a door, and
-// counts a request of it until leave is called.
-func (s *Server) find(d *clientScope, id string) (session *session, leave func()) {
+// acquireSession returns the session with this id and counts a request of it
+// until release is called. It returns nil unless sender, role and endpoint are
+// those that started the session.
+func (s *Server) acquireSession(sc *clientScope, id string) (session *session, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session = s.sessions[id]
-	if session == nil || session.sender != d.sender || session.by != d.by || session.endpoint.key != d.endpoint.key {
+	if session == nil || session.sender != sc.sender || session.caller != sc.caller || session.endpoint.endpointKey != sc.endpoint.endpointKey {
 		return nil, nil
 	}
-	session.busy++
-	session.used = time.Now()
+	session.active++
+	session.lastUsed = time.Now()
 	return session, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		session.busy--
-		session.used = time.Now()
+		session.active--
+		session.lastUsed = time.Now()
 	}
 }
 
-// calling notes a call of a session under its request's id, so that it can be
-// cancelled; false when the id is that of another call under way. It gives the
-// context of the call, which also ends when done is called.
-func (s *Server) calling(ctx context.Context, session *session, id string) (_ context.Context, done func(), ok bool) {
-	id = meant(id)
+// beginCall registers a call of a session under its request id, so that it can
+// be cancelled. It returns the context of the call; done unregisters the call
+// and cancels the context. It reports false if a call with the same id is in
+// progress.
+func (s *Server) beginCall(ctx context.Context, session *session, id string) (_ context.Context, done func(), ok bool) {
+	id = canonicalID(id)
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,23 +129,24 @@ func (s *Server) calling(ctx context.Context, session *session, id string) (_ co
 	}, true
 }
 
-// cancel ends a call that calling noted; false when there is none of this id.
-func (s *Server) cancel(session *session, id string) bool {
+// cancelCall cancels a call registered by beginCall. It reports false if there
+// is none with this id.
+func (s *Server) cancelCall(session *session, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := session.calls[meant(id)]
-	if end != nil {
-		end()
+	cancel := session.calls[canonicalID(id)]
+	if cancel != nil {
+		cancel()
 	}
-	return end != nil
+	return cancel != nil
 }
 
-// close ends a session because its client says so, and its calls with it.
-func (s *Server) close(session *session) {
+// closeSession ends a session at its client's request and cancels its calls.
+func (s *Server) closeSession(session *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, end := range session.calls {
-		end()
+	for _, cancel := range session.calls {
+		cancel()
 	}
-	s.end(session)
+	s.endSession(session)
 }

@@ -14,38 +14,42 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Protocol is what a connection is upgraded to (RFC 9110 §7.8) that carries the
-// lines of stdio: GET /roles/{role}/mcp with Upgrade: rolecall-mcp.
+// Protocol is the name for HTTP upgrades (RFC 9110, section 7.8) to a
+// connection that carries the lines of stdio: GET /roles/{role}/mcp with
+// Upgrade: rolecall-mcp.
 const Protocol = "rolecall-mcp"
 
-// ServeStdio serves one client on lines, as stdio has them: the tools of a role, named
-// by id or name. It returns when in has ended and what was under way is
-// answered, or a few seconds later; when ctx or the role ends; or with the error
-// that keeps the sender from the role. out carries the protocol alone. in is
-// read by a goroutine that ends with it.
+// ServeStdio serves one client on the line transport of stdio with the tools of
+// a role, given by id or name. Only protocol messages are written to out.
+//
+// It returns nil when in has ended and calls in progress have been answered or
+// have taken longer than five seconds, when ctx ends, or when the role is
+// deleted. It returns an error if the sender may not use the role or has too
+// many sessions. A goroutine reads in; it exits when in ends.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, sender identity.Principal, role string) error {
-	d, err := s.scopeFor(sender, role, "")
+	sc, err := s.scopeFor(sender, role, "")
 	if err != nil {
 		return err
 	}
-	defer d.endpoint.leave()
-	return s.serveLines(ctx, d, in, out, func() {})
+	defer sc.endpoint.release()
+	return s.serveLines(ctx, sc, in, out, func() {})
 }
 
-// serveLines serves a client on lines; hangUp is called when its session ends.
-func (s *Server) serveLines(ctx context.Context, d *clientScope, in io.Reader, out io.Writer, hangUp func()) error {
-	l := newLines(in, out, s.config.Calls, s.ids, hangUp)
+// serveLines serves a client on the line transport. onClose is called when the
+// connection closes.
+func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, out io.Writer, onClose func()) error {
+	l := newLineTransport(in, out, s.config.Calls, s.ids, onClose)
 	defer l.Close()
-	d.stdio, d.disconnect = true, func() { l.Close() }
-	session, err := d.endpoint.server.Connect(d.with(ctx), l, nil)
+	sc.stdio, sc.disconnect = true, func() { l.Close() }
+	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)
 	if err != nil {
-		return fmt.Errorf("serve MCP on lines: %w", err)
+		return fmt.Errorf("serve MCP on stdio: %w", err)
 	}
 	id := "lines " + identity.NewID()
-	if !s.begin(d, session, id) {
-		return errors.Join(errcode.New(errcode.RateLimited, "serve MCP on lines: there are too many sessions, or rolecall is closing"), session.Close())
+	if !s.beginSession(sc, session, id) {
+		return errors.Join(errcode.New(errcode.RateLimited, "serve MCP on stdio: too many sessions, or rolecall is shutting down"), session.Close())
 	}
-	defer s.forget(id)
+	defer s.forgetSession(id)
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	err = session.Wait()
@@ -55,38 +59,40 @@ func (s *Server) serveLines(ctx context.Context, d *clientScope, in io.Reader, o
 	return err
 }
 
-// isUpgrade says whether a request asks for the lines of stdio.
+// isUpgrade reports whether a request asks for an upgrade to Protocol.
 func isUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), Protocol)
 }
 
-// serveUpgrade serves a client that carries lines for another.
-func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, d *clientScope) error {
+// serveUpgrade upgrades a connection to Protocol and serves it.
+func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, sc *clientScope) error {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return errcode.Wrap(errcode.InvalidArguments, err, "the connection cannot be upgraded to %s", Protocol)
+		return errcode.Wrap(errcode.InvalidArguments, err, "upgrade the connection to %s", Protocol)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Time{}) // those of the listener are over
+	_ = conn.SetDeadline(time.Time{}) // clears the deadlines that the HTTP server has set
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
-		return nil // the peer has gone
+		return nil // the client has disconnected
 	}
-	d.still, _ = r.Context().Value(stillKey{}).(func() bool)
+	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if err := s.serveLines(ctx, d, rw, timeoutConn{conn, s.config.WriteTimeout}, func() { conn.Close() }); err != nil {
+	if err := s.serveLines(ctx, sc, rw, timeoutConn{conn, s.config.WriteTimeout}, func() { conn.Close() }); err != nil {
 		s.log.Warn("MCP connection ended", "error", err)
 	}
 	return nil
 }
 
-// timeoutConn gives up on a peer who does not read.
+// timeoutConn is a connection whose writes fail if the client does not read
+// within the timeout.
 type timeoutConn struct {
 	net.Conn
-	within time.Duration
+	timeout time.Duration
 }
 
-func (h timeoutConn) Write(b []byte) (int, error) {
-	_ = h.SetWriteDeadline(time.Now().Add(h.within)) // if it has gone, Write says so
-	return h.Conn.Write(b)
+// Write implements net.Conn.
+func (c timeoutConn) Write(b []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(c.timeout)) // on a closed connection Write reports the error
+	return c.Conn.Write(b)
 }

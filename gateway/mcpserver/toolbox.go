@@ -17,40 +17,42 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// What clients of MCP Toolbox do beyond the protocol, and how they are answered.
+// This file and toolbox_list.go support extensions that clients of MCP Toolbox
+// use (docs/toolbox.md).
 
-// secureExtension is stated by clients that keep secure arguments away from
-// their model. To others a tool that takes them does not exist.
+// secureExtension is the capability of clients that keep secure arguments from
+// their model. To other clients, tools with secure arguments do not exist.
 const secureExtension = "com.google.cloud/toolbox.v1"
 
-// toolCall is one call of a client.
+// toolCall is one call of a tool by a client.
 type toolCall struct {
-	name   string
-	args   json.RawMessage
-	secure json.RawMessage // secure arguments; empty is none
-	knows  bool            // the client states secureExtension
-	header http.Header     // of the request; nil where there is none
+	name         string
+	args         json.RawMessage
+	secure       json.RawMessage // secure arguments; empty if there are none
+	hasSecureExt bool            // the client declares secureExtension
+	header       http.Header     // of the request; nil on stdio
 }
 
-// secureAllowed says whether a client of this kind may know of a tool.
-func (c toolCall) secureAllowed(d tool.Definition) bool { return c.knows || !secure(d) }
+// secureAllowed reports whether the tool exists for this client.
+func (c toolCall) secureAllowed(d tool.Definition) bool { return c.hasSecureExt || !takesSecureArgs(d) }
 
-// secure says whether a tool takes secure arguments.
-func secure(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
+// takesSecureArgs reports whether a tool has secure arguments.
+func takesSecureArgs(d tool.Definition) bool { return d.Auth != nil && d.Auth.SecureArgs }
 
-// shown gives a context with what the client shows to a tool that wants to see
-// it.
-func (c toolCall) shown(ctx context.Context, need *tool.Auth) context.Context {
+// withCredentials returns a context with the client's tokens and secure
+// arguments, if the tool requires credentials.
+func (c toolCall) withCredentials(ctx context.Context, need *tool.Auth) context.Context {
 	if need == nil {
 		return ctx
 	}
 	return tool.WithCredentials(ctx, tool.Credentials{Tokens: Tokens(c.header, need), Secure: c.secure})
 }
 
-// Tokens gives, of a request's headers, the tokens of the services that a tool
-// asks: NAME_token, in any case, holds that of the service NAME. A header that
-// is there twice is as good as none. Authorization is not looked at: it says
-// who sends the request, not who vouches for a call.
+// Tokens returns the tokens in a request's headers for the auth services of a
+// tool, by service. The header NAME_token, in any case, holds the token of the
+// service NAME. A header that occurs twice is ignored. Authorization is never
+// read: it authenticates the sender of the request, not the user a tool acts
+// for.
 func Tokens(header http.Header, need *tool.Auth) map[string]string {
 	var tokens map[string]string
 	for _, service := range need.Services() {
@@ -66,15 +68,15 @@ func Tokens(header http.Header, need *tool.Auth) map[string]string {
 	return tokens
 }
 
-// parts gives the texts that an outcome is answered with: one, or of a tool
-// whose result is rows one for each.
-func (o outcome) parts() []string {
+// textParts returns the texts of a result: one for each row if the result is an
+// array of rows, else one.
+func (o outcome) textParts() []string {
 	if !o.rows {
-		return []string{text(o.result)}
+		return []string{resultText(o.result)}
 	}
 	doc, ok := Rows(o.result)
 	if !ok {
-		return []string{text(o.result)}
+		return []string{resultText(o.result)}
 	}
 	list := []string{}
 	gjson.ParseBytes(doc).ForEach(func(_, row gjson.Result) bool {
@@ -88,10 +90,11 @@ func (o outcome) parts() []string {
 	return list
 }
 
-// Rows gives the JSON array that a declared tool's result is, its only or its
-// structured part; false when it is none, and for failures.
+// Rows returns the result of a declared tool if it is a JSON array: its
+// structured part, or else its text. It reports false for other results and for
+// failures.
 func Rows(r *tool.Result) (json.RawMessage, bool) {
-	doc, valid := r.Structured, true // the gate saw to that
+	doc, valid := r.Structured, true // the gate has checked structured results
 	if len(doc) == 0 {
 		doc = json.RawMessage(r.Text)
 		valid = strings.HasPrefix(r.Text, "[") && json.Valid(doc)
@@ -99,56 +102,58 @@ func Rows(r *tool.Result) (json.RawMessage, bool) {
 	return doc, valid && !r.IsError && gjson.ParseBytes(doc).IsArray()
 }
 
-// contents gives an outcome's parts to the SDK.
-func (o outcome) contents() []sdk.Content {
+// sdkContents returns textParts as the SDK's type.
+func (o outcome) sdkContents() []sdk.Content {
 	list := []sdk.Content{}
-	for _, part := range o.parts() {
+	for _, part := range o.textParts() {
 		list = append(list, &sdk.TextContent{Text: part})
 	}
 	return list
 }
 
-// withoutSession answers what clients of Toolbox send in a version that has
-// sessions without being in one: they begin none, or list a toolset in the
-// session of its role. Who sends a request is known for each, so that a session
-// gives nobody more. False is what a session is needed for.
-func (s *Server) withoutSession(w http.ResponseWriter, r *http.Request, d *clientScope, q *request) bool {
+// answerWithoutSession answers requests that clients of MCP Toolbox send
+// outside a session although their version has sessions: some never start one,
+// some list a group in the session of its role. This grants nothing more,
+// because every request is authenticated. It reports false, without answering,
+// for requests that need a session.
+func (s *Server) answerWithoutSession(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) bool {
 	switch {
 	case q.method == "notifications/initialized" && q.id == "":
 		w.WriteHeader(http.StatusAccepted)
 		return true
-	case q.unknown():
-		noMethod(w, q, http.StatusOK)
+	case q.isUnknownMethod():
+		writeMethodNotFound(w, q, http.StatusOK)
 		return true
 	case !q.simple || q.id == "" || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil:
 		return false
 	}
-	q.noSession = true
-	s.answer(w, r, d, q, false)
+	q.sessionless = true
+	s.answerSimple(w, r, sc, q, false)
 	return true
 }
 
-// versionHeaderSupported says whether the headers name a version with sessions that is spoken,
-// or none.
+// versionHeaderSupported reports whether the version header is absent or names
+// a supported version with sessions.
 func versionHeaderSupported(header http.Header) bool {
 	version := header.Get(versionHeader)
 	return version == "" || slices.Contains(versions[1:], version)
 }
 
-// sameSender says whether a session is one of the same sender in the same role, and
-// this is a question about one of the role's groups.
-func (s *Server) sameSender(d *clientScope, id string, q *request) bool {
+// isRoleSession reports whether id is a session of the same sender at the whole
+// role, and q lists the tools of one of the role's groups.
+func (s *Server) isRoleSession(sc *clientScope, id string, q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session := s.sessions[id]
-	if session == nil || session.sender != d.sender || session.by != d.by || session.endpoint.key != (key{role: d.endpoint.role}) || q.method != listTools {
+	if session == nil || session.sender != sc.sender || session.caller != sc.caller || session.endpoint.endpointKey != (endpointKey{role: sc.endpoint.role}) || q.method != methodListTools {
 		return false
 	}
-	session.used = time.Now()
+	session.lastUsed = time.Now()
 	return true
 }
 
-// orEmptyObject gives arguments as the gate takes them: null is none.
+// orEmptyObject returns nil for null arguments, which the gate reads as an
+// empty object.
 func orEmptyObject(args json.RawMessage) json.RawMessage {
 	if string(bytes.TrimSpace(args)) == "null" {
 		return nil
@@ -156,15 +161,15 @@ func orEmptyObject(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// noToolset answers a message to a group that is not the sender's, whether it is
-// somebody's or nobody's.
-func (s *Server) noToolset(w http.ResponseWriter, r *http.Request, sender identity.Principal) {
-	leave, ok := s.admit(w, sender)
+// answerUnknownToolset answers a message to a group that the sender does not
+// have, whether or not the group exists.
+func (s *Server) answerUnknownToolset(w http.ResponseWriter, r *http.Request, sender identity.Principal) {
+	release, ok := s.acquireSlot(w, sender)
 	if !ok {
 		return
 	}
-	defer leave()
+	defer release()
 	if q, ok := readBody(w, r); ok {
-		refuse(w, http.StatusOK, q.id, jsonrpc.CodeInvalidRequest, "toolset does not exist")
+		writeError(w, http.StatusOK, q.id, jsonrpc.CodeInvalidRequest, "toolset does not exist")
 	}
 }

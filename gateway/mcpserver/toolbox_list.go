@@ -9,16 +9,15 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Names of what a listing says of a tool's auth services: before 2026-07-28 and
-// since.
+// Keys in a tool's _meta that name its auth services: before 2026-07-28 and since.
 var (
 	authInvoke = [...]string{"toolbox/authInvoke", "com.google.cloud/authInvoke"}
 	authParam  = [...]string{"toolbox/authParam", "com.google.cloud/authParam"}
 )
 
-// authMeta says which services a client has to bring tokens of: for the call,
-// and for the parameters that are claims. Both spellings are there, as clients
-// of either version read but their own.
+// authMeta returns the auth services whose tokens a client must send: those of
+// the call, and those of parameters that are filled from claims. It uses both
+// the old and the new keys, since clients read only the keys of their version.
 func authMeta(need *tool.Auth) sdk.Meta {
 	if need == nil {
 		return nil
@@ -38,31 +37,32 @@ func authMeta(need *tool.Auth) sdk.Meta {
 	return meta
 }
 
-// toolboxLists gives the results of tools/list for clients of Toolbox, who read
-// schemas in which a property has one type: with sessions, and without, where
-// there are the tools that take secure arguments too.
-func (s *Server) toolboxLists(l *listing) (old, new []byte) {
+// toolboxLists returns the encoded results of tools/list for clients of MCP
+// Toolbox, whose parsers expect one type per property. The stateless list also
+// has the tools that take secure arguments.
+func (s *Server) toolboxLists(l *listing) (sessionJSON, statelessJSON []byte) {
 	l.once.Do(func() {
-		plain, all := []json.RawMessage{}, []json.RawMessage{}
-		for _, d := range l.within {
-			described := simply(d)
-			if !secure(d) {
-				plain = append(plain, described)
+		withoutSecure, all := []json.RawMessage{}, []json.RawMessage{}
+		for _, d := range l.definitions {
+			described := describeForToolbox(d)
+			if !takesSecureArgs(d) {
+				withoutSecure = append(withoutSecure, described)
 			}
 			all = append(all, described)
 		}
-		emptyOld, emptyNew := s.serialised([]*sdk.Tool{})
-		l.toolboxOld, l.toolboxNew = filled(emptyOld, plain), filled(emptyNew, all)
+		emptySession, emptyStateless := s.encodeList([]*sdk.Tool{})
+		l.toolboxSessionJSON, l.toolboxStatelessJSON = withTools(emptySession, withoutSecure), withTools(emptyStateless, all)
 	})
-	return l.toolboxOld, l.toolboxNew
+	return l.toolboxSessionJSON, l.toolboxStatelessJSON
 }
 
-// filled puts tools into the result of a list that has none.
-func filled(result []byte, tools []json.RawMessage) []byte {
+// withTools inserts encoded tools into an encoded result with an empty list.
+func withTools(result []byte, tools []json.RawMessage) []byte {
 	list := append([]byte(`"tools":[`), bytes.Join(byteSlices(tools), []byte(","))...)
 	return bytes.Replace(result, []byte(`"tools":[]`), append(list, ']'), 1)
 }
 
+// byteSlices converts a list for bytes.Join.
 func byteSlices(list []json.RawMessage) [][]byte {
 	all := make([][]byte, len(list))
 	for i, text := range list {
@@ -71,11 +71,11 @@ func byteSlices(list []json.RawMessage) [][]byte {
 	return all
 }
 
-// simply words a tool for clients of Toolbox.
-func simply(d tool.Definition) json.RawMessage {
-	described := described(d)
+// describeForToolbox returns a tool's description for clients of MCP Toolbox.
+func describeForToolbox(d tool.Definition) json.RawMessage {
+	described := describeTool(d)
 	if d.Declared == nil {
-		described.InputSchema = oneType(described.InputSchema.(json.RawMessage))
+		described.InputSchema = withSingleTypes(described.InputSchema.(json.RawMessage))
 		return marshal(described)
 	}
 	text := marshal(described)
@@ -86,25 +86,26 @@ func simply(d tool.Definition) json.RawMessage {
 	return text
 }
 
-// oneType gives a schema in which every type that is a list is its first that
-// is not null: what fits it fits the schema.
-func oneType(schema json.RawMessage) json.RawMessage {
+// withSingleTypes returns a schema in which every list of types is replaced by
+// its first type other than null. Values that match the result also match the
+// original.
+func withSingleTypes(schema json.RawMessage) json.RawMessage {
 	var doc any
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.UseNumber()
-	if d.Decode(&doc) != nil || !narrow(doc) {
+	if d.Decode(&doc) != nil || !narrowTypes(doc) {
 		return schema
 	}
 	return marshal(doc)
 }
 
-// narrow does so in place; false when there was nothing to do. Below properties
-// stand names, elsewhere keywords.
-func narrow(doc any) (changed bool) {
+// narrowTypes replaces the lists of types in place and reports whether there
+// were any. The keys below "properties" are names of properties, not keywords.
+func narrowTypes(doc any) (changed bool) {
 	switch doc := doc.(type) {
 	case []any:
 		for _, v := range doc {
-			changed = narrow(v) || changed
+			changed = narrowTypes(v) || changed
 		}
 	case map[string]any:
 		if list, ok := doc["type"].([]any); ok {
@@ -113,17 +114,18 @@ func narrow(doc any) (changed bool) {
 		for name, v := range doc {
 			properties, ok := v.(map[string]any)
 			if name != "properties" || !ok {
-				changed = narrow(v) || changed
+				changed = narrowTypes(v) || changed
 				continue
 			}
 			for _, p := range properties {
-				changed = narrow(p) || changed
+				changed = narrowTypes(p) || changed
 			}
 		}
 	}
 	return changed
 }
 
+// firstType returns the first type other than null.
 func firstType(list []any) any {
 	for _, kind := range list {
 		if kind != "null" {
@@ -133,16 +135,16 @@ func firstType(list []any) any {
 	return "null"
 }
 
-// listFor gives the result of tools/list for a request.
-func (s *Server) listFor(d *clientScope, q *request, alone bool) []byte {
-	list := s.toolListFor(d)
+// encodedListFor returns the encoded result of tools/list for a request.
+func (s *Server) encodedListFor(sc *clientScope, q *request, stateless bool) []byte {
+	list := s.toolListFor(sc)
 	switch {
-	case alone && q.hasSecureExt:
+	case stateless && q.hasSecureExt:
 		_, text := s.toolboxLists(list)
 		return text
-	case q.noSession:
+	case q.sessionless:
 		text, _ := s.toolboxLists(list)
 		return text
 	}
-	return cond(alone, list.new, list.old)
+	return cond(stateless, list.statelessJSON, list.sessionJSON)
 }

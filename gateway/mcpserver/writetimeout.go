@@ -5,62 +5,65 @@ import (
 	"time"
 )
 
-// writeTimeout is how long a client may take to read a part of an answer, unless a
-// Config says otherwise, and maxPart how many bytes such a part has at most.
+// writeTimeout is the default time in which a client must read a part of an
+// answer. maxWriteBytes is the size of such a part.
 const (
-	writeTimeout = 30 * time.Second
-	maxPart      = 64 << 10
+	writeTimeout  = 30 * time.Second
+	maxWriteBytes = 64 << 10
 )
 
-// WithWriteTimeout gives a ResponseWriter that gives up on a client who does not read for
-// so long, 0 is 30 seconds: else it would hold for ever whoever writes to it,
-// and the call that waits for that. A writer without deadlines stays as it is.
+// WithWriteTimeout returns a ResponseWriter whose writes fail if the client
+// does not read a part of the answer within timeout; 0 means 30 seconds.
+// Without it a client that does not read would block the handler, and a call
+// waiting for it, forever. Writers without deadlines are not limited.
 //
-// The last deadline is left for what the server sends when the handler has
-// returned; net/http takes it away after that. One that passes while nothing is
-// written breaks nothing: the next write has its own.
-func WithWriteTimeout(w http.ResponseWriter, within time.Duration) http.ResponseWriter {
-	if within == 0 {
-		within = writeTimeout
+// The last deadline stays for what the server sends after the handler has
+// returned; net/http then clears it. A deadline that passes between writes has
+// no effect, because each write sets a new one.
+func WithWriteTimeout(w http.ResponseWriter, timeout time.Duration) http.ResponseWriter {
+	if timeout == 0 {
+		timeout = writeTimeout
 	}
-	return timeoutWriter{w, within}
+	return timeoutWriter{w, timeout}
 }
 
+// timeoutWriter is the ResponseWriter of WithWriteTimeout.
 type timeoutWriter struct {
 	http.ResponseWriter
 	timeout time.Duration
 }
 
-// extend begins a part of the answer.
-func (h timeoutWriter) extend() {
-	_ = http.NewResponseController(h.ResponseWriter).SetWriteDeadline(time.Now().Add(h.timeout)) // not every writer has one
+// extend sets the deadline for the next part.
+func (t timeoutWriter) extend() {
+	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.timeout)) // some writers have no deadlines
 }
 
 // Write implements http.ResponseWriter.
-func (h timeoutWriter) Write(b []byte) (int, error) {
+func (t timeoutWriter) Write(b []byte) (int, error) {
 	for sent := 0; ; {
-		h.extend()
-		n, err := h.ResponseWriter.Write(b[sent:min(len(b), sent+maxPart)])
+		t.extend()
+		n, err := t.ResponseWriter.Write(b[sent:min(len(b), sent+maxWriteBytes)])
 		if sent += n; err != nil || sent >= len(b) {
 			return sent, err
 		}
 	}
 }
 
-// FlushError serves http.ResponseController: what was written may wait until
-// here to be sent.
-func (h timeoutWriter) FlushError() error {
-	h.extend()
-	return http.NewResponseController(h.ResponseWriter).Flush()
+// FlushError supports http.ResponseController. Buffered bytes may be sent here,
+// so the deadline is extended.
+func (t timeoutWriter) FlushError() error {
+	t.extend()
+	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 
-// Unwrap serves http.ResponseController.
-func (h timeoutWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+// Unwrap supports http.ResponseController.
+func (t timeoutWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// unwrapWriter gives the writer that a Hasty one is around: net/http looks for its own.
+// unwrapWriter returns the writer inside a timeoutWriter. http.MaxBytesReader
+// needs net/http's own type to close the connection.
 func unwrapWriter(w http.ResponseWriter) http.ResponseWriter {
-	if h, ok := w.(timeoutWriter); ok {
-		return h.ResponseWriter
+	if t, ok := w.(timeoutWriter); ok {
+		return t.ResponseWriter
 	}
 	return w
 }

@@ -1,6 +1,6 @@
-// Package gatewaytest owns what the tests of both protocols of the gateway call
-// as clients of MCP Toolbox do: declared tools, and services that vouch for who
-// calls them.
+// Package gatewaytest provides what the tests of the gateway's HTTP API and MCP
+// server share: tools with declared parameters, and a fake for the auth
+// services that verify their callers' tokens.
 package gatewaytest
 
 import (
@@ -14,16 +14,17 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Declared is a tool with declared parameters whose result says what it got, or
-// is always the same.
+// Declared is a tool with declared parameters. Its result is a row of its
+// argument values, or a fixed text.
 type Declared struct {
 	definition tool.Definition
 	set        *parameter.Set
-	answer     string // of the result, when it is always the same
+	answer     string // the fixed result; "" for the argument values
 }
 
-// Declare makes a tool with the result answer, "" is what it got. One of anyOf has
-// to vouch for who calls it, if there is one; its parameters may ask my_auth and
+// Declare returns a tool whose result is answer, or its argument values if
+// answer is "". A call needs a valid token for one of the services in anyOf,
+// unless it is nil. Parameters may use claims of the services my_auth and
 // other-auth.
 func Declare(t testing.TB, name, answer string, anyOf []string, specs ...parameter.Spec) Declared {
 	t.Helper()
@@ -38,8 +39,8 @@ func Declare(t testing.TB, name, answer string, anyOf []string, specs ...paramet
 	return Declared{d, set, answer}
 }
 
-// In gives the same tool, available in some workflow states alone.
-func (d Declared) In(states ...string) Declared {
+// WithStates returns the same tool, available only in these workflow states.
+func (d Declared) WithStates(states ...string) Declared {
 	d.definition.States = states
 	return d
 }
@@ -60,8 +61,8 @@ func (d Declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Structured: json.RawMessage(`[{"row":` + string(row) + `}]`)}, err
 }
 
-// FakeAuthn are services that vouch for tokens that are "good SERVICE": they are
-// of "ann of SERVICE".
+// FakeAuthn implements gate.Authn. It accepts the token "good SERVICE" for each
+// service and returns the subject "ann of SERVICE".
 type FakeAuthn struct{}
 
 // Verify implements gate.Authn.

@@ -15,9 +15,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// waitingRole makes a role with a tool that waits, and says so on began, until
-// release is closed.
-func waitingRole(t *testing.T, h *house) (role org.Role, began, release chan struct{}) {
+// addWaitingRole registers a role and a tool that sends on began and waits
+// until release is closed.
+func addWaitingRole(t *testing.T, f *fixture) (role org.Role, began, release chan struct{}) {
 	t.Helper()
 	began, release = make(chan struct{}), make(chan struct{})
 	wait, err := tool.New("wait", "waits", func(context.Context, struct{}) (string, error) {
@@ -28,29 +28,30 @@ func waitingRole(t *testing.T, h *house) (role org.Role, began, release chan str
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.group(t, "waiting", wait)
-	return h.role(t, "waiter", "waiting"), began, release
+	f.addGroup(t, "waiting", wait)
+	return f.addRole(t, "waiter", "waiting"), began, release
 }
 
-// byUser gives the API for callers of a role whom the header User names.
-func byUser(t *testing.T, h *house, role identity.RoleID, server *mcpserver.Server) *house {
+// asUsers returns a fixture for callers of a role; the header User names the
+// caller.
+func asUsers(t *testing.T, f *fixture, role identity.RoleID, server *mcpserver.Server) *fixture {
 	t.Helper()
-	who := func(r *http.Request) (identity.Principal, error) {
+	authenticate := func(r *http.Request) (identity.Principal, error) {
 		return identity.ByCaller(identity.User(r.Header.Get("User")), role), nil
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: h.rt, Authenticate: who, MCP: server})
+	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: authenticate, MCP: server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{rt: h.rt, store: h.store, handler: handler}
+	return &fixture{rt: f.rt, store: f.store, handler: handler}
 }
 
-// A caller has so many calls under way, by the API and MCP together.
-func TestACallerOfTheAPIHasSoManyCallsAtOnce(t *testing.T) {
+// The limit of concurrent calls holds for the API and MCP together.
+func TestToolbox_LimitsConcurrentCalls(t *testing.T) {
 	for name, few := range map[string]bool{"without MCP": false, "with MCP": true} {
 		t.Run(name, func(t *testing.T) {
-			operator := open(t, team)
-			role, began, release := waitingRole(t, operator)
+			operator := newFixture(t, teamModel)
+			role, began, release := addWaitingRole(t, operator)
 			var server *mcpserver.Server
 			most := 64
 			if few {
@@ -61,27 +62,27 @@ func TestACallerOfTheAPIHasSoManyCallsAtOnce(t *testing.T) {
 				}
 				defer server.Close()
 			}
-			h := byUser(t, operator, role.ID, server)
+			f := asUsers(t, operator, role.ID, server)
 			ann, bob := http.Header{"User": {"ann"}}, http.Header{"User": {"bob"}}
 			answers := make(chan int, most)
 			for i := range most {
 				path := []string{"/api/tool/wait/invoke", "/roles/waiter/api/tool/wait/invoke"}[i%2]
-				go func() { answers <- h.send(t, "POST "+path, `{}`, ann).Code }()
+				go func() { answers <- f.send(t, "POST "+path, `{}`, ann).Code }()
 				<-began
 			}
 			for _, path := range []string{"/api/tool/wait/invoke", "/roles/waiter/api/tool/wait/invoke", "/api/tool/nope/invoke"} {
-				if w := h.send(t, "POST "+path, `{}`, ann); w.Code != http.StatusTooManyRequests || gjson.Get(w.Body.String(), "status").Str != "Too Many Requests" || !strings.Contains(gjson.Get(w.Body.String(), "error").Str, "at once") {
-					t.Errorf("one too many at %s: %d %s", path, w.Code, w.Body)
+				if w := f.send(t, "POST "+path, `{}`, ann); w.Code != http.StatusTooManyRequests || gjson.Get(w.Body.String(), "status").Str != "Too Many Requests" || !strings.Contains(gjson.Get(w.Body.String(), "error").Str, "at once") {
+					t.Errorf("over the limit at %s: %d %s", path, w.Code, w.Body)
 				}
 			}
 			list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-			if w := h.send(t, "POST /mcp", list, ann); few && w.Code != http.StatusTooManyRequests {
+			if w := f.send(t, "POST /mcp", list, ann); few && w.Code != http.StatusTooManyRequests {
 				t.Errorf("over MCP: %d %s", w.Code, w.Body)
 			}
-			if w := h.send(t, "POST /mcp", list, bob); few && w.Code != http.StatusOK {
+			if w := f.send(t, "POST /mcp", list, bob); few && w.Code != http.StatusOK {
 				t.Errorf("another caller over MCP: %d %s", w.Code, w.Body)
 			}
-			if w := h.send(t, "POST /api/tool/nope/invoke", `{}`, bob); w.Code != http.StatusNotFound {
+			if w := f.send(t, "POST /api/tool/nope/invoke", `{}`, bob); w.Code != http.StatusNotFound {
 				t.Errorf("another caller: %d %s", w.Code, w.Body)
 			}
 			close(release)
@@ -90,8 +91,8 @@ func TestACallerOfTheAPIHasSoManyCallsAtOnce(t *testing.T) {
 					t.Errorf("a call within the limit: %d", code)
 				}
 			}
-			if w := h.send(t, "POST /api/tool/nope/invoke", `{}`, ann); w.Code != http.StatusNotFound {
-				t.Errorf("when they have ended: %d %s", w.Code, w.Body)
+			if w := f.send(t, "POST /api/tool/nope/invoke", `{}`, ann); w.Code != http.StatusNotFound {
+				t.Errorf("after the calls have ended: %d %s", w.Code, w.Body)
 			}
 		})
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// pair is the two ends of stdio.
-type pair struct {
+// stdioPipes are the client's ends of a stdio connection.
+type stdioPipes struct {
 	io.Reader
 	io.WriteCloser
-	over chan error // of Talk
+	done chan error // receives the result of ServeStdio
 }
 
-// talk has the server talk with the caller of the reader and writer it gives.
-func (h *house) talk(t testing.TB, sender identity.Principal, role string) *pair {
+// serveStdio starts ServeStdio on pipes.
+func (f *fixture) serveStdio(t testing.TB, sender identity.Principal, role string) *stdioPipes {
 	t.Helper()
 	in, write := io.Pipe()
 	read, out := io.Pipe()
-	p := &pair{read, write, make(chan error, 1)}
+	p := &stdioPipes{read, write, make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		p.over <- h.mcp.ServeStdio(ctx, in, out, sender, role)
+		p.done <- f.server.ServeStdio(ctx, in, out, sender, role)
 		out.Close()
 	}()
 	t.Cleanup(func() {
@@ -41,7 +41,7 @@ func (h *house) talk(t testing.TB, sender identity.Principal, role string) *pair
 	return p
 }
 
-func (p *pair) client(t testing.TB, version string, o *sdk.ClientOptions) *sdk.ClientSession {
+func (p *stdioPipes) client(t testing.TB, version string, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),
 		&sdk.IOTransport{Reader: io.NopCloser(p.Reader), Writer: p.WriteCloser}, &sdk.ClientSessionOptions{ProtocolVersion: version})
@@ -51,72 +51,72 @@ func (p *pair) client(t testing.TB, version string, o *sdk.ClientOptions) *sdk.C
 	return session
 }
 
-func TestTheToolsOfARoleOnLines(t *testing.T) {
-	h := open(t)
+func TestServeStdio_ServesToolsOfRole(t *testing.T) {
+	f := openFixture(t)
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
-			p := h.talk(t, operator, "tester")
+			p := f.serveStdio(t, operator, "tester")
 			session := p.client(t, version, nil)
-			if got := names(t, session); got != testerTools {
+			if got := toolNames(t, session); got != testerTools {
 				t.Errorf("%s, want %s", got, testerTools)
 			}
 			got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "say", Arguments: raw(`{"text":"x"}`)})
-			if err != nil || said(got) != "x" {
+			if err != nil || textOf(got) != "x" {
 				t.Errorf("%+v %v", got, err)
 			}
 			if _, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "run_command"}); err == nil || !strings.Contains(err.Error(), "Unknown tool: run_command") {
-				t.Errorf("another's tool: %v", err)
+				t.Errorf("a tool of another role: %v", err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { _, _ = session.CallTool(ctx, &sdk.CallToolParams{Name: "wait"}) }()
-			soon(t, "the tool begins", h.probe.began)
+			waitFor(t, "the tool starts", f.probe.began)
 			cancel()
-			soon(t, "the tool is cancelled", h.probe.ended)
+			waitFor(t, "the tool is cancelled", f.probe.ended)
 			p.WriteCloser.Close()
-			if err := <-p.over; err != nil {
+			if err := <-p.done; err != nil {
 				t.Errorf("at the end of the input: %v", err)
 			}
 		})
 	}
 }
 
-func TestOnLinesClientsAreTold(t *testing.T) {
-	h := open(t)
-	told := make(chan struct{}, 16)
-	p := h.talk(t, operator, "tester")
-	session := p.client(t, "2025-11-25", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { told <- struct{}{} }})
-	if got := names(t, session); got != testerTools {
+func TestServeStdio_NotifiesToolListChanged(t *testing.T) {
+	f := openFixture(t)
+	notified := make(chan struct{}, 16)
+	p := f.serveStdio(t, operator, "tester")
+	session := p.client(t, "2025-11-25", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { notified <- struct{}{} }})
+	if got := toolNames(t, session); got != testerTools {
 		t.Fatal(got)
 	}
-	h.give(t, "tester", "console")
-	soon(t, "the change is told", told)
-	if got := names(t, session); got != "console_print" {
+	f.setGroups(t, "tester", "console")
+	waitFor(t, "the change is notified", notified)
+	if got := toolNames(t, session); got != "console_print" {
 		t.Error(got)
 	}
-	if _, err := h.rt.DeleteRole(operator, h.roles["tester"], false); err != nil {
+	if _, err := f.rt.DeleteRole(operator, f.roles["tester"], false); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-p.over; err != nil {
+	if err := <-p.done; err != nil {
 		t.Errorf("at the end of the role: %v", err)
 	}
 }
 
-func TestARoleThatIsNotThereHasNoLines(t *testing.T) {
-	h := open(t)
+func TestServeStdio_RejectsUnknownRole(t *testing.T) {
+	f := openFixture(t)
 	for _, c := range []struct {
 		sender identity.Principal
 		role   string
-	}{{operator, "nobody"}, {identity.ByCaller("ann", h.roles["tester"]), "clerk"}} {
-		err := h.mcp.ServeStdio(t.Context(), strings.NewReader(""), io.Discard, c.sender, c.role)
+	}{{operator, "missing"}, {identity.ByCaller("ann", f.roles["tester"]), "clerk"}} {
+		err := f.server.ServeStdio(t.Context(), strings.NewReader(""), io.Discard, c.sender, c.role)
 		if errcode.Of(err) != errcode.RoleNotFound {
 			t.Errorf("%s as %s: %v", c.sender, c.role, err)
 		}
 	}
 }
 
-func TestBadLinesAreAnsweredAndTheNextIsRead(t *testing.T) {
-	h := plan{config: mcpserver.Config{Calls: 2}}.open(t)
-	p := h.talk(t, operator, "tester")
+func TestServeStdio_ContinuesAfterBadLines(t *testing.T) {
+	f := fixtureConfig{config: mcpserver.Config{Calls: 2}}.open(t)
+	p := f.serveStdio(t, operator, "tester")
 	out := bufio.NewReaderSize(p.Reader, 1<<20)
 	say := func(line, has string) {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestBadLinesAreAnsweredAndTheNextIsRead(t *testing.T) {
 	say(`"`+strings.Repeat("a", 9<<20)+`"`, "-32600")
 	for i := range 2 {
 		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait"}}`, i), "")
-		soon(t, "the tool begins", h.probe.began)
+		waitFor(t, "the tool starts", f.probe.began)
 	}
 	say(`{"jsonrpc":"2.0","id":"third","method":"ping"}`, `"id":"third","error":{"code":-32000`)
 	for i := range 2 {
@@ -150,15 +150,15 @@ func TestBadLinesAreAnsweredAndTheNextIsRead(t *testing.T) {
 	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"}}}`, `"text":"x"`)
 }
 
-// What was under way when the input ended is answered.
-func TestTheAnswersOutliveTheInput(t *testing.T) {
-	h := open(t)
+// Calls in progress at the end of the input are answered.
+func TestServeStdio_AnswersAfterEndOfInput(t *testing.T) {
+	f := openFixture(t)
 	var out strings.Builder
 	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"said"}}}
-` + mcpserver.EndOfInput + "\nwhat comes behind is not read\n"
-	if err := h.mcp.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
+` + mcpserver.EndOfInput + "\ninput after the end is not read\n"
+	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"said"`) || strings.Count(out.String(), "\n") != 2 {

@@ -1,0 +1,159 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model"
+)
+
+// streamingModel is a language model that answers in two deltas once release is
+// closed.
+type streamingModel struct{ release chan struct{} }
+
+// Window implements model.LanguageModel.
+func (streamingModel) Window() int { return 100_000 }
+
+// Generate implements model.Model.
+func (m streamingModel) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		select {
+		case <-m.release:
+		case <-ctx.Done():
+			yield(model.Delta{}, ctx.Err())
+			return
+		}
+		answer := model.Answer{Finish: model.FinishEnd, Text: "so\n\nit is", MessagesRead: 1}
+		_ = yield(model.Delta{Text: "so\n\n"}, nil) && yield(model.Delta{Text: "it is"}, nil) && yield(model.Delta{Answer: &answer}, nil)
+	}
+}
+
+// follow reads a stream to its end. It calls begun after the first line.
+func (f *fixture) follow(t *testing.T, path string, header http.Header, begun func()) (lines []string) {
+	t.Helper()
+	server := httptest.NewServer(f.handler)
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = header
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	for s := bufio.NewScanner(answer.Body); s.Scan(); {
+		if len(lines) == 0 {
+			begun()
+		}
+		lines = append(lines, s.Text())
+	}
+	return lines
+}
+
+// Deltas are sent, before their answer, only to clients that ask for them. A
+// stream of past events has none.
+func TestEvents_DeltasOnRequest(t *testing.T) {
+	withDeltas := []string{"task_started", "agent_spawned", "message", "model_delta so\n\n", "model_delta it is", "model_answered", "message", "result"}
+	withoutDeltas := slices.DeleteFunc(slices.Clone(withDeltas), func(s string) bool { return strings.HasPrefix(s, "model_delta") })
+	for _, c := range []struct {
+		name, query string
+		header      http.Header
+		want        []string
+	}{
+		{"as JSON lines", "?follow=1&deltas=1", http.Header{}, withDeltas},
+		{"as server-sent events", "?follow=1&deltas=1", sseHeader, withDeltas},
+		{"not without deltas=1", "?follow=1", http.Header{}, withoutDeltas},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := streamingModel{make(chan struct{})}
+			f := newFixtureWith(t, m)
+			path := "/api/v1/tasks/" + string(f.start(t, "go")) + "/events"
+			lines := f.follow(t, path+c.query, c.header, func() { close(m.release) })
+			got, ids := readEvents(t, lines)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q\n%q", got, c.want, lines)
+			}
+			if c.header.Get("Accept") != "" && (len(ids) != len(withoutDeltas) || !slices.IsSorted(ids)) {
+				t.Errorf("got event ids %v, want %d; deltas have none", ids, len(withoutDeltas))
+			}
+			again := f.send(t, path+"?deltas=1", "", nil).Body.String()
+			if got, _ := readEvents(t, strings.Split(strings.TrimSpace(again), "\n")); !slices.Equal(got, withoutDeltas) {
+				t.Errorf("later %q, want %q", got, withoutDeltas)
+			}
+		})
+	}
+}
+
+// readEvents returns the types of the events in a stream, with the text of
+// deltas, and the ids of server-sent events.
+func readEvents(t *testing.T, lines []string) (events, ids []string) {
+	t.Helper()
+	id := ""
+	for _, line := range lines {
+		data, isData := strings.CutPrefix(line, "data: ")
+		switch {
+		case line == "":
+			continue
+		case strings.HasPrefix(line, "id: "):
+			id = line
+			ids = append(ids, id)
+			continue
+		case !gjson.Valid(data):
+			t.Fatalf("a line is %q", line)
+		}
+		e := gjson.Parse(data)
+		text := e.Get("type").Str
+		if text == "model_delta" {
+			text += " " + e.Get("text").Str
+		}
+		if isData && (id != "") == (e.Get("type").Str == "model_delta") {
+			t.Errorf("%s has the id %q", text, id)
+		}
+		events, id = append(events, text), ""
+	}
+	return events, ids
+}
+
+// Deltas have no id and do not change where a client resumes.
+func TestEvents_ResumeIgnoresDeltas(t *testing.T) {
+	m := streamingModel{make(chan struct{})}
+	f := newFixtureWith(t, m)
+	path := "/api/v1/tasks/" + string(f.start(t, "go")) + "/events?follow=1&deltas=1"
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	server := httptest.NewServer(f.handler)
+	defer server.Close()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = sseHeader
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for lines, n := bufio.NewScanner(answer.Body), 0; n < 2 && lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			last, n = text, n+1
+		}
+	}
+	answer.Body.Close()
+	header := sseHeader.Clone()
+	header.Set("Last-Event-ID", last)
+	lines := f.follow(t, path, header, func() { close(m.release) })
+	want := []string{"message", "model_delta so\n\n", "model_delta it is", "model_answered", "message", "result"}
+	if got, _ := readEvents(t, lines); !slices.Equal(got, want) {
+		t.Errorf("after %s: got %q, want %q", last, got, want)
+	}
+}

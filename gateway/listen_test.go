@@ -1,0 +1,131 @@
+package gateway_test
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+)
+
+func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:0", "localhost.example.com:0"} {
+		l, err := gateway.ListenTCP(address, false)
+		if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "kind: gateway") {
+			t.Errorf("%s: got %v, want invalid_config", address, err)
+		}
+		if l != nil {
+			l.Close()
+		}
+	}
+	for _, address := range []string{"", "7464", "127.0.0.1", "::1"} {
+		if _, err := gateway.ListenTCP(address, true); errcode.Of(err) != errcode.InvalidConfig {
+			t.Errorf("%q: got %v, want invalid_config", address, err)
+		}
+	}
+	l, err := gateway.ListenTCP("0.0.0.0:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	f := newFixture(t, teamModel)
+	serveOn(t, l, gateway.HostCheck{}.Wrap(f.handler))
+	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
+		status, _, body := sendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
+		if status != want {
+			t.Errorf("host %s: %d %s, want %d", host, status, body, want)
+		}
+	}
+	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false); err == nil || !strings.Contains(err.Error(), port) {
+		t.Errorf("an address in use: %v", err)
+	}
+}
+
+func TestListen_SocketIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	l, err := gateway.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, gateway.SocketName)
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("got %v, %v, want a socket of mode 0600", info.Mode(), err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("the directory contains %v", entries)
+	}
+	for range 2 {
+		err = l.Close()
+	}
+	if _, statErr := os.Lstat(path); !errors.Is(statErr, fs.ErrNotExist) {
+		t.Errorf("the socket still exists after Close: %v, %v", statErr, err)
+	}
+}
+
+func TestListen_ReplacesStaleSocket(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, gateway.SocketName)
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false) // as after SIGKILL
+	stale.Close()
+	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+		t.Errorf("dialing a stale socket: %v, want ErrNotServed", err)
+	}
+	first, err := gateway.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := gateway.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := gateway.Dial(dir); err != nil {
+		t.Errorf("closing the first listener removed the socket of the second: %v", err)
+	}
+}
+
+func TestListen_RejectsImpossibleSocket(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+		t.Errorf("dialing without a server: %v, want ErrNotServed", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, gateway.SocketName), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.Listen(dir); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("another kind of file: %v", err)
+	}
+	long := filepath.Join(dir, strings.Repeat("x", gateway.MaxSocketPath-len(dir)-len(gateway.SocketName)-1))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.Listen(long); err == nil || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("a path of %d bytes: %v", len(long)+len(gateway.SocketName)+1, err)
+	}
+	if _, err := gateway.Dial(long); !errors.Is(err, gateway.ErrNotServed) {
+		t.Errorf("dialing it: %v, want ErrNotServed", err)
+	}
+	fits := long[:len(long)-1]
+	if err := os.Mkdir(fits, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := gateway.Listen(fits)
+	if err != nil {
+		t.Fatalf("the longest path that fits: %v", err)
+	}
+	l.Close()
+}

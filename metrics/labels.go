@@ -1,0 +1,87 @@
+package metrics
+
+import (
+	"sync"
+
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// labelValues returns label values. Registered names are labels of their own;
+// invented names become otherLabel, because every label is kept forever. It is
+// safe for concurrent use.
+type labelValues struct {
+	groups *toolgroups.Manager
+
+	mu       sync.Mutex // guards the fields below, which belong to one snapshot
+	snapshot *toolgroups.Snapshot
+	perState map[string]int // number of tools available in each state
+}
+
+// hasTool reports whether a tool is registered.
+func (l *labelValues) hasTool(tool string) bool {
+	_, ok := l.groups.Snapshot().Lookup(tool)
+	return ok
+}
+
+// tool returns the label of a tool.
+func (l *labelValues) tool(name string) string {
+	if h, ok := l.groups.Snapshot().Lookup(name); ok {
+		return h.Definition.Name
+	}
+	return otherLabel
+}
+
+// group returns the label of a group.
+func (l *labelValues) group(id string) string {
+	if l.groups.Snapshot().Owner(toolgroups.GroupID(id)) == "" {
+		return otherLabel
+	}
+	return id
+}
+
+// state returns the label of a workflow state: a state that a registered tool
+// names, or the one of agents without a state.
+func (l *labelValues) state(name string) string {
+	if name == "" {
+		name = toolgroups.Undefined
+	}
+	if _, ok := l.toolsPerState()[name]; ok {
+		return name
+	}
+	return otherLabel
+}
+
+// toolsPerState returns the number of tools available in each state to an agent
+// that may use all groups. The caller must not change the map.
+func (l *labelValues) toolsPerState() map[string]int {
+	now := l.groups.Snapshot()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.snapshot != now {
+		l.snapshot, l.perState = now, countToolsPerState(now)
+	}
+	return l.perState
+}
+
+// countToolsPerState counts with a View, as the gate decides.
+func countToolsPerState(s *toolgroups.Snapshot) map[string]int {
+	tools := s.Tools()
+	counts := map[string]int{toolgroups.Undefined: 0}
+	for _, h := range tools {
+		for _, state := range append(h.Definition.States[:len(h.Definition.States):len(h.Definition.States)], h.Definition.State) {
+			if state != "" && state != "*" && cleanLabel(state) != otherLabel && len(counts) < maxSeries {
+				counts[state] = 0
+			}
+		}
+	}
+	view := s.Compile(s.Bind(toolgroups.All()))
+	for state := range counts {
+		inState := view.ForState(state)
+		for _, h := range tools {
+			if inState.Has(h) {
+				counts[state]++
+			}
+		}
+	}
+	return counts
+}
