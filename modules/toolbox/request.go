@@ -25,8 +25,8 @@ type request struct {
 	tool    *declared
 	base    *base
 	headers http.Header
-	path    *safeTemplate
-	body    *safeTemplate // nil is none
+	path    *parameter.Template
+	body    *parameter.Template // nil without a body
 }
 
 func newRequest(t *declared) (action, error) {
@@ -50,13 +50,13 @@ func newRequest(t *declared) (action, error) {
 			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
 		}
 	}
-	if r.path, err = newSafeTemplate(c.Path, escapePath, c.PathParams); err != nil {
+	if r.path, err = t.config.Parameters.FormatTemplate(parameter.FormatPath, c.Path, c.PathParams...); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "path: %v", err)
 	}
 	if c.Body == "" {
 		return r, nil
 	}
-	if r.body, err = newSafeTemplate(c.Body, r.style(c.Body), c.BodyParams); err != nil {
+	if r.body, err = t.config.Parameters.FormatTemplate(r.bodyFormat(c.Body), c.Body, c.BodyParams...); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "requestBody: %v", err)
 	}
 	return r, nil
@@ -65,9 +65,9 @@ func newRequest(t *declared) (action, error) {
 // looksLikeForm is how a body begins that is a form, if nothing says what it is.
 var looksLikeForm = regexp.MustCompile(`^[A-Za-z0-9_.%\[\]-]+=`)
 
-// style says how values are written into the body: by its content type, which
-// one that looks like JSON or a form gets.
-func (r *request) style(body string) escaping {
+// bodyFormat returns the format of a body: by the Content-Type header, which it sets
+// if there is none and the body looks like JSON or a form.
+func (r *request) bodyFormat(body string) parameter.Format {
 	if r.headers.Get("Content-Type") == "" && strings.IndexAny(strings.TrimSpace(body), "{[") == 0 {
 		r.headers.Set("Content-Type", "application/json")
 	}
@@ -77,15 +77,15 @@ func (r *request) style(body string) escaping {
 	kind := strings.ToLower(r.headers.Get("Content-Type"))
 	switch {
 	case strings.Contains(kind, "json"):
-		return escapeJSON
+		return parameter.FormatJSON
 	case strings.Contains(kind, "x-www-form-urlencoded"):
-		return escapeForm
+		return parameter.FormatForm
 	case strings.Contains(kind, "xml"), strings.Contains(kind, "html"):
-		return escapeXML
+		return parameter.FormatXML
 	case strings.HasPrefix(kind, "text/plain"):
-		return escapeNone
+		return parameter.FormatPlain
 	}
-	return escapeStrict
+	return parameter.FormatOther
 }
 
 func (r *request) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
@@ -120,9 +120,9 @@ func (r *request) make(ctx context.Context, v parameter.Values) (*http.Request, 
 	}
 	var body io.Reader
 	if r.body != nil {
-		text, err := r.body.text(v)
+		text, err := r.body.Text(v)
 		if err != nil {
-			return nil, errcode.New(errcode.InvalidArguments, "requestBody cannot be made of the parameters: %v", err)
+			return nil, err
 		}
 		body = strings.NewReader(text)
 	}
@@ -148,9 +148,9 @@ func (r *request) addHeaders(to http.Header, v parameter.Values) error {
 
 // address gives where the request goes: below the source's address.
 func (r *request) address(v parameter.Values) (*url.URL, error) {
-	text, err := r.path.text(v)
+	text, err := r.path.Text(v)
 	if err != nil {
-		return nil, errcode.New(errcode.InvalidArguments, "path cannot be made of the parameters: %v", err)
+		return nil, err
 	}
 	below, err := url.Parse("/" + strings.TrimLeft(text, "/"))
 	if err != nil || below.IsAbs() || below.Host != "" || below.Fragment != "" {
