@@ -48,7 +48,7 @@ func queryConnectionID(ctx context.Context, conn driver.QueryerContext) (string,
 	return "", fmt.Errorf("unexpected type of a connection id: %T", row[0])
 }
 
-// mysqlDriverConn is a connection as the driver has it.
+// mysqlDriverConn is a connection of the driver.
 type mysqlDriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -61,22 +61,22 @@ type mysqlDriverConn interface {
 	driver.Validator
 }
 
-// mysqlConn keeps its number, by which others end what it is at, and statements
-// that were prepared. Like every driver.Conn it is used by one goroutine at a time.
+// mysqlConn knows its connection id, by which kill ends its statement, and reuses
+// prepared statements. Like every driver.Conn it is used by one goroutine at a time.
 type mysqlConn struct {
 	mysqlDriverConn
 	connectionID string
 	prepared     prepared
-	long         driver.Stmt // the last that was too long to be kept with its text; nil is none
+	long         driver.Stmt // the last statement that was too long for prepared; may be nil
 }
 
 // connectionIDOf returns the server id of a connection, which must not be released yet.
-func connectionIDOf(conn *sql.Conn) (number string) {
-	_ = conn.Raw(func(c any) error { // what is held is there
-		number = c.(*mysqlConn).connectionID
+func connectionIDOf(conn *sql.Conn) (id string) {
+	_ = conn.Raw(func(c any) error { // cannot fail before the release
+		id = c.(*mysqlConn).connectionID
 		return nil
 	})
-	return number
+	return id
 }
 
 // QueryContext implements driver.QueryerContext. The server counts the placeholders,
