@@ -7,9 +7,9 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Nothing of a list of lists is left out: PostgreSQL's arrays have one length at
-// each depth, and what has not is refused.
-func TestListsOfLists(t *testing.T) {
+// PostgreSQL arrays have one length at each depth. Other nested lists are rejected
+// rather than truncated.
+func TestArray_RejectsRaggedLists(t *testing.T) {
 	w := open(t, `%s
 ---
 {kind: tool, name: grid, type: postgres-sql, source: db, description: d, statement: "SELECT $1::int[] AS v", parameters: [{name: a, type: array, description: d, items: {name: r, type: array, description: d, items: {name: c, type: integer, description: d}}}]}
@@ -28,8 +28,8 @@ func TestListsOfLists(t *testing.T) {
 		`[[1],[2,3]]`: "grid", `[[1,2],[3]]`: "grid", `[[],[1]]`: "grid", `[[1],[]]`: "grid",
 		`[[["a"],["b"]],[["c"]]]`: "cube", `[[["a"]],[["b","c"]]]`: "cube",
 	} {
-		if said := wantCode(t, w.call(t.Context(), name, `{"a":`+args+`}`), errcode.InvalidArguments); !strings.Contains(said, `"a"`) {
-			t.Errorf("%s: got %q", args, said)
+		if message := wantCode(t, w.call(t.Context(), name, `{"a":`+args+`}`), errcode.InvalidArguments); !strings.Contains(message, `"a"`) {
+			t.Errorf("%s: got %q", args, message)
 		}
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// In a body of a type that nobody here can write, a value with characters that
-// could end it is refused.
-func TestValuesInBodiesOfOtherTypesEndNothing(t *testing.T) {
-	w := service(t, serve(t, echo),
+// In a body of unknown type a value with special characters is rejected.
+func TestRequest_OtherBodyTypesRejectSpecialCharacters(t *testing.T) {
+	w := newHTTPFixture(t, serve(t, echoRequest),
 		`name: parts, method: POST, path: /a, headers: {Content-Type: "multipart/form-data; boundary=b"}, requestBody: "--b\r\nContent-Disposition: form-data; name=\"one\"\r\n\r\n{{.w}}\r\n--b--\r\n", bodyParams: [{name: w, type: string, description: d}]`,
 		`name: yaml, method: POST, path: /a, headers: {Content-Type: application/yaml}, requestBody: "role: guest\nname: {{.w}}\n", bodyParams: [{name: w, type: string, description: d}]`,
 		`name: said, method: POST, path: /a, headers: {Content-Type: application/yaml}, requestBody: "role: guest\nname: {{json .w}}\n", bodyParams: [{name: w, type: string, description: d}]`,

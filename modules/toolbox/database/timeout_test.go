@@ -9,25 +9,24 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// running counts the statements of the test that a server is at.
-var running = map[database.Type]string{
+// runningStatements counts the statements that the server is running for the test.
+var runningStatements = map[database.Type]string{
 	database.Postgres: "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()",
 	database.MySQL:    "SELECT count(*) AS n FROM information_schema.processlist WHERE command = 'Query' AND db = DATABASE() AND id <> CONNECTION_ID()",
 }
 
-// A statement whose time is up ends in the database too: else calls that are
-// over would use it up.
-func TestAStatementWhoseTimeIsUpEndsInTheDatabase(t *testing.T) {
-	for kind, count := range running {
+// A statement that timed out ends in the database too, and does not keep using it.
+func TestDB_TimeoutEndsStatementInDatabase(t *testing.T) {
+	for kind, count := range runningStatements {
 		db := open(t, config(t, kind))
 		query(t, db, "SELECT 1 AS a")
 		for _, reads := range []bool{true, false} {
-			if _, err := db.Query(t.Context(), database.Query{SQL: slow[kind], ReadOnly: reads, Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+			if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[kind], ReadOnly: reads, Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
 				t.Errorf("%s (%t): got %v", kind, reads, err)
 			}
 			for end := time.Now().Add(5 * time.Second); query(t, db, count) != `[{"n":0}]`; {
 				if time.Now().After(end) {
-					t.Errorf("%s (%t): it goes on", kind, reads)
+					t.Errorf("%s (%t): the statement is still running", kind, reads)
 					break
 				}
 			}
@@ -35,9 +34,9 @@ func TestAStatementWhoseTimeIsUpEndsInTheDatabase(t *testing.T) {
 	}
 }
 
-// A connection whose statement failed, or gave too much, is good for the next,
-// and in no transaction any more.
-func TestAReaderThatFailsLeavesItsConnection(t *testing.T) {
+// After a failed statement, or one with too many rows, the connection is reused and
+// has no open transaction.
+func TestDB_FailedReadKeepsConnection(t *testing.T) {
 	for kind, number := range map[database.Type]string{database.Postgres: "SELECT pg_backend_pid() AS n", database.MySQL: "SELECT CONNECTION_ID() AS n"} {
 		modes := []string{""}
 		if kind == database.Postgres {
@@ -56,7 +55,7 @@ func TestAReaderThatFailsLeavesItsConnection(t *testing.T) {
 				for range 3 {
 					q.ReadOnly = true
 					if rows, err := db.Query(t.Context(), q); err == nil {
-						t.Errorf("%s %s: %s gave %s", kind, mode, q.SQL, rows)
+						t.Errorf("%s %s: %s returned %s", kind, mode, q.SQL, rows)
 					}
 					query(t, db, "INSERT INTO a VALUES (1)")
 				}
@@ -71,9 +70,9 @@ func TestAReaderThatFailsLeavesItsConnection(t *testing.T) {
 	}
 }
 
-// A connection that the server has ended is no fault of the statement, and the
-// next has another.
-func TestAConnectionThatTheServerEndsIsLost(t *testing.T) {
+// A connection that the server terminated is not an error of the statement, and the next
+// statement gets another one.
+func TestPostgres_TerminatedConnectionIsLost(t *testing.T) {
 	c := config(t, database.Postgres)
 	c.MaxConns = 1
 	db, other := open(t, c), open(t, c)

@@ -22,7 +22,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// server gives the fields of a source that is a database server.
+// server returns the fields of a source that is a database server.
 func server(d dbtest.Database) string {
 	return fmt.Sprintf(`"host": %q, "port": %d, "user": %q, "password": %q, "database": %q`, d.Host, d.Port, d.User, d.Password, d.Name)
 }
@@ -39,18 +39,18 @@ func sqlite(t *testing.T) string {
 	return fmt.Sprintf(`{"kind": "source", "name": "db", "type": "sqlite", "database": %q}`, filepath.Join(t.TempDir(), "a.db"))
 }
 
-// databases makes a source of each kind.
+// databases returns a source of each kind.
 var databases = map[string]func(*testing.T) string{"sqlite": sqlite, "postgres": postgres, "mysql": mariadb}
 
-func each(t *testing.T, fn func(t *testing.T, kind, source string)) {
+func eachDatabase(t *testing.T, fn func(t *testing.T, kind, source string)) {
 	for kind, source := range databases {
 		t.Run(kind, func(t *testing.T) { fn(t, kind, source(t)) })
 	}
 }
 
-func TestRowsAndTablesOfEachDatabase(t *testing.T) {
+func TestModule_RowsAndTablesOfEachDatabase(t *testing.T) {
 	first := map[string]string{"sqlite": "?1", "postgres": "$1::int8", "mysql": "CAST(? AS SIGNED)"}
-	each(t, func(t *testing.T, kind, source string) {
+	eachDatabase(t, func(t *testing.T, kind, source string) {
 		w := open(t, `%[2]s
 ---
 {kind: tool, name: do, type: %[1]s-execute-sql, source: db, description: d}
@@ -75,7 +75,7 @@ func TestRowsAndTablesOfEachDatabase(t *testing.T) {
 	})
 }
 
-func wantTables(t *testing.T, w *world) {
+func wantTables(t *testing.T, w *fixture) {
 	t.Helper()
 	names := func(args string) string { return gjson.Get(w.rows("tables", args), "#.object_name").Raw }
 	for args, want := range map[string]string{`{}`: `["a","b"]`, `{"table_names": " b ,c"}`: `["b"]`, `{"table_names": "c"}`: `[]`, `{"output_format": "simple"}`: `["a","b"]`} {
@@ -90,7 +90,7 @@ func wantTables(t *testing.T, w *world) {
 	wantCode(t, w.call(t.Context(), "tables", `{"output_format": "xml"}`), errcode.InvalidArguments)
 }
 
-func TestEffects(t *testing.T) {
+func TestModule_ToolEffects(t *testing.T) {
 	w := open(t, `%s
 ---
 {kind: tool, name: plain, type: sqlite-sql, source: db, description: d, statement: SELECT 1, state: done, available_in_states: [ready, "*"]}
@@ -117,9 +117,9 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// The example of the pull request that brought Toolbox's second form, on a
-// PostgreSQL that stands where Google's connector leads.
-func TestTheExampleOfToolbox(t *testing.T) {
+// The example of Toolbox for its v2 configuration format, with a PostgreSQL server in
+// place of a Cloud SQL instance.
+func TestModule_UpstreamExample(t *testing.T) {
 	const example = `
 kind: sources
 name: my-pg-instance
@@ -167,11 +167,11 @@ tools:
 `
 	d := dbtest.Postgres(t)
 	c := parse(t, fmt.Sprintf(example, d.Name, d.User, d.Password))
-	w := newWorld(t, c)
+	w := newFixture(t, c)
 	w.change = func(c *toolbox.Config) {
 		c.CloudSQL = func(ctx context.Context, instance string) (net.Conn, error) {
 			if instance != "my-project:my-region:my-instance" {
-				return nil, fmt.Errorf("there is no instance %s", instance)
+				return nil, fmt.Errorf("unknown instance %s", instance)
 			}
 			return new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", d.Host, d.Port))
 		}
@@ -191,7 +191,7 @@ tools:
 	}
 }
 
-func TestSourcesAreChecked(t *testing.T) {
+func TestNew_RejectsInvalidSource(t *testing.T) {
 	var pools toolbox.Pools
 	for name, c := range map[string]toolbox.Config{
 		"nothing":  {},
@@ -209,13 +209,13 @@ func TestSourcesAreChecked(t *testing.T) {
 	}
 }
 
-// What is wrong with a source's parameters is said by name, without the value.
-func TestTheWrongParameterIsNamed(t *testing.T) {
+// The error of an invalid query parameter names it and does not contain its value.
+func TestNew_ErrorNamesParameterWithoutValue(t *testing.T) {
 	var pools toolbox.Pools
 	for name, params := range map[string]map[string]string{
-		"sslmode":      {"sslmode": "s3cret", "application_name": "a b"},
-		"sslrootcert":  {"sslmode": "verify-full", "sslrootcert": "/s3cret/ca.pem"},
-		"queryParams ": {"sslmode": "s3cret", "sslrootcert": "/s3cret/ca.pem"}, // no single one
+		"sslmode":     {"sslmode": "s3cret", "application_name": "a b"},
+		"sslrootcert": {"sslmode": "verify-full", "sslrootcert": "/s3cret/ca.pem"},
+		"queryParams": {"sslmode": "s3cret", "sslrootcert": "/s3cret/ca.pem"}, // more than one is invalid
 	} {
 		s := config.Source{Name: "a", Type: config.SourcePostgres, Host: "h", Port: 1, User: "u", Database: "d", Params: params}
 		_, err := toolbox.New(toolbox.Config{Source: s, Pools: &pools})
@@ -225,23 +225,23 @@ func TestTheWrongParameterIsNamed(t *testing.T) {
 	}
 }
 
-func TestNamesOfSources(t *testing.T) {
+func TestModuleName_IsValidAndUnique(t *testing.T) {
 	for _, name := range []string{"db", "my db", "my.db", "Root", "ü/\x00", strings.Repeat("x", 300), strings.Repeat("x", 128)} {
 		m, err := toolbox.New(toolbox.Config{Source: config.Source{Name: name, Type: config.SourceSQLite, Database: "a.db"}, Pools: new(toolbox.Pools)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		if err := w.loader.Load(t.Context(), m); err != nil {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
 	if toolbox.ModuleName("my db") == toolbox.ModuleName("my_db") || toolbox.ModuleName("my db") == toolbox.ModuleName("my/db") {
-		t.Error("two sources share a name")
+		t.Error("two sources have the same module name")
 	}
 }
 
-func TestToolsetsHoldGroups(t *testing.T) {
+func TestToolsets_IncludeGroupsOfTools(t *testing.T) {
 	tools := []config.DeclaredTool{{Name: "a"}, {Name: "b", Groups: []string{"g", "s"}}, {Name: "c", Groups: []string{"g"}}}
 	sets := []config.Toolset{{Name: "s", Description: "d", Tools: []string{"c"}}, {Name: "", Description: "all"}}
 	text := func(sets []config.Toolset) string {
@@ -259,7 +259,7 @@ func TestToolsetsHoldGroups(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestModule_Limits(t *testing.T) {
 	w := open(t, `%s
 ---
 {kind: tool, name: many, type: sqlite-sql, source: db, description: d, maxRows: 2, annotations: {readOnlyHint: true}, statement: "SELECT value AS v FROM json_each('[1,2,3]')"}
@@ -276,7 +276,7 @@ func TestLimits(t *testing.T) {
 	wantCode(t, w.call(t.Context(), "slowly", `{}`), errcode.ToolTimeout)
 }
 
-func TestSecureArgumentsStayAway(t *testing.T) {
+func TestModule_HidesSecureArguments(t *testing.T) {
 	w := open(t, `%s
 ---
 {kind: tool, name: p, type: sqlite-sql, source: db, description: d, statement: "SELECT ?1 AS a, ?2 AS b", parameters: [{name: a, type: string, description: d, secure: true}, {name: b, type: string, description: d}]}
@@ -284,20 +284,19 @@ func TestSecureArgumentsStayAway(t *testing.T) {
 {kind: tool, name: fails, type: sqlite-sql, source: db, description: d, statement: "SELECT json_extract('{}', ?1) AS a", parameters: [{name: a, type: string, description: d, secure: true}]}
 `, sqlite(t))
 	wantCode(t, w.call(t.Context(), "p", `{"a": "model", "b": "y"}`), errcode.InvalidArguments)
-	shown := tool.WithCredentials(t.Context(), tool.Credentials{Secure: json.RawMessage(`{"a":"s3cret"}`)})
-	if a := w.call(shown, "p", `{"a": "model", "b": "y"}`); string(a.Result.Structured) != `[{"a":"s3cret","b":"y"}]` {
+	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Secure: json.RawMessage(`{"a":"s3cret"}`)})
+	if a := w.call(ctx, "p", `{"a": "model", "b": "y"}`); string(a.Result.Structured) != `[{"a":"s3cret","b":"y"}]` {
 		t.Errorf("got %s", a.Result.JSON())
 	}
-	a := w.call(shown, "fails", `{}`)
+	a := w.call(ctx, "fails", `{}`)
 	wantCode(t, a, errcode.ToolExecutionFailed)
 	if all := fmt.Sprint(a.Result, string(a.Request.Args), w.log.String()); strings.Contains(all, "s3cret") {
-		t.Errorf("%s tells the secret", all)
+		t.Errorf("%s contains the secret", all)
 	}
 }
 
-// What the database or the service says of a value that a claim gave is not
-// passed on.
-func TestClaimsStayAway(t *testing.T) {
+// Error texts of the database or the service, which may repeat a claim, are withheld.
+func TestModule_HidesClaims(t *testing.T) {
 	refuses := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.RawQuery, http.StatusTeapot) })
 	idp := oidctest.New(t)
 	c := parse(t, fmt.Sprintf(`%s
@@ -312,7 +311,7 @@ func TestClaimsStayAway(t *testing.T) {
 ---
 {kind: tool, name: asks, type: http, source: api, description: d, method: GET, path: /, queryParams: [{name: a, type: string, description: d, authServices: [{name: id, field: sub}]}]}
 `, sqlite(t), refuses, idp.URL))
-	w := newWorld(t, c)
+	w := newFixture(t, c)
 	w.change = func(c *toolbox.Config) {
 		c.Network = func() toolbox.Network {
 			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
@@ -320,11 +319,11 @@ func TestClaimsStayAway(t *testing.T) {
 	}
 	w.load(c)
 	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"us","sub":"s3cret","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
-	shown := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"id": token}})
+	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"id": token}})
 	for _, name := range []string{"states", "copies", "asks"} {
-		a := w.call(shown, name, `{}`)
+		a := w.call(ctx, name, `{}`)
 		wantCode(t, a, errcode.ToolExecutionFailed)
-		if all := string(a.Result.JSON()) + w.log.String(); strings.Contains(all, "s3cret") || !strings.Contains(all, "not passed on") {
+		if all := string(a.Result.JSON()) + w.log.String(); strings.Contains(all, "s3cret") || !strings.Contains(all, "withheld") {
 			t.Errorf("%s: %s", name, all)
 		}
 	}

@@ -9,11 +9,10 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Who gives the number that a body counts up to, or a list that it goes through
-// again and again, keeps nobody busy.
-func TestABodyIsMadeInFewSteps(t *testing.T) {
+// A caller that chooses how often a template loops cannot make it run for long.
+func TestRequest_TemplateStepsAreLimited(t *testing.T) {
 	list := `[{name: l, type: array, description: d, items: {name: i, type: integer, description: d}}]`
-	w := service(t, serve(t, echo),
+	w := newHTTPFixture(t, serve(t, echoRequest),
 		`name: number, method: POST, path: /, requestBody: '{"a": [{{range $i := .n}}{{if eq $i -1}}x{{end}}{{end}}]}', bodyParams: [{name: n, type: integer, description: d}]`,
 		`name: inner, method: POST, path: /, requestBody: '[{{if .l}}{{range .l}}{{range $.l}}{{range $.l}}{{end}}{{end}}{{end}}{{end}}]', bodyParams: `+list,
 		`name: list, method: POST, path: /, requestBody: '[0{{range .l}},{{.}}{{else}}{{end}}]', bodyParams: `+list,

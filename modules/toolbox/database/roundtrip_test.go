@@ -10,40 +10,41 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// trips counts the times that its connections wrote, and then read.
-type trips struct {
+// roundTrips counts how often its connections read after a write.
+type roundTrips struct {
 	count atomic.Int64
 }
 
-func (c *trips) dial(ctx context.Context, addr string) (net.Conn, error) {
+func (r *roundTrips) dial(ctx context.Context, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return &counted{Conn: conn, trips: c}, nil
+	return &countingConn{Conn: conn, trips: r}, nil
 }
 
-type counted struct {
+// countingConn counts its round trips.
+type countingConn struct {
 	net.Conn
-	trips *trips
-	asked atomic.Bool
+	trips *roundTrips
+	wrote atomic.Bool
 }
 
-func (c *counted) Write(b []byte) (int, error) {
-	c.asked.Store(true)
+func (c *countingConn) Write(b []byte) (int, error) {
+	c.wrote.Store(true)
 	return c.Conn.Write(b)
 }
 
-func (c *counted) Read(b []byte) (int, error) {
+func (c *countingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && c.asked.Swap(false) {
+	if n > 0 && c.wrote.Swap(false) {
 		c.trips.count.Add(1)
 	}
 	return n, err
 }
 
-// The way to a database and back is what a small statement costs.
-func TestAStatementGoesToTheDatabaseAsSeldomAsCanBe(t *testing.T) {
+// A small statement needs as few round trips as possible.
+func TestDB_QueryRoundTrips(t *testing.T) {
 	const none, one = "SELECT 1 AS v", "SELECT %s AS v"
 	for _, tt := range []struct {
 		kind  database.Type
@@ -66,19 +67,19 @@ func TestAStatementGoesToTheDatabaseAsSeldomAsCanBe(t *testing.T) {
 		{database.MySQL, "", false, []any{"a"}, 1},
 	} {
 		t.Run(fmt.Sprintf("%s %s %t %d", tt.kind, tt.mode, tt.reads, len(tt.args)), func(t *testing.T) {
-			var way trips
+			var trips roundTrips
 			c := config(t, tt.kind)
-			c.Mode, c.Dial, c.MaxConns = tt.mode, way.dial, 1
+			c.Mode, c.Dial, c.MaxConns = tt.mode, trips.dial, 1
 			db, statement := open(t, c), none
 			if len(tt.args) > 0 {
 				statement = fmt.Sprintf(one, placeholder(tt.kind, 1, "text"))
 			}
 			for n := range 5 {
-				before := way.count.Load()
+				before := trips.count.Load()
 				if _, err := db.Query(t.Context(), database.Query{SQL: statement, Args: tt.args, ReadOnly: tt.reads}); err != nil {
 					t.Fatal(err)
 				}
-				if got := way.count.Load() - before; n > 0 && got != tt.want {
+				if got := trips.count.Load() - before; n > 0 && got != tt.want {
 					t.Errorf("the statement %d took %d round trips, want %d", n, got, tt.want)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// Two minuses begin a comment, which would take the rest of the statement.
-func TestANegativeNumberBeginsNoComment(t *testing.T) {
+// Two minuses begin a comment, which would remove the rest of the statement.
+func TestTemplate_NegativeNumberBeginsNoComment(t *testing.T) {
 	set, problems := parameter.Compile(parameter.Options{}, nil, []parameter.Spec{
 		{Name: "n", Type: parameter.TypeInteger, Description: "d"}, {Name: "f", Type: parameter.TypeFloat, Description: "d"},
 		{Name: "s", Type: parameter.TypeString, Description: "d"},

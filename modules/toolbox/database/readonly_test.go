@@ -12,16 +12,17 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// only runs a query that has to be held to reading.
-func only(t *testing.T, db *database.DB, statement string) error {
+// readOnlyQuery runs a ReadOnly query.
+func readOnlyQuery(t *testing.T, db *database.DB, statement string) error {
 	t.Helper()
 	_, err := db.Query(t.Context(), database.Query{SQL: statement, ReadOnly: true})
 	return err
 }
 
-// A statement that ends its own transaction, or writes a file, is no reader.
-func TestAStatementDoesNotLeaveReading(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+// No statement of a ReadOnly query can end its transaction and change data, or write a
+// file.
+func TestDB_ReadOnlyStatementCannotEscape(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		file := filepath.Join(os.TempDir(), "rolecall-escape-"+fmt.Sprint(os.Getpid()))
 		attacks := map[database.Type][]string{
 			database.SQLite: {"PRAGMA query_only=0; DELETE FROM a", "PRAGMA query_only=0; DROP TABLE a"},
@@ -51,11 +52,11 @@ func TestAStatementDoesNotLeaveReading(t *testing.T) {
 				query(t, db, "CREATE PROCEDURE erase() BEGIN COMMIT; DELETE FROM a; COMMIT; END")
 			}
 			for _, statement := range attacks[kind] {
-				err := only(t, db, statement)
+				err := readOnlyQuery(t, db, statement)
 				if got := query(t, db, "SELECT count(*) AS n FROM a"); got != `[{"n":1}]` {
-					t.Fatalf("%s %s: the table has changed: %s (%v)", mode, statement, got, err)
+					t.Fatalf("%s %s: the table changed: %s (%v)", mode, statement, got, err)
 				}
-				if made := os.Remove(file); made == nil {
+				if os.Remove(file) == nil {
 					t.Errorf("%s %s wrote a file (%v)", mode, statement, err)
 				}
 				if !strings.HasPrefix(statement, "EXPLAIN") && errcode.Of(err) != errcode.ToolExecutionFailed {
@@ -66,14 +67,14 @@ func TestAStatementDoesNotLeaveReading(t *testing.T) {
 	})
 }
 
-// What the statement of one caller does to its connection is gone for the next.
-func TestAStatementOfACallerLeavesNothingBehind(t *testing.T) {
+// What an untrusted statement does to its connection does not affect the next caller.
+func TestDB_UntrustedStatementLeavesNothingBehind(t *testing.T) {
 	poisons := map[database.Type][]string{
 		database.SQLite:   {"CREATE TEMP TABLE a AS SELECT 666 AS n", "CREATE TEMP VIEW a AS SELECT 666 AS n", "BEGIN; DELETE FROM a"},
 		database.Postgres: {"CREATE TEMP TABLE a AS SELECT 666 AS n", "SET standard_conforming_strings = off", "BEGIN", "SET default_transaction_read_only = on"},
 		database.MySQL:    {"CREATE TEMPORARY TABLE a AS SELECT 666 AS n", "SET SESSION TRANSACTION READ ONLY", "BEGIN", "SET autocommit=0", "SET sql_mode='ANSI_QUOTES'", "SET @rate = 5"},
 	}
-	each(t, func(t *testing.T, kind database.Type) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		for _, poison := range poisons[kind] {
 			for _, reads := range []bool{true, false} {
 				c := config(t, kind)
@@ -101,19 +102,19 @@ func TestAStatementOfACallerLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// However the connection is configured, quoted texts end where they end.
-func TestQuotesHoldWhateverTheConnectionIsConfiguredAs(t *testing.T) {
+// The end of a quoted string does not depend on the connection parameters.
+func TestOpen_QuotingIsIndependentOfParams(t *testing.T) {
 	params := map[database.Type][]map[string]string{
 		database.Postgres: {{"standard_conforming_strings": "off"}, {"options": "-c standard_conforming_strings=off"}, {"client_encoding": "GBK"}},
 		database.MySQL:    {{"charset": "gbk"}, {"character_set_client": "gbk"}, {"sql_mode": "'NO_BACKSLASH_ESCAPES'"}, {"sql_mode": "'ANSI_QUOTES'"}, {"charset": "utf8mb4,gbk"}, {"collation": "gbk_chinese_ci"}},
 	}
-	each(t, func(t *testing.T, kind database.Type) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		for _, p := range params[kind] {
 			c := config(t, kind)
 			c.Params = p
 			db, err := database.Open(c)
 			if err != nil {
-				continue // refused
+				continue // rejected
 			}
 			t.Cleanup(func() { _ = db.Close() })
 			for _, text := range []string{`'\'' OR 1=1 --'`, `'中\\'`, `'中\\'' OR 1=1 -- '`} {
@@ -131,8 +132,8 @@ func TestQuotesHoldWhateverTheConnectionIsConfiguredAs(t *testing.T) {
 	})
 }
 
-// A parameter of the connection is one.
-func TestAParameterOfTheConnectionBeginsNoOther(t *testing.T) {
+// A connection parameter cannot contain another one.
+func TestOpen_ParamCannotAddAnother(t *testing.T) {
 	for _, p := range []map[string]string{{"tls": "preferred&allowCleartextPasswords=true"}, {"tls=preferred&allowOldPasswords": "true"}} {
 		if _, err := database.Open(database.Config{Type: database.MySQL, Host: "h", Params: p}); errcode.Of(err) != errcode.InvalidConfig {
 			t.Errorf("%v: got %v", p, err)
@@ -140,8 +141,8 @@ func TestAParameterOfTheConnectionBeginsNoOther(t *testing.T) {
 	}
 }
 
-// A row is not read whole when it is far over the limit.
-func TestALongRowIsNotReadWhole(t *testing.T) {
+// A row far over the limit is not read completely.
+func TestDB_LongRowIsNotReadCompletely(t *testing.T) {
 	long := map[database.Type]string{
 		database.SQLite:   "SELECT hex(zeroblob(40000000)) AS v",
 		database.Postgres: "SELECT repeat('x', 20000000) AS v",
@@ -161,16 +162,16 @@ func TestALongRowIsNotReadWhole(t *testing.T) {
 	}
 }
 
-// What is to be read may begin with comments, but none that servers read
-// otherwise.
-func TestReadersMayBeginWithComments(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+// A ReadOnly statement may begin with comments, except for those that servers read
+// differently.
+func TestCheckReadOnly_AcceptsComments(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		for _, statement := range []string{"-- why\n SELECT 1 AS a", "/* why */ (SELECT 1 AS a)", "\r\n-- why\r\nselect 1 AS a", "WITH x AS (SELECT 1 AS a) SELECT a FROM x"} {
 			if kind == database.SQLite && strings.Contains(statement, "(SELECT 1 AS a)") && !strings.HasPrefix(statement, "WITH") {
 				continue // SQLite has no such statement
 			}
-			if err := only(t, db, statement); err != nil {
+			if err := readOnlyQuery(t, db, statement); err != nil {
 				t.Errorf("%q: %v", statement, err)
 			}
 		}
@@ -178,15 +179,15 @@ func TestReadersMayBeginWithComments(t *testing.T) {
 			return
 		}
 		for _, statement := range []string{"-- \rCOPY (\nSELECT 1) TO '/nowhere'", "/* /* */ SELECT */ COMMIT", "/*!SELECT*/ 1", "/*M!SELECT*/ 1", "/* SELECT 1", "", ";SELECT 1", "-- SELECT 1"} {
-			if err := only(t, db, statement); err == nil || !strings.Contains(err.Error(), "only statements that read") {
+			if err := readOnlyQuery(t, db, statement); err == nil || !strings.Contains(err.Error(), "only statements that read") {
 				t.Errorf("%q: %v", statement, err)
 			}
 		}
 	})
 }
 
-// What begins a reader's transaction cannot be replaced at the server.
-func TestAReaderIsBegunByNothingElse(t *testing.T) {
+// The statement that begins a read-only transaction cannot be replaced at the server.
+func TestPostgres_ReadTransactionCannotBeReplaced(t *testing.T) {
 	c := config(t, database.Postgres)
 	c.MaxConns = 1
 	db := open(t, c)
@@ -194,10 +195,10 @@ func TestAReaderIsBegunByNothingElse(t *testing.T) {
 	query(t, db, "INSERT INTO a VALUES (1)")
 	const erases = "WITH x AS (DELETE FROM a RETURNING n) SELECT * FROM x"
 	for range 3 {
-		if err := only(t, db, erases); errcode.Of(err) != errcode.ToolExecutionFailed {
+		if err := readOnlyQuery(t, db, erases); errcode.Of(err) != errcode.ToolExecutionFailed {
 			t.Errorf("got %v", err)
 		}
-		if err := only(t, db, "SELECT n FROM a"); err != nil {
+		if err := readOnlyQuery(t, db, "SELECT n FROM a"); err != nil {
 			t.Error(err)
 		}
 		query(t, db, `DO $$ DECLARE s text; BEGIN
@@ -206,6 +207,6 @@ func TestAReaderIsBegunByNothingElse(t *testing.T) {
 			END LOOP; END $$`)
 	}
 	if got := query(t, db, "SELECT n FROM a"); got != `[{"n":1}]` {
-		t.Errorf("it was changed: %s", got)
+		t.Errorf("the table changed: %s", got)
 	}
 }

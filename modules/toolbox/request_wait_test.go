@@ -12,9 +12,9 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox"
 )
 
-// A request that had no connection in time was not carried out: nobody has to
-// look whether it changed anything.
-func TestARequestThatWasNeverSentChangedNothing(t *testing.T) {
+// A request that timed out before it got a connection was not sent, so its outcome is
+// known.
+func TestRequest_TimeoutBeforeConnectionIsUnavailable(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
@@ -30,7 +30,7 @@ func TestARequestThatWasNeverSentChangedNothing(t *testing.T) {
 ---
 {kind: tool, name: later, type: http, source: api, description: d, method: POST, path: /later}`, base))
 	c.Sources[0].MaxConns = 1
-	w := newWorld(t, c)
+	w := newFixture(t, c)
 	w.change = func(c *toolbox.Config) {
 		c.Network = func() toolbox.Network {
 			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
@@ -43,24 +43,24 @@ func TestARequestThatWasNeverSentChangedNothing(t *testing.T) {
 		close(done)
 	}()
 	<-arrived
-	if said := wantCode(t, w.call(t.Context(), "next", `{}`), errcode.ToolUnavailable); strings.Contains(said, "unknown") {
-		t.Errorf("got %q", said)
+	if message := wantCode(t, w.call(t.Context(), "next", `{}`), errcode.ToolUnavailable); strings.Contains(message, "unknown") {
+		t.Errorf("got %q", message)
 	}
 	close(release)
 	<-done
 	if got := w.call(t.Context(), "later", `{}`); got.Result.IsError {
-		t.Errorf("the source counts as away: %s", shown(got.Result))
+		t.Errorf("the source counts as unreachable: %s", resultText(got.Result))
 	}
 }
 
-// How a service refuses is told, also when it says much.
-func TestAServiceThatRefusesAtLengthSaysSo(t *testing.T) {
+// The status of an error response is reported even if its body is too long.
+func TestRequest_LongErrorBodyKeepsStatus(t *testing.T) {
 	base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusConflict)
 		_, _ = io.WriteString(w, strings.Repeat("taken ", 1000))
 	})
-	w := service(t, base, `name: book, method: POST, path: /, maxResponseBytes: 100`)
-	if said := wantCode(t, w.call(t.Context(), "book", `{}`), errcode.ToolExecutionFailed); !strings.Contains(said, "409: taken") {
-		t.Errorf("got %q", said)
+	w := newHTTPFixture(t, base, `name: book, method: POST, path: /, maxResponseBytes: 100`)
+	if message := wantCode(t, w.call(t.Context(), "book", `{}`), errcode.ToolExecutionFailed); !strings.Contains(message, "409: taken") {
+		t.Errorf("got %q", message)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// echo answers with what it got.
-func echo(w http.ResponseWriter, r *http.Request) {
+// echoRequest responds with the request it received.
+func echoRequest(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "path": r.URL.EscapedPath(), "query": r.URL.RawQuery, "headers": r.Header, "body": string(body)})
@@ -34,16 +34,16 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// service makes a world with a source of type http and tools, each a line of
-// members beside the common ones.
-func service(t *testing.T, base string, tools ...string) *world {
+// newHTTPFixture returns a fixture with a source of type http and tools, each given by
+// the fields that differ.
+func newHTTPFixture(t *testing.T, base string, tools ...string) *fixture {
 	t.Helper()
 	doc := fmt.Sprintf(`{"kind": "source", "name": "api", "type": "http", "baseUrl": %q, "headers": {"X-Key": "k"}, "queryParams": {"key": "q"}}`, base)
 	for _, more := range tools {
 		doc += "\n---\n{kind: tool, type: http, source: api, description: d, " + more + "}"
 	}
 	c := parse(t, doc)
-	w := newWorld(t, c)
+	w := newFixture(t, c)
 	w.change = func(c *toolbox.Config) {
 		c.Network = func() toolbox.Network {
 			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
@@ -53,8 +53,8 @@ func service(t *testing.T, base string, tools ...string) *world {
 	return w
 }
 
-func TestWhatARequestHolds(t *testing.T) {
-	w := service(t, serve(t, echo)+"/v1/?base=b",
+func TestRequest_Content(t *testing.T) {
+	w := newHTTPFixture(t, serve(t, echoRequest)+"/v1/?base=b",
 		`name: get, method: GET, path: "/users/{{.id}}/x?fixed=1", pathParams: [{name: id, type: string, description: d}], queryParams: [{name: q, type: string, description: d, required: false}, {name: l, type: array, description: d, required: false, items: {name: i, type: integer, description: d}}], headerParams: [{name: X-Who, type: string, description: d, required: false}]`,
 		`name: post, method: POST, path: /p, headers: {X-Key: own}, requestBody: '{"name": "{{.name}}", "whole": {{json .name}}, "n": {{.n}}{{if .more}}, "more": {{json .more}}{{end}}}', bodyParams: [{name: name, type: string, description: d}, {name: n, type: integer, description: d}, {name: more, type: map, description: d, required: false}]`,
 	)
@@ -76,11 +76,10 @@ func TestWhatARequestHolds(t *testing.T) {
 	wantCode(t, w.call(t.Context(), "get", `{"id": "a", "X-Who": "a\r\nX-Evil: 1"}`), errcode.InvalidArguments)
 }
 
-// A value stays in its place, whatever it holds: the path keeps its parts, the
-// body its members.
-func TestValuesNeverChangeARequest(t *testing.T) {
+// A value stays in its place: the path keeps its segments, the body its members.
+func TestRequest_ValuesNeverChangeStructure(t *testing.T) {
 	parameter := `[{name: w, type: string, description: d}]`
-	w := service(t, serve(t, echo)+"/v1",
+	w := newHTTPFixture(t, serve(t, echoRequest)+"/v1",
 		`name: path, method: GET, path: "/a/{{.w}}/b", pathParams: `+parameter,
 		`name: search, method: GET, path: "/a?one={{.w}}&two=2", pathParams: `+parameter,
 		`name: query, method: GET, path: /a, queryParams: `+parameter,
@@ -95,7 +94,7 @@ func TestValuesNeverChangeARequest(t *testing.T) {
 	for _, value := range values {
 		args, _ := json.Marshal(map[string]string{"w": value})
 		for _, name := range []string{"path", "search", "query", "quoted", "whole", "form"} {
-			wantPlace(t, name, value, w.call(t.Context(), name, string(args)))
+			wantInPlace(t, name, value, w.call(t.Context(), name, string(args)))
 		}
 		for _, name := range []string{"unquoted", "twice"} {
 			wantCode(t, w.call(t.Context(), name, string(args)), errcode.InvalidArguments)
@@ -110,12 +109,12 @@ func TestValuesNeverChangeARequest(t *testing.T) {
 	}
 }
 
-func wantPlace(t *testing.T, name, value string, a *gate.Admission) {
+func wantInPlace(t *testing.T, name, value string, a *gate.Admission) {
 	t.Helper()
-	got := gjson.Parse(shown(a.Result))
+	got := gjson.Parse(resultText(a.Result))
 	if a.Result.IsError {
-		leads := strings.Trim(value, "./\\") == "" || strings.Contains(value, "..") || strings.Contains(value, "%2") || strings.Contains(value, "%5")
-		if a.Code() != errcode.InvalidArguments || name != "path" && name != "search" || !leads {
+		escapes := strings.Trim(value, "./\\") == "" || strings.Contains(value, "..") || strings.Contains(value, "%2") || strings.Contains(value, "%5")
+		if a.Code() != errcode.InvalidArguments || name != "path" && name != "search" || !escapes {
 			t.Errorf("%s %q: %s", name, value, got)
 		}
 		return
@@ -131,11 +130,11 @@ func wantPlace(t *testing.T, name, value string, a *gate.Admission) {
 			back = body.Get("one").Str
 		}
 	case "query":
-		back = ofForm(t, got.Get("query").Str, "w", "key")
+		back = formField(t, got.Get("query").Str, "w", "key")
 	case "search":
-		back = ofForm(t, got.Get("query").Str, "one", "two", "key")
+		back = formField(t, got.Get("query").Str, "one", "two", "key")
 	case "form":
-		back = ofForm(t, got.Get("body").Str, "one", "two")
+		back = formField(t, got.Get("body").Str, "one", "two")
 	}
 	if back != value {
 		t.Errorf("%s %q: got %s", name, value, got)
@@ -151,8 +150,9 @@ func unescape(t *testing.T, text string) string {
 	return plain
 }
 
-// ofForm gives the first field of a form that has exactly these, once each.
-func ofForm(t *testing.T, text string, names ...string) string {
+// formField returns the first named field of a form that has exactly the named fields,
+// once each.
+func formField(t *testing.T, text string, names ...string) string {
 	t.Helper()
 	form, err := url.ParseQuery(text)
 	if err != nil || len(form) != len(names) {
@@ -168,7 +168,7 @@ func ofForm(t *testing.T, text string, names ...string) string {
 	return form.Get(names[0])
 }
 
-func TestRequestsStayWithTheirSource(t *testing.T) {
+func TestRequest_StaysWithItsSource(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := serve(t, func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +193,7 @@ func TestRequestsStayWithTheirSource(t *testing.T) {
 			c, _, _ := http.NewResponseController(w).Hijack()
 			c.Close()
 		default:
-			echo(w, r)
+			echoRequest(w, r)
 		}
 	})
 	var tools []string
@@ -202,17 +202,17 @@ func TestRequestsStayWithTheirSource(t *testing.T) {
 	}
 	tools[6] = strings.Replace(tools[6], "1000", "100", 1)
 	tools[7] = strings.Replace(tools[7], "2s", "50ms, annotations: {idempotentHint: true}", 1)
-	w := service(t, base, tools...)
+	w := newHTTPFixture(t, base, tools...)
 	for name, code := range map[string]errcode.Code{
 		"away": errcode.ToolExecutionFailed, "loop": errcode.ToolExecutionFailed, "fails": errcode.ToolExecutionFailed,
 		"long": errcode.ResultTooLarge, "slow": errcode.ToolTimeout, "breaks": errcode.ToolInterrupted,
 	} {
-		if said := wantCode(t, w.call(t.Context(), name, `{}`), code); strings.Contains(said, "127.0.0.1") {
-			t.Errorf("%s: %q tells the address", name, said)
+		if message := wantCode(t, w.call(t.Context(), name, `{}`), code); strings.Contains(message, "127.0.0.1") {
+			t.Errorf("%s: %q reveals the address", name, message)
 		}
 	}
 	if elsewhere.Load() != 0 {
-		t.Error("another host was asked")
+		t.Error("the redirect to another host was followed")
 	}
 	if got := gjson.Get(w.rows("here", `{}`), "path").Str; got != "/there" {
 		t.Errorf("got %q", got)
@@ -225,48 +225,48 @@ func TestRequestsStayWithTheirSource(t *testing.T) {
 	}
 }
 
-func TestAServiceThatRefusesTellsNoSecret(t *testing.T) {
+func TestRequest_ErrorBodyHidesSecrets(t *testing.T) {
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.RawQuery, http.StatusTeapot) })
-	w := service(t, base,
+	w := newHTTPFixture(t, base,
 		`name: open, method: GET, path: /, queryParams: [{name: w, type: string, description: d}]`,
 		`name: secret, method: GET, path: /, queryParams: [{name: w, type: string, description: d, secure: true}]`)
-	if said := wantCode(t, w.call(t.Context(), "open", `{"w": "plain"}`), errcode.ToolExecutionFailed); !strings.Contains(said, "418") || !strings.Contains(said, "w=plain") {
-		t.Errorf("got %q", said)
+	if message := wantCode(t, w.call(t.Context(), "open", `{"w": "plain"}`), errcode.ToolExecutionFailed); !strings.Contains(message, "418") || !strings.Contains(message, "w=plain") {
+		t.Errorf("got %q", message)
 	}
-	shown := tool.WithCredentials(t.Context(), tool.Credentials{Secure: json.RawMessage(`{"w": "s3cret"}`)})
-	if said := wantCode(t, w.call(shown, "secret", `{}`), errcode.ToolExecutionFailed); !strings.Contains(said, "418") || strings.Contains(said, "s3cret") {
-		t.Errorf("got %q", said)
+	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Secure: json.RawMessage(`{"w": "s3cret"}`)})
+	if message := wantCode(t, w.call(ctx, "secret", `{}`), errcode.ToolExecutionFailed); !strings.Contains(message, "418") || strings.Contains(message, "s3cret") {
+		t.Errorf("got %q", message)
 	}
 }
 
-func TestOnlyAddressesThatTheOperatorListed(t *testing.T) {
+func TestRequest_OnlyPublicOrListedAddresses(t *testing.T) {
 	c := parse(t, fmt.Sprintf(`{"kind": "source", "name": "api", "type": "http", "baseUrl": %q}
 ---
-{kind: tool, name: get, type: http, source: api, description: d, method: GET, path: /}`, serve(t, echo)))
-	w := newWorld(t, c)
+{kind: tool, name: get, type: http, source: api, description: d, method: GET, path: /}`, serve(t, echoRequest)))
+	w := newFixture(t, c)
 	var private []netip.Prefix
 	w.change = func(c *toolbox.Config) {
 		c.Network = func() toolbox.Network { return toolbox.Network{Private: private} }
 	}
 	w.load(c)
-	if said := wantCode(t, w.call(t.Context(), "get", `{}`), errcode.AddressBlocked); strings.Contains(said, "127.0.0.1") {
-		t.Errorf("%q tells the address", said)
+	if message := wantCode(t, w.call(t.Context(), "get", `{}`), errcode.AddressBlocked); strings.Contains(message, "127.0.0.1") {
+		t.Errorf("%q reveals the address", message)
 	}
 	private = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	w.rows("get", `{}`)
 }
 
-func TestAServiceThatIsAwaySaysSo(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(echo))
+func TestRequest_UnreachableServiceIsUnavailable(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(echoRequest))
 	s.Close()
-	w := service(t, s.URL, `name: get, method: GET, path: /`)
+	w := newHTTPFixture(t, s.URL, `name: get, method: GET, path: /`)
 	for range 3 {
-		if said := wantCode(t, w.call(t.Context(), "get", `{}`), errcode.ToolUnavailable); strings.Contains(said, "127.0.0.1") {
-			t.Errorf("%q tells the address", said)
+		if message := wantCode(t, w.call(t.Context(), "get", `{}`), errcode.ToolUnavailable); strings.Contains(message, "127.0.0.1") {
+			t.Errorf("%q reveals the address", message)
 		}
 	}
 	wantLogged(t, w, 1, 0)
 	if log := w.log.String(); !strings.Contains(log, s.Listener.Addr().String()) || strings.Contains(log, "key=q") {
-		t.Errorf("the log does not say where, or tells the query: %s", log)
+		t.Errorf("the log lacks the address or reveals the query: %s", log)
 	}
 }

@@ -2,9 +2,8 @@ package parameter_test
 
 import "testing"
 
-// What callers may write into a statement is anything unless it is quoted, or
-// listed, or no text.
-func TestFreeText(t *testing.T) {
+// A template parameter is free text unless it is quoted, listed, or not a string.
+func TestSet_FreeText(t *testing.T) {
 	for spec, want := range map[string]bool{
 		`"type":"string"`:                                                       true,
 		`"type":"string","escape":"single-quotes"`:                              false,
@@ -16,10 +15,10 @@ func TestFreeText(t *testing.T) {
 	} {
 		list := `[{"name":"p","description":"d",` + spec + `}]`
 		if got := compile(t, "[]", list).FreeText(); got != want {
-			t.Errorf("%s: %v", spec, got)
+			t.Errorf("%s: got %v", spec, got)
 		}
 		if compile(t, list, "[]").FreeText() {
-			t.Errorf("%s: it is bound, and part of no statement", spec)
+			t.Errorf("%s: free text, but an ordinary parameter is bound", spec)
 		}
 	}
 }
