@@ -13,7 +13,7 @@ test: lint e2e-deps
 	@internal/test/dbtest/deps.sh
 	go test -race -shuffle=on -count=1 ./...
 	go test -count=1 ./sandbox
-	go test -count=1 -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test
+	go test -count=1 -run '^(TestClosure|TestTask_NeverExceedsCaller)$$' ./property_test
 	$(MAKE) fuzz FUZZTIME=1s
 
 # Every fuzz target there is, each for FUZZTIME: make fuzz FUZZTIME=10m

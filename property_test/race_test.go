@@ -2,6 +2,6 @@
 
 package property_test
 
-// defaultSequences is what a run under the race detector plays, where each
-// takes about ten times as long; all of them are played without.
+// defaultSequences is the default of the flag -closure. With the race detector
+// each sequence takes about ten times as long.
 const defaultSequences = 300

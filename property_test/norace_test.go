@@ -2,5 +2,5 @@
 
 package property_test
 
-// defaultSequences is what a run without the race detector plays.
+// defaultSequences is the default of the flag -closure.
 const defaultSequences = 10_000
