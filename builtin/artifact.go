@@ -66,6 +66,8 @@ const putArtifactInput = `{
 	"additionalProperties": false
 }`
 
+// putArtifact holds the arguments of put_artifact. Exactly one of Content and
+// Path is set.
 type putArtifact struct {
 	Type     string          `json:"type"`
 	Content  json.RawMessage `json:"content,omitempty"`
@@ -74,6 +76,7 @@ type putArtifact struct {
 	Meta     json.RawMessage `json:"meta,omitempty"`
 }
 
+// artifactRef is the result of put_artifact.
 type artifactRef struct {
 	Ref string `json:"artifactRef"`
 }
@@ -185,12 +188,16 @@ const getArtifactInput = `{
 // default length of a part.
 const maxWholeContent = 100_000
 
+// getArtifact holds the arguments of get_artifact. If Offset or Length is set,
+// a part of the content is requested.
 type getArtifact struct {
 	Ref    string `json:"ref"`
 	Offset *int64 `json:"offset,omitempty"`
 	Length *int64 `json:"length,omitempty"`
 }
 
+// storedArtifact is the result of get_artifact. contentRange is nil when
+// Content is the whole content.
 type storedArtifact struct {
 	Ref       string          `json:"artifactRef"`
 	Type      string          `json:"type"`

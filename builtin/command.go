@@ -84,12 +84,15 @@ const runCommandInput = `{
 	"additionalProperties": false
 }`
 
+// runCommand holds the arguments of run_command. Exactly one of Command and
+// Argv is set.
 type runCommand struct {
 	Command   string   `json:"command,omitempty"`
 	Argv      []string `json:"argv,omitempty"`
 	TimeoutMs int      `json:"timeoutMs,omitempty"`
 }
 
+// commandOutput is the result of run_command.
 type commandOutput struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`

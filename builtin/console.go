@@ -33,10 +33,12 @@ const consolePrintInput = `{
 	"additionalProperties": false
 }`
 
+// consolePrint holds the arguments of console_print.
 type consolePrint struct {
 	Text string `json:"text"`
 }
 
+// printResult is the result of console_print.
 type printResult struct {
 	OK bool `json:"ok"`
 }

@@ -53,11 +53,13 @@ const compressContextInput = `{
 // defaultKeep is the default of keepRecentCount.
 const defaultKeep = 10
 
+// compressContext holds the arguments of compress_context.
 type compressContext struct {
 	Summary string `json:"summary"`
 	Keep    *int   `json:"keepRecentCount,omitempty"` // nil means defaultKeep; 0 keeps none
 }
 
+// compressResult is the result of compress_context.
 type compressResult struct {
 	OK         bool `json:"ok"`
 	Compressed bool `json:"compressed"`
@@ -94,6 +96,7 @@ const contextStatusInput = `{
 	"additionalProperties": false
 }`
 
+// contextStatus is the result of get_context_status. Used and Max are tokens.
 type contextStatus struct {
 	Used       int        `json:"usedTokens"`
 	Max        int        `json:"maxTokens"`
@@ -126,6 +129,8 @@ const noContextHint = "your conversation is not stored here"
 // defaultThresholds apply to every context.
 var defaultThresholds = thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
 
+// statusOf returns the status of a context with a limit of tokens; 0 is an
+// unknown limit.
 func statusOf(used, limit int) contextStatus {
 	usage := usageRatio(used, limit)
 	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), defaultThresholds.level(usage), defaultThresholds}
@@ -139,6 +144,7 @@ func usageRatio(used, limit int) float64 {
 	return float64(used) / float64(limit)
 }
 
+// level returns the status of a context with the given usage ratio.
 func (t thresholds) level(usage float64) string {
 	switch {
 	case usage >= t.Exceeded:

@@ -36,6 +36,7 @@ const runJavaScriptInput = `{
 	"additionalProperties": false
 }`
 
+// javaScriptArgs holds the arguments of run_javascript.
 type javaScriptArgs struct {
 	Code  string          `json:"code"`
 	Input json.RawMessage `json:"input,omitempty"`

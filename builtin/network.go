@@ -47,6 +47,7 @@ func networkTools(h Hosts, a Artifacts, policy func() NetworkPolicy) ([]tool.Too
 	return (&httpClient{hosts: h, artifacts: a, policy: policy}).tools()
 }
 
+// tools returns http_request, handled by c.
 func (c *httpClient) tools() ([]tool.Tool, error) {
 	var s toolBuilder
 	s.add(tool.New("http_request", httpRequestText, withErrorCode(c.send), toolOptions(tool.Mutating, httpRequestInput)))
@@ -98,6 +99,7 @@ const httpRequestInput = `{
 	"additionalProperties": false
 }`
 
+// httpRequest holds the arguments of http_request.
 type httpRequest struct {
 	URL       string            `json:"url"`
 	Method    string            `json:"method,omitempty"`
@@ -106,6 +108,7 @@ type httpRequest struct {
 	TimeoutMs int               `json:"timeoutMs,omitempty"`
 }
 
+// httpResponse is the result of http_request.
 type httpResponse struct {
 	Status     int               `json:"status"`
 	StatusText string            `json:"statusText"`
@@ -169,6 +172,7 @@ func (c *httpClient) exchange(ctx context.Context, in httpRequest) (httpResponse
 	return out, err
 }
 
+// timeout returns the requested timeout or its default.
 func (in httpRequest) timeout() time.Duration {
 	if in.TimeoutMs == 0 {
 		return 30 * time.Second

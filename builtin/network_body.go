@@ -133,6 +133,7 @@ func mediaTypeOf(header http.Header, data []byte) (mediaType, charset string) {
 	return mediaType, strings.ToLower(params["charset"])
 }
 
+// isJSON reports whether a media type is JSON.
 func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
 }

@@ -54,10 +54,13 @@ const findRoleInput = `{
 	"additionalProperties": false
 }`
 
+// findRole holds the arguments of find_role_by_name.
 type findRole struct {
 	Name string `json:"name"`
 }
 
+// findRole handles find_role_by_name. The result is nil, JSON null, if there is
+// no such role.
 func (h orgHandler) findRole(ctx context.Context, in findRole) (*roleView, error) {
 	role, err := h.roles.FindRole(ctx, currentCall(ctx), in.Name)
 	if role == nil || err != nil {
@@ -103,6 +106,7 @@ const createRoleInput = `{
 	"additionalProperties": false
 }`
 
+// createRole holds the arguments of create_role. A nil set was left out.
 type createRole struct {
 	Name   string          `json:"name"`
 	Prompt string          `json:"rolePrompt"`
@@ -110,6 +114,7 @@ type createRole struct {
 	Grant  *toolgroups.Set `json:"grant"`
 }
 
+// createRole handles create_role.
 func (h orgHandler) createRole(ctx context.Context, in createRole) (*roleView, error) {
 	role, err := h.roles.CreateRole(ctx, currentCall(ctx), org.RoleSpec{Name: in.Name, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
 	return newRoleView(role), err
@@ -166,6 +171,8 @@ const spawnInput = `{
 	"additionalProperties": false
 }`
 
+// spawnArgs holds the arguments of spawn_agent and spawn_agent_with_task; only
+// the latter has a Message.
 type spawnArgs struct {
 	Role    identity.RoleID  `json:"roleId"`
 	Brief   org.TaskBrief    `json:"taskBrief"`
@@ -173,6 +180,7 @@ type spawnArgs struct {
 	Message json.RawMessage  `json:"initialMessage"`
 }
 
+// spawn handles spawn_agent.
 func (h orgHandler) spawn(ctx context.Context, in spawnArgs) (Spawned, error) {
 	return h.createAgent(ctx, in, nil)
 }
@@ -205,6 +213,7 @@ const spawnTaskInput = `{
 	"additionalProperties": false
 }`
 
+// spawnWithTask handles spawn_agent_with_task.
 func (h orgHandler) spawnWithTask(ctx context.Context, in spawnArgs) (Spawned, error) {
 	first, err := firstMessage(in.Message)
 	if err != nil {
@@ -259,16 +268,19 @@ const terminateInput = `{
 	"additionalProperties": false
 }`
 
+// terminateAgent holds the arguments of terminate_agent.
 type terminateAgent struct {
 	Agent  identity.AgentID `json:"agentId"`
 	Reason string           `json:"reason"`
 }
 
+// terminated is the result of terminate_agent.
 type terminated struct {
 	OK    bool             `json:"ok"`
 	Agent identity.AgentID `json:"terminatedAgentId"`
 }
 
+// terminate handles terminate_agent.
 func (h orgHandler) terminate(ctx context.Context, in terminateAgent) (terminated, error) {
 	if err := h.agents.Terminate(ctx, currentCall(ctx), in.Agent, in.Reason); err != nil {
 		return terminated{}, err

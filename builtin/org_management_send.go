@@ -40,6 +40,8 @@ const sendInput = `{
 	"additionalProperties": false
 }`
 
+// sendMessage holds the arguments of send_message. Delay and Replies are any
+// JSON; parseDelay and quickReplies parse them.
 type sendMessage struct {
 	To      recipients      `json:"to"`
 	Payload json.RawMessage `json:"payload"`
@@ -70,6 +72,7 @@ type multiSendResult struct {
 	Due      *time.Time `json:"scheduledDeliveryTime,omitempty"`
 }
 
+// sentTo is the result for one recipient of a list.
 type sentTo struct {
 	To        string `json:"to"`
 	MessageID string `json:"messageId"`
@@ -141,6 +144,7 @@ func withReplies(payload, raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
+// maxQuickReplies is the maximum number of quick replies of a message.
 const maxQuickReplies = 10
 
 // quickReplies parses and validates quick replies.

@@ -16,6 +16,7 @@ type toolBuilder struct {
 	err   error
 }
 
+// add appends a tool, or collects the error of creating it.
 func (s *toolBuilder) add(t tool.Tool, err error) {
 	s.tools, s.err = append(s.tools, t), errors.Join(s.err, err)
 }

@@ -85,6 +85,7 @@ func escapesLexically(name string) bool {
 	return !fs.ValidPath(path.Clean(name)) || !fs.ValidPath(path.Clean(windows)) || hasDrive(name)
 }
 
+// hasDrive reports whether name begins with a Windows drive letter.
 func hasDrive(name string) bool {
 	return len(name) >= 2 && name[1] == ':' && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z'
 }

@@ -17,6 +17,7 @@ const workspaceInfoInput = `{
 	"additionalProperties": false
 }`
 
+// workspaceInfo is the result of get_workspace_info.
 type workspaceInfo struct {
 	Files       int       `json:"files"`
 	Directories int       `json:"directories"`
@@ -27,6 +28,7 @@ type workspaceInfo struct {
 	Truncated   bool      `json:"truncated,omitempty"`
 }
 
+// quotaInfo is a Quota in JSON.
 type quotaInfo struct {
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
@@ -55,6 +57,7 @@ func (f files) info(ctx context.Context, _ struct{}) (workspaceInfo, error) {
 	})
 }
 
+// count adds one entry to the totals.
 func (i *workspaceInfo) count(info fs.FileInfo) {
 	switch {
 	case info.IsDir():

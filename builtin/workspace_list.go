@@ -46,12 +46,15 @@ const (
 	maxNames   = 200_000 // visited for one listing
 )
 
+// listFiles holds the arguments of list_files.
 type listFiles struct {
 	Path      string `json:"path,omitempty"` // "" means the workspace itself
 	Recursive bool   `json:"recursive,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
 }
 
+// listing is the result of list_files. The unexported fields select the
+// entries.
 type listing struct {
 	Path      string  `json:"path"`
 	Entries   []entry `json:"entries"`
@@ -61,6 +64,8 @@ type listing struct {
 	recursive bool
 }
 
+// entry is a file, folder or link in a listing. Size is 0 for anything but a
+// regular file.
 type entry struct {
 	Name       string    `json:"name"`
 	Type       string    `json:"type"`

@@ -31,6 +31,7 @@ func (u Usage) fits(q Quota) bool {
 	return !u.Partial && u.Bytes <= q.Bytes && u.Files <= q.Files
 }
 
+// plus returns the sum of two usages; it saturates instead of overflowing.
 func (u Usage) plus(more Usage) Usage {
 	sum := Usage{u.Bytes + more.Bytes, u.Files + more.Files, u.Partial}
 	if sum.Bytes < 0 { // the sum of lengths of sparse files can overflow
@@ -81,6 +82,7 @@ const (
 	scanTimeFactor = 20
 )
 
+// isFresh reports whether the cached usage is recent enough to rely on.
 func (c *usageCache) isFresh() bool {
 	return !c.measured.IsZero() && time.Since(c.measured) < max(usageTTL, scanTimeFactor*c.scanTime)
 }

@@ -43,12 +43,15 @@ const (
 	maxLength     = 1_000_000
 )
 
+// readFile holds the arguments of read_file. Offset and Length are bytes.
 type readFile struct {
 	Path   string `json:"path"`
 	Offset int64  `json:"offset,omitempty"`
 	Length int64  `json:"length,omitempty"` // 0 means defaultLength
 }
 
+// filePart is the result of read_file. Offset, Length and Size are bytes; Size
+// is that of the whole file.
 type filePart struct {
 	Path     string `json:"path"`
 	Content  string `json:"content"`

@@ -51,6 +51,8 @@ const writeFileInput = `{
 	"additionalProperties": false
 }`
 
+// writeFile holds the arguments of write_file. Exactly one of Content and
+// Artifact is set.
 type writeFile struct {
 	Path     string  `json:"path"`
 	Content  *string `json:"content,omitempty"`
@@ -59,6 +61,7 @@ type writeFile struct {
 	MimeType string  `json:"mimeType,omitempty"` // accepted because models send it; not stored
 }
 
+// written is the result of write_file.
 type written struct {
 	OK   bool   `json:"ok"`
 	Path string `json:"path"`
@@ -171,10 +174,12 @@ func linkError(root *os.Root, name string) error {
 // other file is mistaken for one.
 const tempPrefix = ".rolecall-"
 
+// isTempFile reports whether a file is a temporary file of write_file.
 func isTempFile(name string, info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && isTempName(name)
 }
 
+// isTempName reports whether write_file could use a name for a temporary file.
 func isTempName(name string) bool {
 	id, ok := strings.CutPrefix(path.Base(name), tempPrefix)
 	return ok && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""

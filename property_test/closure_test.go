@@ -398,7 +398,7 @@ func (p *attack) createManager(t *proptest.Choices) error {
 	}
 	v, err := p.callWith(p.root.id, "create_role", createRoleArgs(p.newRoleName(), &use, &grant))
 	if err != nil || v.code != "" {
-		return orErrorf(err, "root makes a role with use %v grant %v: %q", use, grant, v.code)
+		return orErrorf(err, "root creates a role with use %v grant %v: %q", use, grant, v.code)
 	}
 	v, err = p.callWith(p.root.id, "spawn_agent", map[string]any{"roleId": v.body.ID, "taskBrief": taskBrief})
 	if err != nil || v.code != "" {
