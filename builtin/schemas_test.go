@@ -10,13 +10,13 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The gate's one walk over the arguments knows the schemas of all tools made
-// here: it sees that each example fits, and has the verdict of the full
-// validator on whatever a model might write instead.
-func TestTheOneWalkKnowsEverySchema(t *testing.T) {
+// The fast check of arguments supports the schemas of all built-in tools: it
+// accepts each example, and it agrees with the full validator on random
+// changes to the examples.
+func TestSchemas_ReadAgreesWithValidate(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
-	for name, tl := range everyTool(t) {
+	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			d := tl.Definition()
 			s, err := tool.Compile(d.Input)
@@ -28,13 +28,13 @@ func TestTheOneWalkKnowsEverySchema(t *testing.T) {
 				t.Errorf("%s: got %v, %v, want a fit", example, fits, err)
 			}
 			for range 300 {
-				oneVerdict(t, s, altered(random, example, properties(d.Input)), seed)
+				checkSameVerdict(t, s, mutate(random, example, properties(d.Input)), seed)
 			}
 		})
 	}
 }
 
-// firstExample gives the example's arguments; words may follow them.
+// firstExample returns the arguments of the first example in a description.
 func firstExample(t *testing.T, description string) (args json.RawMessage) {
 	t.Helper()
 	_, example, _ := strings.Cut(description, "Example: ")
@@ -44,30 +44,32 @@ func firstExample(t *testing.T, description string) (args json.RawMessage) {
 	return args
 }
 
-func oneVerdict(t *testing.T, s *tool.Schema, args json.RawMessage, seed uint64) {
+// checkSameVerdict compares the fast check with the full validator.
+func checkSameVerdict(t *testing.T, s *tool.Schema, args json.RawMessage, seed uint64) {
 	t.Helper()
 	fits, err := s.Read(args)
 	if err != nil {
-		return // refused before any schema is looked at
+		return // rejected before the schema is checked
 	}
 	if valid := s.Validate(args); fits != (valid == nil) {
-		t.Errorf("%s: got fits %v, the full validator says %v; seed %d", args, fits, valid, seed)
+		t.Errorf("%s: got %v, the full validator returns %v; seed %d", args, fits, valid, seed)
 	}
 }
 
+// properties returns the names of the properties of a schema and an unknown one.
 func properties(schema json.RawMessage) (names []string) {
 	var s struct{ Properties obj }
-	_ = json.Unmarshal(schema, &s) // it compiled
+	_ = json.Unmarshal(schema, &s) // it compiled before
 	for name := range s.Properties {
 		names = append(names, name)
 	}
 	return append(names, "unknown")
 }
 
-// altered gives an example with some properties taken away, added or changed.
-func altered(random *rand.Rand, example json.RawMessage, names []string) json.RawMessage {
+// mutate returns an example with random properties removed, added or changed.
+func mutate(random *rand.Rand, example json.RawMessage, names []string) json.RawMessage {
 	var args obj
-	_ = json.Unmarshal(example, &args) // another test looks at it
+	_ = json.Unmarshal(example, &args) // its form is checked by another test
 	for range 1 + random.IntN(3) {
 		name := names[random.IntN(len(names))]
 		if random.IntN(4) == 0 {
@@ -76,7 +78,7 @@ func altered(random *rand.Rand, example json.RawMessage, names []string) json.Ra
 		}
 		args[name] = oddValues[random.IntN(len(oddValues))]
 	}
-	text, _ := json.Marshal(args) // it was decoded
+	text, _ := json.Marshal(args) // it was decoded before
 	return text
 }
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheDocumentOfSecurityNamesTestsThatExist reads docs/security.md: a
-// promise whose test is gone is a promise no more.
-func TestTheDocumentOfSecurityNamesTestsThatExist(t *testing.T) {
+// Every test that docs/security.md names must exist.
+func TestDocument_SecurityNamesExistingTests(t *testing.T) {
 	text, err := os.ReadFile("../docs/security.md")
 	if err != nil {
 		t.Fatal(err)

@@ -15,28 +15,28 @@ import (
 //
 // Property 1, registration consistency: after any registration that succeeds
 // the manager contains the group, and getToolGroup (GroupOf) finds for each of
-// its tools the group it belongs to. A refused one changes nothing.
+// its tools the group it belongs to. A rejected registration changes nothing.
 func TestProperty1RegistrationConsistency(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newDesk()
+		d := newCheckedManager()
 		for !t.Done() {
 			if t.Chance(4) {
 				if err := d.step(t); err != nil {
 					return err
 				}
 			}
-			g, before := anySpec(t), d.Snapshot()
+			g, before := anyGroup(t), d.Snapshot()
 			code, err := d.register(g)
 			if err != nil {
 				return err
 			}
 			if code != "" {
 				if d.Snapshot() != before {
-					return fmt.Errorf("registration of %+v was refused with %s and changed the registry", g, code)
+					return fmt.Errorf("registration of %+v was rejected with %s and changed the registry", g, code)
 				}
 				continue
 			}
-			if err := d.contains(g); err != nil {
+			if err := d.checkContains(g); err != nil {
 				return err
 			}
 		}
@@ -44,15 +44,15 @@ func TestProperty1RegistrationConsistency(t *testing.T) {
 	})
 }
 
-// contains says what is missing of a group that was registered.
-func (d *desk) contains(g spec) error {
-	s := d.Snapshot()
+// checkContains returns an error unless a registered group is complete.
+func (m *checkedManager) checkContains(g groupSpec) error {
+	s := m.Snapshot()
 	if info, ok := s.Group(g.id); !ok || info.Owner != g.owner || !slices.Contains(s.IDs(), g.id) {
 		return fmt.Errorf("group %s was registered; the manager has %+v", g.id, info)
 	}
 	for _, tool := range g.tools {
 		if id, ok := s.GroupOf(tool.name); !ok || id != g.id {
-			return fmt.Errorf("tool %s of group %s: GroupOf says %q, %v", tool.name, g.id, id, ok)
+			return fmt.Errorf("tool %s of group %s: GroupOf returns %q, %v", tool.name, g.id, id, ok)
 		}
 	}
 	return nil
@@ -62,11 +62,11 @@ func (d *desk) contains(g spec) error {
 // 且该工具组中的所有工具都不应再能通过 getToolGroup 方法找到。
 //
 // Property 2, unregistration completeness: after a registered group is
-// unregistered the manager does not contain it any more, and getToolGroup
+// unregistered the manager no longer contains it, and getToolGroup
 // finds none of its tools.
 func TestProperty2UnregistrationCompleteness(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newDesk()
+		d := newCheckedManager()
 		for !t.Done() {
 			if err := d.step(t); err != nil {
 				return err
@@ -78,7 +78,7 @@ func TestProperty2UnregistrationCompleteness(t *testing.T) {
 			if _, err := d.unregister(gone.owner, gone.id); err != nil {
 				return err
 			}
-			if err := d.lacks(gone); err != nil {
+			if err := d.checkRemoved(gone); err != nil {
 				return err
 			}
 		}
@@ -86,9 +86,9 @@ func TestProperty2UnregistrationCompleteness(t *testing.T) {
 	})
 }
 
-// lacks says what is left of a group that was unregistered.
-func (d *desk) lacks(g spec) error {
-	s := d.Snapshot()
+// checkRemoved returns an error if something of an unregistered group remains.
+func (m *checkedManager) checkRemoved(g groupSpec) error {
+	s := m.Snapshot()
 	if info, ok := s.Group(g.id); ok || s.Owner(g.id) != "" || slices.Contains(s.IDs(), g.id) {
 		return fmt.Errorf("group %s was unregistered; the manager has %+v", g.id, info)
 	}
@@ -105,20 +105,20 @@ func (d *desk) lacks(g spec) error {
 
 // 属性 3：保留标识符冲突检测. 对于任意尝试使用保留标识符注册工具组的操作，工具组管理器应拒绝注册并返回错误。
 //
-// Property 3, reserved id conflict: the manager refuses any attempt to
-// register a group under a reserved id, with an error: reserved_group_id,
-// whether the built-in group is there yet or not. Nor can it be unregistered.
+// Property 3, reserved id conflict: the manager rejects any attempt to register a
+// group with a reserved id with the error reserved_group_id, whether or not the
+// built-in group is registered already. A reserved id cannot be unregistered.
 func TestProperty3ReservedIDConflict(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
-		d := newDesk()
+		d := newCheckedManager()
 		for !t.Done() {
 			id := proptest.OneOf(t, toolgroups.Reserved()...)
 			if t.Chance(3) {
-				if _, err := d.register(spec{id: id, owner: toolgroups.Builtin}); err != nil {
+				if _, err := d.register(groupSpec{id: id, owner: toolgroups.Builtin}); err != nil {
 					return err
 				}
 			}
-			g, before := anySpec(t), d.Snapshot()
+			g, before := anyGroup(t), d.Snapshot()
 			g.id = id
 			if _, err := d.Register(g.owner, g.group(d.runs)); errcode.Of(err) != errcode.ReservedGroupID {
 				return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", id, g.owner, err)
@@ -127,7 +127,7 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 				return fmt.Errorf("unregister the reserved id %s for %s: %v, want cannot_unregister_reserved", id, g.owner, err)
 			}
 			if d.Snapshot() != before {
-				return fmt.Errorf("a refused registration of %s changed the registry", id)
+				return fmt.Errorf("a rejected registration of %s changed the registry", id)
 			}
 		}
 		return nil
@@ -138,12 +138,12 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 // 1. 只包含配置工具组中的工具；2. 不包含重复的工具定义；3. 包含配置工具组中的所有工具。
 //
 // Property 4, definitions correctness: for any list of groups a role has,
-// getToolDefinitions (Definitions) gives 1. only tools of those groups, 2. no
-// definition twice, 3. all tools of those groups. And: in the order of the
-// list, then of registration; unknown ids are skipped; InGroups agrees.
+// getToolDefinitions (Definitions) returns 1. only tools of those groups, 2. no
+// definition twice, 3. all tools of those groups. In addition, the order is that
+// of the list, then of registration; unknown ids are skipped; InGroups agrees.
 func TestProperty4DefinitionsCorrectness(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newDesk()
+		d := newCheckedManager()
 		for !t.Done() {
 			if err := d.step(t); err != nil {
 				return err
@@ -154,9 +154,9 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 			if !slices.Equal(got, want) {
 				return fmt.Errorf("definitions of %v: %v, want %v", ids, got, want)
 			}
-			for _, name := range append(toolNames, junk...) {
+			for _, name := range append(toolNames, invalidNames...) {
 				if got, want := s.InGroups(name, ids...), slices.Contains(want, name); got != want {
-					return fmt.Errorf("InGroups(%q, %v) is %v, Definitions says %v", name, ids, got, want)
+					return fmt.Errorf("InGroups(%q, %v) is %v, Definitions implies %v", name, ids, got, want)
 				}
 			}
 		}
@@ -166,17 +166,17 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 
 // 属性 6：工具组查询完整性. 对于任意工具组查询操作，返回结果应包含工具组标识符、描述和正确的工具数量。
 //
-// Property 6, query completeness: the answer to any query of groups holds id,
-// description and the right number of tools. And: every group there is, once,
-// sorted by id; IDs in the order of first registration.
+// Property 6, query completeness: the result of any query of groups contains id,
+// description and the correct number of tools. In addition, it contains every
+// group once, sorted by id; IDs is in the order of first registration.
 func TestProperty6QueryCompleteness(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newDesk()
+		d := newCheckedManager()
 		for !t.Done() {
 			if err := d.step(t); err != nil {
 				return err
 			}
-			if err := d.queries(); err != nil {
+			if err := d.checkQueries(); err != nil {
 				return err
 			}
 		}
@@ -184,10 +184,11 @@ func TestProperty6QueryCompleteness(t *testing.T) {
 	})
 }
 
-// queries compares everything that can be asked about groups.
-func (d *desk) queries() error {
-	s := d.Snapshot()
-	want := d.naive.ids()
+// checkQueries compares the results of all queries of groups with the naive
+// registry.
+func (m *checkedManager) checkQueries() error {
+	s := m.Snapshot()
+	want := m.naive.ids()
 	if got := s.IDs(); !slices.Equal(got, want) {
 		return fmt.Errorf("ids %v, want %v", got, want)
 	}
@@ -197,8 +198,8 @@ func (d *desk) queries() error {
 		return fmt.Errorf("%d groups are listed, want %v", len(infos), want)
 	}
 	for i, info := range infos {
-		g := d.naive.find(want[i])
-		tools := d.naive.members(g)
+		g := m.naive.find(want[i])
+		tools := m.naive.members(g)
 		if info.ID != g.id || info.Description != g.text || info.Owner != g.owner || info.Count != len(tools) ||
 			!slices.Equal(info.Tools, tools) || info.Reserved || info.RegisteredAt.IsZero() {
 			return fmt.Errorf("group %d is listed as %+v, want %+v with %v", i, info, *g, tools)

@@ -13,24 +13,23 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// outbox is an office that keeps what was sent.
-type outbox struct {
-	office
+// messageRecorder records the last message that was sent.
+type messageRecorder struct {
+	recordingOrg
 	payload json.RawMessage
 	delay   time.Duration
 	sent    int
 }
 
-func (o *outbox) SendAll(_ context.Context, _ tool.Call, _ []string, payload json.RawMessage, delay time.Duration) ([]Sent, error) {
+func (o *messageRecorder) SendAll(_ context.Context, _ tool.Call, _ []string, payload json.RawMessage, delay time.Duration) ([]Sent, error) {
 	o.payload, o.delay = payload, delay
 	o.sent++
 	return []Sent{{}}, nil
 }
 
-// FuzzSend: whatever a message is made of, it is refused with a code or sent
-// once: held back for a year at most, its payload as it was but for the quick
-// replies, and those are the given texts.
-func FuzzSend(f *testing.F) {
+// FuzzSendMessage: any message is rejected with a code or sent once. Its delay is at
+// most a year, and its payload is unchanged except for the quick replies.
+func FuzzSendMessage(f *testing.F) {
 	for _, payload := range []string{`{"text":"x"}`, `"x"`, `null`, `[1]`, `{"quickReplies":["old"],"n":1e400}`, `{"QuickReplies":1}`} {
 		for _, delay := range []string{`0`, `"1e3"`, `-1`, `1e400`, `" 7 "`, `"0x1p62"`, `"NaN"`, `null`} {
 			f.Add(payload, delay, `["a","b"]`)
@@ -44,26 +43,26 @@ func FuzzSend(f *testing.F) {
 		if strictjson.Object([]byte(args), nil) != nil {
 			return
 		}
-		o := &outbox{}
+		o := &messageRecorder{}
 		tools, err := organizationTools(o, o, o)
-		send := newKit(t, tools, err)["send_message"]
-		result, err := send.Call(t.Context(), tool.Call{ID: "c", Name: "send_message", Args: raw(args), By: identity.ByAgent(ann)})
+		send := newFixture(t, tools, err)["send_message"]
+		result, err := send.Call(t.Context(), tool.Call{ID: "c", Name: "send_message", Args: rawJSON(args), By: identity.ByAgent(callerID)})
 		switch {
 		case err != nil:
 			t.Fatalf("%s: %v", args, err)
 		case result.IsError != (o.sent == 0) || o.sent > 1:
-			t.Fatalf("%s: sent %d times, answered %s", args, o.sent, result.JSON())
+			t.Fatalf("%s: sent %d times, result %s", args, o.sent, result.JSON())
 		case o.sent == 0:
 			return
 		}
 		if o.delay < 0 || o.delay > 365*24*time.Hour {
-			t.Errorf("%s is held back %v", args, o.delay)
+			t.Errorf("%s is delayed by %v", args, o.delay)
 		}
 		wantPayload(t, args, o.payload)
 	})
 }
 
-// wantPayload holds what was sent against a plain reading of the arguments.
+// wantPayload compares what was sent with a simple decoding of the arguments.
 func wantPayload(t *testing.T, args string, sent json.RawMessage) {
 	t.Helper()
 	var in struct {
@@ -99,7 +98,7 @@ func wantPayload(t *testing.T, args string, sent json.RawMessage) {
 	}
 }
 
-// sameValue compares JSON apart from its spaces and escapes.
+// sameValue compares JSON, ignoring white space and escapes.
 func sameValue(a, b json.RawMessage) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
