@@ -85,7 +85,8 @@ func (s *Service) find(ctx context.Context) discovery {
 	said, err := s.document(ctx)
 	switch {
 	case err == nil:
-		s.found, s.pause = &issuer{metadata: said}, 0
+		s.found = &issuer{metadata: said}
+		s.pause.Reset()
 	case s.found == nil:
 		s.retryAt = s.config.Now().Add(s.pause.Next())
 		s.failed = errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer cannot be asked now; try again later", s.config.Name)

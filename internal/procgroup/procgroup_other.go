@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package pgroup
+package procgroup
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package pgroup
+package procgroup
 
 import "syscall"
 

@@ -118,7 +118,7 @@ func (p *pool) prepare(ctx context.Context) error {
 	case old != nil && old.alive():
 		return p.checkCapacity()
 	case old != nil:
-		p.log.Warn("the browser ended; another one is started", "said", old.said.String())
+		p.log.Warn("the browser ended; another one is started", "said", old.stderr.String())
 		p.clear()
 	}
 	fresh, err := newProgram(ctx, p.settings)

@@ -1,19 +1,20 @@
 package chrome
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
+
+// maxStderr is how many bytes of what the browser wrote to stderr are kept for the log.
+const maxStderr = 8 << 10
 
 // process is a browser that runs, and the folder that is all it may keep.
 type process struct {
@@ -22,7 +23,7 @@ type process struct {
 	out    *os.File // what it is told
 	cmd    *exec.Cmd
 	group  *procgroup.Group // that it leads; set when it was started
-	said   tail
+	stderr textutil.TailBuffer
 	done   chan struct{} // closed when it has ended
 }
 
@@ -32,7 +33,7 @@ func launch(executable string, s Settings) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{folder: folder, done: make(chan struct{})}
+	p := &process{folder: folder, stderr: textutil.TailBuffer{Size: maxStderr}, done: make(chan struct{})}
 	if err := p.start(executable, s); err != nil {
 		os.RemoveAll(folder)
 		return nil, err
@@ -63,7 +64,7 @@ func (p *process) start(executable string, s Settings) error {
 	defer theirIn.Close()
 	defer theirOut.Close()
 	p.in, p.out, p.cmd = in, out, command(executable, p.folder, s)
-	p.cmd.Stderr = &p.said
+	p.cmd.Stderr = &p.stderr
 	p.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the browser wants them
 	if err := p.run(); err != nil {
 		in.Close()
@@ -101,7 +102,7 @@ func (p *process) run() error {
 		p.group = procgroup.Of(p.cmd)
 		started <- err
 		if err == nil {
-			_ = p.group.Wait() // how it ended is in said
+			_ = p.group.Wait() // how it ended is in stderr
 			close(p.done)
 		}
 	}()
@@ -122,31 +123,4 @@ func (p *process) stop() error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return fmt.Errorf("remove the folder of the browser: %w", err)
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex // guards text
-	text []byte
-}
-
-var _ io.Writer = (*tail)(nil)
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	const most = 8 << 10
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - most; over > 0 {
-		t.text = bytes.Clone(t.text[over:])
-	}
-	return len(p), nil
-}
-
-// String gives what was kept.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }

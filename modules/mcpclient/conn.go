@@ -73,7 +73,7 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 			return nil, &ServerError{Err: err}
 		}
 		n.kill = func() { p.kill(); _ = p.pipe.Close() }
-		n.protocolErr, n.stderr = p.fault, p.stderr.String
+		n.protocolErr, n.stderr = p.fault, p.lastStderr
 		return &connectedTransport{p.pipe}, nil
 	}
 	address, err := url.Parse(c.URL)
@@ -154,7 +154,7 @@ func (n *conn) report(_ context.Context, r *sdk.ProgressNotificationClientReques
 	fn := n.progress[token]
 	n.mu.Unlock()
 	if fn != nil {
-		fn(tool.Progress{Done: r.Params.Progress, Total: r.Params.Total, Message: brief(r.Params.Message, 1024)})
+		fn(tool.Progress{Done: r.Params.Progress, Total: r.Params.Total, Message: oneLine(r.Params.Message, 1024)})
 	}
 }
 

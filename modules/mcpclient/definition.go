@@ -39,7 +39,7 @@ func PinOf(prefix string, t *sdk.Tool) (modules.Pin, error) {
 	}
 	if t.Annotations != nil {
 		hints := *t.Annotations
-		hints.Title = brief(hints.Title, 256)
+		hints.Title = oneLine(hints.Title, 256)
 		if p.Annotations, err = json.Marshal(hints); err != nil {
 			return modules.Pin{}, fmt.Errorf("its annotations: %w", err)
 		}

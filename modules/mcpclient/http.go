@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Limits of the conversation with a server over HTTP.
@@ -82,7 +84,7 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	answer.Body = &body{ReadCloser: answer.Body, web: w, ctx: ctx, end: end, stream: isStream(answer), pace: rateLimiter{most: maxEvents}}
+	answer.Body = &body{ReadCloser: answer.Body, web: w, ctx: ctx, end: end, stream: isStream(answer), pace: newLimiter(maxEvents)}
 	if answer.StatusCode >= 400 && r.Method == http.MethodPost {
 		return w.refused(answer)
 	}
@@ -177,7 +179,7 @@ type body struct {
 	end    func()
 	stream bool
 	read   int
-	pace   rateLimiter
+	pace   *rate.Limiter // of the lines of a stream
 }
 
 // Read implements io.Reader.
@@ -185,7 +187,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.stream {
 		for range bytes.Count(p[:n], []byte("\n")) {
-			if late := b.pace.wait(b.ctx); late != nil {
+			if late := b.pace.Wait(b.ctx); late != nil {
 				return 0, late
 			}
 		}

@@ -71,7 +71,7 @@ func pinsOf(prefix string, tools []*sdk.Tool, log *slog.Logger) ([]modules.Pin, 
 			err = fmt.Errorf("the server has %d tools of this name", times[t.Name])
 		}
 		if err != nil {
-			log.Warn("a tool of an MCP server is left out", "tool", brief(t.Name, 128), "reason", err)
+			log.Warn("a tool of an MCP server is left out", "tool", oneLine(t.Name, 128), "reason", err)
 			continue
 		}
 		if size += len(p.Description) + len(p.Input) + len(p.Annotations); size > maxDefinitions {

@@ -7,15 +7,20 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // grace is how long a server has to end by itself, after its input ended and
 // again after it was asked to.
 const grace = time.Second
+
+// maxStderr is how many bytes of what a server wrote to stderr are kept for errors.
+const maxStderr = 64 << 10
 
 // process is a server that runs as a child of this process: in a process group
 // of its own, with an environment and a home of its own. It ends when this
@@ -24,7 +29,7 @@ type process struct {
 	cmd    *exec.Cmd
 	group  *procgroup.Group // that it leads; set when it was started
 	home   string
-	stderr *tailBuffer
+	stderr *textutil.TailBuffer
 	pipe   *stdioTransport
 	stdin  *os.File
 	stdout *os.File
@@ -38,7 +43,7 @@ func start(c Command) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a home for %s: %w", c.Path, err)
 	}
-	p := &process{home: home, stderr: new(tailBuffer), exited: make(chan struct{})}
+	p := &process{home: home, stderr: &textutil.TailBuffer{Size: maxStderr}, exited: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Dir, p.cmd.Env = c.Dir, environment(c.Env, home)
 	p.cmd.WaitDelay = grace // for children of its own that hold its stderr
@@ -110,6 +115,10 @@ func (p *process) await() {
 	p.state = p.cmd.ProcessState.String()
 	close(p.exited)
 }
+
+// lastStderr returns the end of what the program wrote to stderr, without
+// characters that a terminal obeys.
+func (p *process) lastStderr() string { return strings.TrimSpace(visible(p.stderr.String())) }
 
 // stop ends the program: the end of its input says it, then a signal, then
 // another one that it cannot refuse.

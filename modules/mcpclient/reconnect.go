@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +39,7 @@ type reconnector struct {
 }
 
 func newLink(c Config, log *slog.Logger, learn func(context.Context, []modules.Pin) error) *reconnector {
-	l := &reconnector{config: c, log: log, onTools: learn, sem: make(chan struct{}, 1)}
+	l := &reconnector{config: c, log: log, onTools: learn, sem: make(chan struct{}, 1), pause: backoff.Backoff{Jitter: true}}
 	l.life, l.end = context.WithCancel(context.Background())
 	l.sem <- struct{}{}
 	return l
@@ -92,7 +91,8 @@ func (l *reconnector) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, l.failed(ctx, err)
 	}
-	l.conn, l.failures, l.pause, l.last = n, 0, 0, nil
+	l.conn, l.failures, l.last = n, 0, nil
+	l.pause.Reset()
 	l.seen.Store(n)
 	l.log.Info("connected to an MCP server", "protocol", n.session.InitializeResult().ProtocolVersion)
 	l.work.Go(func() { l.follow(n) })
@@ -138,7 +138,6 @@ func (l *reconnector) failed(ctx context.Context, err error) error {
 		return gaveUp
 	}
 	pause := l.pause.Next()
-	pause = pause/2 + rand.N(pause/2)
 	l.failures++
 	l.until, l.last = time.Now().Add(pause), err
 	level := slog.LevelError

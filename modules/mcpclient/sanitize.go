@@ -3,7 +3,8 @@ package mcpclient
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // visible drops from text what a reader does not see or a terminal obeys: it
@@ -35,14 +36,5 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp)
 }
 
-// brief is text for a message: on one line, and not too much of it.
-func brief(text string, most int) string {
-	text = strings.Join(strings.Fields(visible(text)), " ")
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
-}
+// oneLine returns the visible characters of text on one line of at most n bytes.
+func oneLine(text string, n int) string { return textutil.OneLine(visible(text), n) }

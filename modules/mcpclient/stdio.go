@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/time/rate"
 )
 
 // What a server may send and how long it may leave us waiting to send.
@@ -28,8 +29,8 @@ var errTooLong = fmt.Errorf("a message of more than %d MiB", maxMessage>>20)
 type stdioTransport struct {
 	in   *bufio.Reader
 	out  *os.File
-	pace rateLimiter
-	end  func() error // ends the program; called once
+	pace *rate.Limiter // of requests and notifications
+	end  func() error  // ends the program; called once
 
 	writing chan struct{} // holds a token while nobody writes
 
@@ -40,8 +41,13 @@ type stdioTransport struct {
 	fault error      // what the program did wrong first
 }
 
+// newLimiter returns a limiter that allows n events a second, and a burst of as
+// many. Its Wait makes the reader wait, so that a server that floods is slowed down
+// by its own full pipe or connection.
+func newLimiter(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }
+
 func newPipe(in io.Reader, out *os.File, end func() error) *stdioTransport {
-	p := &stdioTransport{in: bufio.NewReaderSize(in, 8<<10), out: out, end: end, pace: rateLimiter{most: maxRequests}, writing: make(chan struct{}, 1)}
+	p := &stdioTransport{in: bufio.NewReaderSize(in, 8<<10), out: out, end: end, pace: newLimiter(maxRequests), writing: make(chan struct{}, 1)}
 	p.writing <- struct{}{}
 	return p
 }
@@ -57,10 +63,10 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	msg, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		return nil, p.failed(fmt.Errorf("a line that is no message: %q", brief(string(line[:min(len(line), 400)]), 200)))
+		return nil, p.failed(fmt.Errorf("a line that is no message: %q", oneLine(string(line[:min(len(line), 400)]), 200)))
 	}
 	if _, ok := msg.(*jsonrpc.Request); ok {
-		if err := p.pace.wait(ctx); err != nil {
+		if err := p.pace.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -125,5 +125,5 @@ func serverError(err error) error {
 	if !ok || e.Code == codeClientClosing || e.Code == codeServerClosing || e.Code == codeRejected {
 		return nil
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "the server refused the call: %s", brief(e.Message, 4096)).With("serverCode", e.Code)
+	return errcode.New(errcode.ToolExecutionFailed, "the server refused the call: %s", oneLine(e.Message, 4096)).With("serverCode", e.Code)
 }

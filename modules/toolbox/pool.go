@@ -87,7 +87,8 @@ func (p *pool) note(err error) {
 		p.until = time.Now().Add(p.pause.Next())
 	}
 	if !lost {
-		p.pause, p.until = 0, time.Time{}
+		p.pause.Reset()
+		p.until = time.Time{}
 	}
 	p.mu.Unlock()
 	switch {
