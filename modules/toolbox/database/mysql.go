@@ -19,7 +19,7 @@ import (
 // mysqlDB is a MySQL or MariaDB server.
 type mysqlDB struct {
 	pool     *sql.DB
-	places   *fair.FairSemaphore // at the pool's connections
+	places   *fair.Semaphore // at the pool's connections
 	killPool *sql.DB             // keeps no connection
 	readOnly bool
 }
@@ -39,7 +39,7 @@ func openMySQL(c Config) (engine, error) {
 	killer := sql.OpenDB(connector)
 	killer.SetMaxOpenConns(c.MaxConns)
 	killer.SetMaxIdleConns(-1)
-	return &mysqlDB{pool, fair.NewPlaces(c.MaxConns), killer, c.ReadOnly}, nil
+	return &mysqlDB{pool, fair.NewSemaphore(c.MaxConns), killer, c.ReadOnly}, nil
 }
 
 func mysqlConfig(c Config) (*mysql.Config, error) {

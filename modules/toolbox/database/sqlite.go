@@ -31,7 +31,7 @@ type sqliteDB struct {
 // sqlitePool is connections of one sort.
 type sqlitePool struct {
 	*sql.DB
-	places *fair.FairSemaphore
+	places *fair.Semaphore
 }
 
 // fingerprint stands for a statement, which may be long.
@@ -75,7 +75,7 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 	db := sql.OpenDB(sqliteConnector{connector})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &sqlitePool{db, fair.NewPlaces(conns)}, nil
+	return &sqlitePool{db, fair.NewSemaphore(conns)}, nil
 }
 
 // query runs a statement on a reader; one that turns out to write runs on the
