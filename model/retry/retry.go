@@ -11,12 +11,12 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
@@ -70,13 +70,14 @@ func setDefault[T comparable](to *T, value T) {
 // Errors: ctx's, or that of the last try.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
+		delays := backoff.Backoff{Initial: m.config.InitialBackoff, Max: m.config.MaxBackoff, Jitter: true}
 		for try := 1; ; try++ {
 			a := attempt{yield: yield}
 			err := m.attempt(ctx, r, &a)
 			if a.done {
 				return
 			}
-			wait, again := m.retryDelay(ctx, try, err)
+			wait, again := m.retryDelay(ctx, try, err, &delays)
 			if !again {
 				yield(model.Delta{}, err)
 				return
@@ -156,26 +157,14 @@ func (m *Model) checkNonEmpty(a *model.Answer) error {
 	return model.Transient(errcode.LLMCallFailed, nil, "model %q gave an empty answer", m.config.Name)
 }
 
-// retryDelay says whether to ask again after a failure, and when.
-func (m *Model) retryDelay(ctx context.Context, try int, err error) (time.Duration, bool) {
+// retryDelay reports whether to retry after a failure, and after which delay: the
+// next of delays in addition to what the provider asked for.
+func (m *Model) retryDelay(ctx context.Context, try int, err error, delays *backoff.Backoff) (time.Duration, bool) {
 	t, ok := errors.AsType[*model.Error](err)
 	if !ok || !t.Retryable || try >= m.config.MaxAttempts || ctx.Err() != nil || t.RetryAfter > m.config.MaxBackoff {
 		return 0, false
 	}
-	most := m.maxBackoff(try)
-	return t.RetryAfter + most/2 + rand.N(most/2+1), true
-}
-
-// maxBackoff gives the longest pause after a try.
-func (m *Model) maxBackoff(try int) time.Duration {
-	pause := m.config.InitialBackoff
-	for range try - 1 {
-		if pause >= m.config.MaxBackoff { // before it overflows
-			break
-		}
-		pause *= 2
-	}
-	return min(pause, m.config.MaxBackoff)
+	return t.RetryAfter + delays.Next(), true
 }
 
 // retryNote words why and when a model is asked again.

@@ -88,7 +88,8 @@ func (p *pool) noteResult(err error) {
 		p.retryAt = time.Now().Add(p.backoff.Next())
 	}
 	if !lost {
-		p.backoff, p.retryAt = 0, time.Time{}
+		p.backoff.Reset()
+		p.retryAt = time.Time{}
 	}
 	p.mu.Unlock()
 	switch {

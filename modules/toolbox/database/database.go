@@ -154,7 +154,7 @@ func (d *DB) Close() error { return d.engine.close() }
 
 // acquireSlot waits for the caller's fair turn to use a connection. release ends it,
 // after the connection went back to its pool.
-func acquireSlot(ctx context.Context, slots *fair.FairSemaphore, caller string) (release func(), err error) {
+func acquireSlot(ctx context.Context, slots *fair.Semaphore, caller string) (release func(), err error) {
 	release, err = slots.Acquire(ctx, caller)
 	if err != nil {
 		return nil, unavailableError{err}

@@ -19,8 +19,8 @@ import (
 // mysqlDB is a MySQL or MariaDB server.
 type mysqlDB struct {
 	pool     *sql.DB
-	slots    *fair.FairSemaphore // one for each connection of the pool
-	killPool *sql.DB             // for KILL statements; keeps no idle connection
+	slots    *fair.Semaphore // one for each connection of the pool
+	killPool *sql.DB         // for KILL statements; keeps no idle connection
 	readOnly bool
 }
 
@@ -39,7 +39,7 @@ func openMySQL(c Config) (engine, error) {
 	killPool := sql.OpenDB(connector)
 	killPool.SetMaxOpenConns(c.MaxConns)
 	killPool.SetMaxIdleConns(-1)
-	return &mysqlDB{pool, fair.NewPlaces(c.MaxConns), killPool, c.ReadOnly}, nil
+	return &mysqlDB{pool, fair.NewSemaphore(c.MaxConns), killPool, c.ReadOnly}, nil
 }
 
 func mysqlConfig(c Config) (*mysql.Config, error) {

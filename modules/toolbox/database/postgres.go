@@ -25,7 +25,7 @@ import (
 type postgresDB struct {
 	config   *pgxpool.Config
 	mode     pgx.QueryExecMode
-	slots    *fair.FairSemaphore // one for each connection of the pool
+	slots    *fair.Semaphore // one for each connection of the pool
 	readOnly bool
 
 	mu     sync.Mutex // guards what follows
@@ -72,7 +72,7 @@ func openPostgres(c Config) (engine, error) {
 		config.ConnConfig.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) }
 		config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
-	return &postgresDB{config: config, mode: mode, slots: fair.NewPlaces(c.MaxConns), readOnly: c.ReadOnly}, nil
+	return &postgresDB{config: config, mode: mode, slots: fair.NewSemaphore(c.MaxConns), readOnly: c.ReadOnly}, nil
 }
 
 func parsePostgres(at url.URL, params url.Values) (*pgxpool.Config, error) {

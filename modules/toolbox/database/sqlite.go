@@ -31,7 +31,7 @@ type sqliteDB struct {
 // sqlitePool is the reading or the writing connections.
 type sqlitePool struct {
 	*sql.DB
-	slots *fair.FairSemaphore
+	slots *fair.Semaphore
 }
 
 // fingerprint is the hash of a statement, which may be long.
@@ -75,7 +75,7 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 	db := sql.OpenDB(sqliteConnector{connector})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &sqlitePool{db, fair.NewPlaces(conns)}, nil
+	return &sqlitePool{db, fair.NewSemaphore(conns)}, nil
 }
 
 // query runs a statement on a reader. If the reader rejects it as writing, it runs on

@@ -19,17 +19,17 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// realTools are those of realServer, as the group fs has them.
+// realTools are the tools of realServer in the group fs.
 var realTools = []string{
 	"fs__again", "fs__both", "fs__crash", "fs__define", "fs__echo", "fs__environment", "fs__fail", "fs__number", "fs__parts", "fs__slow",
 	"fs__list_resources", "fs__read_resource", "fs__list_prompts", "fs__get_prompt",
 }
 
-// transports are the ways to reach realServer.
-func transports(t *testing.T, test func(t *testing.T, k *kit, c mcpclient.Config)) {
+// forEachTransport runs test with realServer over each transport.
+func forEachTransport(t *testing.T, test func(t *testing.T, fx *fixture, c mcpclient.Config)) {
 	t.Run("stdio", func(t *testing.T) {
-		k := newKit(t)
-		test(t, k, k.child("fs", "real"))
+		fx := newFixture(t)
+		test(t, fx, fx.childConfig("fs", "real"))
 	})
 	for name, stateless := range map[string]bool{"http": false, "stateless http": true} {
 		t.Run(name, func(t *testing.T) {
@@ -37,15 +37,15 @@ func transports(t *testing.T, test func(t *testing.T, k *kit, c mcpclient.Config
 			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless, PropagateRequestCancellation: true})
 			at := httptest.NewServer(handler)
 			t.Cleanup(at.Close)
-			test(t, newKit(t), mcpclient.Config{Name: "fs", URL: at.URL})
+			test(t, newFixture(t), mcpclient.Config{Name: "fs", URL: at.URL})
 		})
 	}
 }
 
-func TestAServerIsAGroup(t *testing.T) {
-	transports(t, func(t *testing.T, k *kit, c mcpclient.Config) {
-		k.load(c)
-		if diff := cmp.Diff(realTools, k.tools("fs")); diff != "" {
+func TestModule_OffersServerAsGroup(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, fx *fixture, c mcpclient.Config) {
+		fx.load(c)
+		if diff := cmp.Diff(realTools, fx.tools("fs")); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		for _, c := range []struct{ name, args, want string }{
@@ -56,42 +56,42 @@ func TestAServerIsAGroup(t *testing.T) {
 			{"fs__fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"fs__fail"}`},
 			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}`},
 			{"fs__list_resources", `{}`, `"uri":"mem://a"`},
-			{"fs__read_resource", `{"uri":"mem://a"}`, "what a holds"},
+			{"fs__read_resource", `{"uri":"mem://a"}`, "contents of a"},
 			{"fs__read_resource", `{"uri":"mem://none"}`, "tool_execution_failed"},
 			{"fs__list_prompts", `{}`, `"name":"greet"`},
 			{"fs__get_prompt", `{"name":"greet","arguments":{"who":"you"}}`, "hello you"},
 		} {
-			k.want(k.call(c.name, c.args), c.want)
+			fx.want(fx.call(c.name, c.args), c.want)
 		}
-		info, _ := k.manager.Snapshot().Group("fs")
+		info, _ := fx.manager.Snapshot().Group("fs")
 		if info.Description != "Tools of the MCP server fs" {
-			t.Errorf("the group says %q, which nobody has accepted", info.Description)
+			t.Errorf("the description of the group is %q, which was not accepted", info.Description)
 		}
 	})
 }
 
-// Property: hints are believed only if the operator says so; what is not said
-// is the worst.
-func TestEffects(t *testing.T) {
+// Property: hints of a server count only if it is trusted; a tool without hints is
+// Mutating.
+func TestModule_TrustsHintsOnlyIfConfigured(t *testing.T) {
 	for trusted, want := range map[bool][]tool.Effect{
 		false: {tool.Mutating, tool.Mutating, tool.Mutating, tool.Mutating},
 		true:  {tool.ReadOnly, tool.Idempotent, tool.Mutating, tool.ReadOnly},
 	} {
-		k := newKit(t)
-		c := k.child("fs", "real")
+		fx := newFixture(t)
+		c := fx.childConfig("fs", "real")
 		c.Trusted = trusted
-		k.load(c)
+		fx.load(c)
 		for i, name := range []string{"fs__echo", "fs__again", "fs__parts", "fs__read_resource"} {
-			if got := k.handle(name).Definition.Effect; got != want[i] {
+			if got := fx.handle(name).Definition.Effect; got != want[i] {
 				t.Errorf("trusted %v: %s is %v, want %v", trusted, name, got, want[i])
 			}
 		}
 	}
 }
 
-func TestProgressAndCancel(t *testing.T) {
-	transports(t, func(t *testing.T, k *kit, c mcpclient.Config) {
-		k.load(c)
+func TestModule_ReportsProgressAndCancels(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, fx *fixture, c mcpclient.Config) {
+		fx.load(c)
 		sign := filepath.Join(t.TempDir(), "sign")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -105,42 +105,41 @@ func TestProgressAndCancel(t *testing.T) {
 			}
 		})
 		args, _ := json.Marshal(map[string]string{"sign": sign})
-		k.want(k.callWith(ctx, "fs__slow", string(args)), "internal") // the caller's own end, which the gate words
+		fx.want(fx.callWith(ctx, "fs__slow", string(args)), "internal") // the caller cancelled; the gate makes the error of it
 		if !slices.Equal(steps, []float64{1, 2, 3}) {
 			t.Errorf("got progress %v", steps)
 		}
-		patience, end := context.WithTimeout(t.Context(), 20*time.Second)
-		defer end()
-		for patience.Err() == nil { // the server goes on, and hears of it
-			if got := k.callWith(patience, "fs__again", `{}`); got != "again" {
-				t.Fatalf("the server does not answer any more, but %q", got)
+		waitCtx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		for waitCtx.Err() == nil { // the server keeps serving, and is notified
+			if got := fx.callWith(waitCtx, "fs__again", `{}`); got != "again" {
+				t.Fatalf("after the cancelled call the server answers %q", got)
 			}
 			if _, err := os.Stat(sign); err == nil {
 				return
 			}
 		}
-		t.Error("the server was not told")
+		t.Error("the server was not notified of the cancellation")
 	})
 }
 
-// A program sees of us where programs are and what it was given, and nothing
-// else.
-func TestTheEnvironmentIsClean(t *testing.T) {
+// A program gets PATH and LANG of our environment and what is configured, nothing else.
+func TestModule_CleansEnvironment(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("LANG", "de_DE.UTF-8")
-	k := newKit(t)
-	c := k.child("fs", "real")
+	fx := newFixture(t)
+	c := fx.childConfig("fs", "real")
 	dir := t.TempDir()
 	c.Command.Dir, c.Command.Env = dir, append(c.Command.Env, "TOKEN=given")
-	k.load(c)
+	fx.load(c)
 	got := map[string]string{}
-	for line := range strings.SplitSeq(k.call("fs__environment", `{}`), "\n") {
+	for line := range strings.SplitSeq(fx.call("fs__environment", `{}`), "\n") {
 		name, value, _ := strings.Cut(line, "=")
 		got[name] = value
 	}
 	home := got["HOME"]
 	if home == "" || home == os.Getenv("HOME") || got["TMPDIR"] != home {
-		t.Errorf("its home is %q, for temporary files %q", home, got["TMPDIR"])
+		t.Errorf("HOME is %q, TMPDIR is %q", home, got["TMPDIR"])
 	}
 	for _, name := range []string{"HOME", "TMPDIR", "PID", "GOCOVERDIR", "PWD"} {
 		delete(got, name)
@@ -149,33 +148,33 @@ func TestTheEnvironmentIsClean(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := k.loader.Close(t.Context()); err != nil {
+	if err := fx.loader.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(home); !os.IsNotExist(err) {
-		t.Errorf("its home is still there: %v", err)
+		t.Errorf("the home directory still exists: %v", err)
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
-	k := newKit(t)
+func TestNew_RejectsInvalidConfig(t *testing.T) {
+	fx := newFixture(t)
 	long, bad := strings.Repeat("a", 65), "a b"
 	for name, c := range map[string]mcpclient.Config{
-		"no way to reach it":    {Name: "a"},
-		"two ways":              {Name: "a", URL: "http://a", Command: mcpclient.Command{Path: "a"}},
-		"another scheme":        {Name: "a", URL: "ftp://a"},
-		"a password":            {Name: "a", URL: "http://u:p@a"},
-		"a header of two lines": {Name: "a", URL: "http://a", Headers: map[string]string{"X": "a\r\nY: b"}},
-		"a name of the runtime": {Name: "builtin", URL: "http://a"},
-		"a long prefix":         {Name: "a", URL: "http://a", Prefix: &long},
-		"a prefix of no tool":   {Name: "a", URL: "http://a", Prefix: &bad},
+		"no command and no URL":  {Name: "a"},
+		"command and URL":        {Name: "a", URL: "http://a", Command: mcpclient.Command{Path: "a"}},
+		"unknown scheme":         {Name: "a", URL: "ftp://a"},
+		"URL with password":      {Name: "a", URL: "http://u:p@a"},
+		"header with line break": {Name: "a", URL: "http://a", Headers: map[string]string{"X": "a\r\nY: b"}},
+		"reserved name":          {Name: "builtin", URL: "http://a"},
+		"long prefix":            {Name: "a", URL: "http://a", Prefix: &long},
+		"invalid prefix":         {Name: "a", URL: "http://a", Prefix: &bad},
 	} {
-		c.Pins = k.pins
+		c.Pins = fx.pins
 		if m, err := mcpclient.New(c); err == nil {
 			t.Errorf("%s: got %v", name, m)
 		}
 	}
 	if _, err := mcpclient.New(mcpclient.Config{Name: "a", URL: "http://a"}); err == nil {
-		t.Error("pinned, and nothing keeps the pins")
+		t.Error("no error without pins")
 	}
 }

@@ -26,66 +26,66 @@ import (
 
 type obj = map[string]any
 
-// world is a module and what it needs of its process.
-type world struct {
+// fixture is a module and its dependencies.
+type fixture struct {
 	modules.Module
 	tools map[string]tool.Tool
 
 	mu     sync.Mutex // guards what follows
 	policy chrome.Policy
 	deny   func(by identity.Principal, h hosts.Host) bool
-	kept   [][]byte
+	images [][]byte
 }
 
-// loopback lets everything on loopback be reached.
+// loopback returns a policy that allows all addresses of loopback.
 func loopback() chrome.Policy {
 	return chrome.Policy{AllowHTTP: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Hosts: hosts.Any()}
 }
 
-// newWorld makes a module, or skips the test where there is no browser.
-func newWorld(t *testing.T, settings string, resolver *net.Resolver) *world {
+// newFixture returns a module with these settings. With -short it skips the test.
+func newFixture(t *testing.T, settings string, resolver *net.Resolver) *fixture {
 	t.Helper()
 	short.SkipReal(t, "a browser")
 	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Fatal("there is no chromium on this machine: run make deps")
+		t.Fatal("chromium is not installed: run make deps")
 	}
-	w := &world{policy: loopback()}
+	fx := &fixture{policy: loopback()}
 	m, err := chrome.New(chrome.Deps{
-		Policy: func() chrome.Policy { w.mu.Lock(); defer w.mu.Unlock(); return w.policy },
-		Hosts:  w, Artifacts: w, Resolver: resolver,
+		Policy: func() chrome.Policy { fx.mu.Lock(); defer fx.mu.Unlock(); return fx.policy },
+		Hosts:  fx, Artifacts: fx, Resolver: resolver,
 	})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Module, w.tools = m, map[string]tool.Tool{}
-	for _, made := range m.Groups()[0].Tools {
-		w.tools[made.Definition().Name] = made
+	fx.Module, fx.tools = m, map[string]tool.Tool{}
+	for _, tl := range m.Groups()[0].Tools {
+		fx.tools[tl.Definition().Name] = tl
 	}
-	return w
+	return fx
 }
 
-// own is a world of this test alone.
-func own(t *testing.T, settings string) *world {
-	w := newWorld(t, settings, nil)
-	t.Cleanup(func() { w.close(t) })
-	return w
+// newOwnFixture returns a module for this test alone, and closes it.
+func newOwnFixture(t *testing.T, settings string) *fixture {
+	fx := newFixture(t, settings, nil)
+	t.Cleanup(func() { fx.close(t) })
+	return fx
 }
 
-func (w *world) close(t testing.TB) {
-	if err := w.Module.(interface{ Close() error }).Close(); err != nil {
+func (fx *fixture) close(t testing.TB) {
+	if err := fx.Module.(interface{ Close() error }).Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// common is the world of those tests that need no other.
+// common is the fixture of sharedFixture.
 var common struct {
 	once sync.Once
-	*world
+	*fixture
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if common.world != nil {
+	if common.fixture != nil {
 		if err := common.Module.(interface{ Close() error }).Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -94,41 +94,42 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared gives the common world as new: nobody has rules, loopback is open.
-func shared(t *testing.T) *world {
+// sharedFixture returns the common fixture, with a policy that allows loopback for all principals.
+func sharedFixture(t *testing.T) *fixture {
 	t.Helper()
-	common.once.Do(func() { common.world = newWorld(t, `{"maxContexts": 200, "maxTabs": 4}`, nil) })
-	if common.world == nil {
-		t.SkipNow() // the first test said why
+	common.once.Do(func() { common.fixture = newFixture(t, `{"maxContexts": 200, "maxTabs": 4}`, nil) })
+	if common.fixture == nil {
+		t.SkipNow() // the first test reported why
 	}
-	common.set(loopback(), nil)
-	return common.world
+	common.setPolicy(loopback(), nil)
+	return common.fixture
 }
 
-func (w *world) set(p chrome.Policy, deny func(identity.Principal, hosts.Host) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.policy, w.deny = p, deny
+// setPolicy sets the policy, and the hosts that Hosts denies.
+func (fx *fixture) setPolicy(p chrome.Policy, deny func(identity.Principal, hosts.Host) bool) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.policy, fx.deny = p, deny
 }
 
-func (w *world) MayReach(_ context.Context, by identity.Principal, h hosts.Host) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.deny != nil && w.deny(by, h) {
+func (fx *fixture) MayReach(_ context.Context, by identity.Principal, h hosts.Host) error {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	if fx.deny != nil && fx.deny(by, h) {
 		return errcode.New(errcode.HostBlocked, "%s may not reach %s", by, h)
 	}
 	return nil
 }
 
-func (w *world) PutImage(_ context.Context, _ tool.Call, _ string, data []byte, meta json.RawMessage) (string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.kept = append(w.kept, data, meta)
+func (fx *fixture) PutImage(_ context.Context, _ tool.Call, _ string, data []byte, meta json.RawMessage) (string, error) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.images = append(fx.images, data, meta)
 	return "artifact:1", nil
 }
 
-// answer is what any tool answers.
-type answer struct {
+// toolResult has the fields of the results of all tools.
+type toolResult struct {
 	Error       errcode.Code    `json:"error"`
 	Message     string          `json:"message"`
 	Browser     string          `json:"browser"`
@@ -158,28 +159,28 @@ type answer struct {
 	} `json:"tabs"`
 }
 
-// agent is somebody with a browser context of his own.
+// agent is a principal with its own browser context.
 type agent struct {
-	t *testing.T
-	w *world
+	t  *testing.T
+	fx *fixture
 	identity.Principal
 }
 
 var agents atomic.Int64
 
-// agent gives somebody new, whose tabs are closed in the end.
-func (w *world) agent(t *testing.T) agent {
-	a := agent{t, w, identity.ByAgent(identity.AgentID(fmt.Sprint("agent ", agents.Add(1))))}
+// agent returns a new agent, whose tabs are closed at the end of the test.
+func (fx *fixture) agent(t *testing.T) agent {
+	a := agent{t, fx, identity.ByAgent(identity.AgentID(fmt.Sprint("agent ", agents.Add(1))))}
 	t.Cleanup(func() {
-		for _, tab := range a.do("chrome_list_tabs", nil).Tabs {
-			a.do("chrome_close_tab", obj{"tabId": tab.TabID})
+		for _, tab := range a.call("chrome_list_tabs", nil).Tabs {
+			a.call("chrome_close_tab", obj{"tabId": tab.TabID})
 		}
 	})
 	return a
 }
 
-// try calls a tool.
-func (a agent) try(ctx context.Context, name string, args obj) (answer, error) {
+// tryCall calls a tool with arguments that fit its schema.
+func (a agent) tryCall(ctx context.Context, name string, args obj) (toolResult, error) {
 	a.t.Helper()
 	if args == nil {
 		args = obj{}
@@ -188,55 +189,55 @@ func (a agent) try(ctx context.Context, name string, args obj) (answer, error) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	schema, err := tool.Compile(a.w.tools[name].Definition().Input)
+	schema, err := tool.Compile(a.fx.tools[name].Definition().Input)
 	if err == nil {
 		err = schema.Parse(text)
 	}
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	result, err := a.w.tools[name].Call(ctx, tool.Call{ID: "call", Name: name, Args: text, By: a.Principal})
-	var out answer
+	result, err := a.fx.tools[name].Call(ctx, tool.Call{ID: "call", Name: name, Args: text, By: a.Principal})
+	var out toolResult
 	if err == nil {
 		err = json.Unmarshal(result.JSON(), &out)
 	}
 	return out, err
 }
 
-// do calls a tool, whose answer may be a failure.
-func (a agent) do(name string, args obj) answer {
+// call calls a tool; the result may be a failure.
+func (a agent) call(name string, args obj) toolResult {
 	a.t.Helper()
-	out, err := a.try(context.WithoutCancel(a.t.Context()), name, args)
+	out, err := a.tryCall(context.WithoutCancel(a.t.Context()), name, args)
 	if err != nil {
 		a.t.Fatalf("%s %v: %v", name, args, err)
 	}
 	return out
 }
 
-// must calls a tool that has to succeed.
-func (a agent) must(name string, args obj) answer {
+// mustCall calls a tool and checks that it succeeds.
+func (a agent) mustCall(name string, args obj) toolResult {
 	a.t.Helper()
-	out := a.do(name, args)
+	out := a.call(name, args)
 	if out.Error != "" {
 		a.t.Fatalf("%s %v: %s: %s", name, args, out.Error, out.Message)
 	}
 	return out
 }
 
-// refused calls a tool that has to fail with a code and words.
-func (a agent) refused(code errcode.Code, words, name string, args obj) answer {
+// wantError calls a tool and checks that it fails with this code and text.
+func (a agent) wantError(code errcode.Code, text, name string, args obj) toolResult {
 	a.t.Helper()
-	out := a.do(name, args)
-	if out.Error != code || !strings.Contains(out.Message, words) {
-		a.t.Errorf("%s %v: got %q %q, want %s with %q", name, args, out.Error, out.Message, code, words)
+	out := a.call(name, args)
+	if out.Error != code || !strings.Contains(out.Message, text) {
+		a.t.Errorf("%s %v: got %q %q, want %s with %q", name, args, out.Error, out.Message, code, text)
 	}
 	return out
 }
 
-// eval evaluates an expression and wants a value.
-func (a agent) eval(expression, want string) {
+// wantValue checks the value of an expression in the page.
+func (a agent) wantValue(expression, want string) {
 	a.t.Helper()
-	if got := string(a.must("chrome_evaluate", obj{"expression": expression}).Value); got != want {
+	if got := string(a.mustCall("chrome_evaluate", obj{"expression": expression}).Value); got != want {
 		a.t.Errorf("%s: got %s, want %s", expression, got, want)
 	}
 }
@@ -247,7 +248,8 @@ type site struct {
 	connections atomic.Int64
 }
 
-func serve(t *testing.T, pages map[string]string, more http.HandlerFunc) *site {
+// serveSite starts a site with these pages; more answers requests for other paths.
+func serveSite(t *testing.T, pages map[string]string, more http.HandlerFunc) *site {
 	t.Helper()
 	s := &site{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -272,7 +274,8 @@ func serve(t *testing.T, pages map[string]string, more http.HandlerFunc) *site {
 	return s
 }
 
-func parsed(text string) (o obj) {
+// parseObj parses a JSON object.
+func parseObj(text string) (o obj) {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
 	}

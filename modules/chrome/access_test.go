@@ -19,22 +19,23 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// onlyOn lets one address of loopback be reached.
-func onlyOn(addr string) chrome.Policy {
+// allowOnly returns a policy that allows one address of loopback.
+func allowOnly(addr string) chrome.Policy {
 	p := loopback()
 	p.Private = []netip.Prefix{netip.PrefixFrom(netip.MustParseAddr(addr), 32)}
 	return p
 }
 
-// secret listens on another address of loopback, over TCP and UDP, and counts
-// who comes.
-type secret struct {
+// hiddenServer listens on another address of loopback, over TCP and UDP, and counts
+// connections and packets.
+type hiddenServer struct {
 	addr string
 	tcp  atomic.Int64
 	udp  atomic.Int64
 }
 
-func newSecret(t *testing.T) *secret {
+// newHiddenServer starts a hiddenServer on 127.0.0.2.
+func newHiddenServer(t *testing.T) *hiddenServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
@@ -44,7 +45,7 @@ func newSecret(t *testing.T) *secret {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &secret{addr: l.Addr().String()}
+	s := &hiddenServer{addr: l.Addr().String()}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		_, _ = w.Write([]byte("secret"))
@@ -67,9 +68,9 @@ func newSecret(t *testing.T) *secret {
 	return s
 }
 
-// tricks are the ways in which a page may try to reach HOST. Each sets done
-// when it has been tried to the end.
-var tricks = map[string]string{
+// attacks are scripts by which a page may try to reach HOST. Each calls done when its attempt
+// has ended.
+var attacks = map[string]string{
 	"fetch":          `fetch('http://HOST/').then(r => r.text()).then(done, done)`,
 	"blind fetch":    `fetch('http://HOST/', {mode: 'no-cors', method: 'POST', body: 'a'}).then(done, done)`,
 	"request":        `const x = new XMLHttpRequest(); x.onloadend = done; x.open('GET', 'http://HOST/'); x.send()`,
@@ -100,9 +101,9 @@ var tricks = map[string]string{
 	"form":           `const f = document.createElement('iframe'); f.name = 'f'; document.body.append(f); const m = document.createElement('form'); m.target = 'f'; m.method = 'post'; m.action = 'http://HOST/'; document.body.append(m); f.onload = done; m.submit()`,
 }
 
-// tricksters serves the pages of tricks.
-func tricksters(t *testing.T) *site {
-	return serve(t, map[string]string{"/": "<body>page"}, func(w http.ResponseWriter, r *http.Request) {
+// serveAttacks serves a page for attacks, and the scripts and redirects that they use.
+func serveAttacks(t *testing.T) *site {
+	return serveSite(t, map[string]string{"/": "<body>page"}, func(w http.ResponseWriter, r *http.Request) {
 		target, _ := url.QueryUnescape(r.URL.RawQuery)
 		w.Header().Set("Content-Type", "text/javascript")
 		switch r.URL.Path {
@@ -119,51 +120,49 @@ func tricksters(t *testing.T) *site {
 	})
 }
 
-// attempt plays all tricks on one page, each on a listener of its own, and
-// waits until they have been tried.
-func attempt(t *testing.T, a agent) map[string]*secret {
+// runAttacks runs all attacks in one page, each on its own hiddenServer, and waits for them.
+func runAttacks(t *testing.T, a agent) map[string]*hiddenServer {
 	t.Helper()
-	s, hidden := tricksters(t), map[string]*secret{}
+	s, hidden := serveAttacks(t), map[string]*hiddenServer{}
 	var code strings.Builder
-	for name, trick := range tricks {
-		hidden[name] = newSecret(t)
-		fmt.Fprintf(&code, "new Promise(done => { setTimeout(done, 6000); %s }),\n", strings.ReplaceAll(trick, "HOST", hidden[name].addr))
+	for name, script := range attacks {
+		hidden[name] = newHiddenServer(t)
+		fmt.Fprintf(&code, "new Promise(done => { setTimeout(done, 6000); %s }),\n", strings.ReplaceAll(script, "HOST", hidden[name].addr))
 	}
-	if went := a.must("chrome_navigate", obj{"url": s.URL + "/"}); went.Title != "/" {
+	if went := a.mustCall("chrome_navigate", obj{"url": s.URL + "/"}); went.Title != "/" {
 		t.Fatalf("the page is %+v", went)
 	}
-	a.must("chrome_evaluate", obj{"timeoutMs": 20000, "expression": "Promise.all([" + code.String() + "]).then(() => 1)"})
+	a.mustCall("chrome_evaluate", obj{"timeoutMs": 20000, "expression": "Promise.all([" + code.String() + "]).then(() => 1)"})
 	return hidden
 }
 
-// Whatever a page does, nothing reaches an address that the policy does not
-// allow.
-func TestNoPageReachesWhatIsNotPublic(t *testing.T) {
-	w := shared(t)
-	w.set(onlyOn("127.0.0.1"), nil)
-	for name, hidden := range attempt(t, w.agent(t)) {
+// No attack of a page reaches an address that the policy does not allow.
+func TestProxy_BlocksPrivateAddresses(t *testing.T) {
+	fx := sharedFixture(t)
+	fx.setPolicy(allowOnly("127.0.0.1"), nil)
+	for name, hidden := range runAttacks(t, fx.agent(t)) {
 		if hidden.tcp.Load() != 0 || hidden.udp.Load() != 0 {
 			t.Errorf("%s: %d connections and %d packets arrived", name, hidden.tcp.Load(), hidden.udp.Load())
 		}
 	}
 }
 
-// The same tricks reach what the policy allows, so they are tricks; none goes
-// past the proxy.
-func TestPagesReachWhatIsAllowed(t *testing.T) {
-	w := shared(t)
-	for name, hidden := range attempt(t, w.agent(t)) {
-		blocked := name == "window" || name == "transport" // no click; cannot go through a proxy
+// The attacks reach addresses that the policy allows, which proves that they work. None
+// bypasses the proxy.
+func TestProxy_AllowsConfiguredAddresses(t *testing.T) {
+	fx := sharedFixture(t)
+	for name, hidden := range runAttacks(t, fx.agent(t)) {
+		blocked := name == "window" || name == "transport" // needs a click; is not supported by proxies
 		if got := hidden.tcp.Load(); (got == 0) != blocked {
 			t.Errorf("%s: %d connections arrived", name, got)
 		}
 		if hidden.udp.Load() != 0 {
-			t.Errorf("%s: %d packets went past the proxy", name, hidden.udp.Load())
+			t.Errorf("%s: %d packets bypassed the proxy", name, hidden.udp.Load())
 		}
 	}
 }
 
-// closedPort is one that nobody listens on.
+// closedPort returns a port on which nothing listens.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -174,12 +173,12 @@ func closedPort(t *testing.T) string {
 	return port
 }
 
-func TestNavigationsAreRefused(t *testing.T) {
-	w := shared(t)
-	w.set(onlyOn("127.0.0.1"), func(_ identity.Principal, h hosts.Host) bool { return strings.HasPrefix(h.Name, "denied") })
-	a, hidden := w.agent(t), newSecret(t)
-	s := tricksters(t)
-	for where, code := range map[string]errcode.Code{
+func TestNavigate_RejectsDisallowedURLs(t *testing.T) {
+	fx := sharedFixture(t)
+	fx.setPolicy(allowOnly("127.0.0.1"), func(_ identity.Principal, h hosts.Host) bool { return strings.HasPrefix(h.Name, "denied") })
+	a, hidden := fx.agent(t), newHiddenServer(t)
+	s := serveAttacks(t)
+	for address, code := range map[string]errcode.Code{
 		"http://" + hidden.addr + "/":                errcode.AddressBlocked,
 		"https://" + hidden.addr + "/":               errcode.AddressBlocked,
 		s.URL + "/to?http://" + hidden.addr + "/":    errcode.AddressBlocked,
@@ -210,99 +209,99 @@ func TestNavigationsAreRefused(t *testing.T) {
 		"//127.0.0.1/":                               errcode.InvalidURL,
 		"127.0.0.1":                                  errcode.InvalidURL,
 	} {
-		a.refused(code, "", "chrome_navigate", obj{"url": where})
+		a.wantError(code, "", "chrome_navigate", obj{"url": address})
 	}
 	if hidden.tcp.Load() != 0 {
 		t.Errorf("%d connections arrived", hidden.tcp.Load())
 	}
 }
 
-func TestPagesOpenNoFiles(t *testing.T) {
-	a := shared(t).agent(t)
-	s := serve(t, map[string]string{"/": `<iframe src="file:///etc/passwd"></iframe><a href="file:///etc/passwd">file</a><a href="chrome://version">inside</a>`}, nil)
+func TestBrowser_OpensNoLocalFiles(t *testing.T) {
+	a := sharedFixture(t).agent(t)
+	s := serveSite(t, map[string]string{"/": `<iframe src="file:///etc/passwd"></iframe><a href="file:///etc/passwd">file</a><a href="chrome://version">inside</a>`}, nil)
 	for _, link := range []string{"file", "inside"} {
-		a.must("chrome_navigate", obj{"url": s.URL})
-		if got := a.must("chrome_click", obj{"text": link}); got.URL != s.URL+"/" {
-			t.Errorf("%s led to %s", link, got.URL)
+		a.mustCall("chrome_navigate", obj{"url": s.URL})
+		if got := a.mustCall("chrome_click", obj{"text": link}); got.URL != s.URL+"/" {
+			t.Errorf("the link %s opened %s", link, got.URL)
 		}
 	}
-	a.eval(`fetch('file:///etc/passwd').then(() => 'read', () => 'refused')`, `"refused"`)
-	a.must("chrome_navigate", obj{"url": `data:text/html,<iframe src="file:///etc/passwd"></iframe>`})
-	a.eval(`fetch('file:///etc/passwd').then(() => 'read', () => 'refused')`, `"refused"`)
+	a.wantValue(`fetch('file:///etc/passwd').then(() => 'read', () => 'refused')`, `"refused"`)
+	a.mustCall("chrome_navigate", obj{"url": `data:text/html,<iframe src="file:///etc/passwd"></iframe>`})
+	a.wantValue(`fetch('file:///etc/passwd').then(() => 'read', () => 'refused')`, `"refused"`)
 }
 
-// Without allowHTTP nothing goes out that is not TLS, by any way.
-func TestOnlyTLSGoesOut(t *testing.T) {
-	w := shared(t)
+// Without AllowHTTP pages can send nothing but TLS.
+func TestProxy_RequiresTLSByDefault(t *testing.T) {
+	fx := sharedFixture(t)
 	p := loopback()
 	p.AllowHTTP = false
-	w.set(p, nil)
-	a, hidden := w.agent(t), newSecret(t)
-	a.refused(errcode.OnlyHTTPS, "allowHTTP", "chrome_navigate", obj{"url": "http://" + hidden.addr})
-	a.must("chrome_navigate", obj{"url": "data:text/html,<p>a"})
-	a.eval(strings.ReplaceAll(`fetch('http://HOST/').then(() => 'read', () => 'refused')`, "HOST", hidden.addr), `"refused"`)
-	a.eval(strings.ReplaceAll(`new Promise(r => { const s = new WebSocket('ws://HOST/'); s.onopen = () => r('open'); s.onerror = () => r('refused') })`, "HOST", hidden.addr), `"refused"`)
-	list := a.must("chrome_navigate", obj{"url": "about:blank"}).Unreachable
+	fx.setPolicy(p, nil)
+	a, hidden := fx.agent(t), newHiddenServer(t)
+	a.wantError(errcode.OnlyHTTPS, "allowHTTP", "chrome_navigate", obj{"url": "http://" + hidden.addr})
+	a.mustCall("chrome_navigate", obj{"url": "data:text/html,<p>a"})
+	a.wantValue(strings.ReplaceAll(`fetch('http://HOST/').then(() => 'read', () => 'refused')`, "HOST", hidden.addr), `"refused"`)
+	a.wantValue(strings.ReplaceAll(`new Promise(r => { const s = new WebSocket('ws://HOST/'); s.onopen = () => r('open'); s.onerror = () => r('refused') })`, "HOST", hidden.addr), `"refused"`)
+	list := a.mustCall("chrome_navigate", obj{"url": "about:blank"}).Unreachable
 	if list != nil {
-		t.Errorf("a call tells of those before it: %v", list)
+		t.Errorf("a call reports blocked hosts of an earlier one: %v", list)
 	}
 }
 
-// What a role may reach is asked for who calls, and what is revoked ends.
-func TestHostsArePerPrincipal(t *testing.T) {
-	w := shared(t)
-	ann, bob := w.agent(t), w.agent(t)
-	s := serve(t, map[string]string{"/": "<body>page"}, nil)
-	w.set(loopback(), func(by identity.Principal, _ hosts.Host) bool { return by == bob.Principal })
-	ann.must("chrome_navigate", obj{"url": s.URL})
-	bob.refused(errcode.HostBlocked, "may not reach", "chrome_navigate", obj{"url": s.URL})
+// Hosts are checked for the calling principal, also after a permission was revoked.
+func TestProxy_ChecksHostsPerPrincipal(t *testing.T) {
+	fx := sharedFixture(t)
+	ann, bob := fx.agent(t), fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<body>page"}, nil)
+	fx.setPolicy(loopback(), func(by identity.Principal, _ hosts.Host) bool { return by == bob.Principal })
+	ann.mustCall("chrome_navigate", obj{"url": s.URL})
+	bob.wantError(errcode.HostBlocked, "may not reach", "chrome_navigate", obj{"url": s.URL})
 	before := s.connections.Load()
-	bob.must("chrome_navigate", obj{"url": `data:text/html,<img src="` + s.URL + `/i"><p>a`})
-	bob.eval(`fetch('`+s.URL+`', {mode: 'no-cors'}).then(() => 'sent', () => 'refused')`, `"sent"`) // the proxy's answer, of no origin
+	bob.mustCall("chrome_navigate", obj{"url": `data:text/html,<img src="` + s.URL + `/i"><p>a`})
+	bob.wantValue(`fetch('`+s.URL+`', {mode: 'no-cors'}).then(() => 'sent', () => 'refused')`, `"sent"`) // the answer is the proxy's and has no origin
 	if got := s.connections.Load(); got != before {
 		t.Errorf("%d connections of bob arrived", got-before)
 	}
-	w.set(loopback(), func(by identity.Principal, _ hosts.Host) bool { return by == ann.Principal })
-	ann.eval(`fetch('/again').then(r => r.status)`, "403")
-	bob.must("chrome_navigate", obj{"url": s.URL})
+	fx.setPolicy(loopback(), func(by identity.Principal, _ hosts.Host) bool { return by == ann.Principal })
+	ann.wantValue(`fetch('/again').then(r => r.status)`, "403")
+	bob.mustCall("chrome_navigate", obj{"url": s.URL})
 }
 
-func TestTheRuleOfTheOperatorBoundsAll(t *testing.T) {
-	w := shared(t)
+func TestProxy_AppliesOperatorRule(t *testing.T) {
+	fx := sharedFixture(t)
 	p := loopback()
 	p.Hosts = hosts.Rule{}
-	w.set(p, nil)
-	a := w.agent(t)
-	a.refused(errcode.HostBlocked, "the operator allows no requests", "chrome_navigate", obj{"url": "http://127.0.0.1:8080/"})
+	fx.setPolicy(p, nil)
+	a := fx.agent(t)
+	a.wantError(errcode.HostBlocked, "the operator allows no requests", "chrome_navigate", obj{"url": "http://127.0.0.1:8080/"})
 }
 
-// A name counts for what it leads to when it is dialled.
-func TestNamesThatLeadInside(t *testing.T) {
-	hidden := newSecret(t)
+// The address that a name resolves to is checked when the proxy dials (DNS rebinding).
+func TestProxy_ChecksResolvedAddresses(t *testing.T) {
+	hidden := newHiddenServer(t)
 	var asked atomic.Int64
-	resolver := names(t, func(string) [4]byte {
+	resolver := newResolver(t, func(string) [4]byte {
 		if asked.Add(1) == 1 {
 			return [4]byte{127, 0, 0, 1}
 		}
 		return [4]byte{127, 0, 0, 2}
 	})
-	w := newWorld(t, `{}`, resolver)
-	t.Cleanup(func() { w.close(t) })
-	w.set(onlyOn("127.0.0.1"), nil)
-	a := w.agent(t)
-	s := serve(t, map[string]string{"/": "<body>page"}, nil)
+	fx := newFixture(t, `{}`, resolver)
+	t.Cleanup(func() { fx.close(t) })
+	fx.setPolicy(allowOnly("127.0.0.1"), nil)
+	a := fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<body>page"}, nil)
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
-	a.must("chrome_navigate", obj{"url": "http://rebound.test:" + port + "/"})
+	a.mustCall("chrome_navigate", obj{"url": "http://rebound.test:" + port + "/"})
 	_, port, _ = strings.Cut(hidden.addr, ":")
-	a.eval(`fetch('/').then(r => r.status)`, "403")
-	a.refused(errcode.AddressBlocked, "not public", "chrome_navigate", obj{"url": "http://rebound.test:" + port + "/"})
+	a.wantValue(`fetch('/').then(r => r.status)`, "403")
+	a.wantError(errcode.AddressBlocked, "not public", "chrome_navigate", obj{"url": "http://rebound.test:" + port + "/"})
 	if hidden.tcp.Load() != 0 {
 		t.Errorf("%d connections arrived", hidden.tcp.Load())
 	}
 }
 
-// names is a resolver that answers what at says.
-func names(t *testing.T, at func(name string) [4]byte) *net.Resolver {
+// newResolver returns a resolver that resolves each name by at.
+func newResolver(t *testing.T, at func(name string) [4]byte) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
