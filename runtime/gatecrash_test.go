@@ -17,7 +17,7 @@ import (
 )
 
 // spot is where on a call's way its process is killed. Of the gate's steps
-// nothing leaves the process (gate: TestACrashAtAStepOfTheGateLeavesNothing),
+// nothing leaves the process (gate: TestCall_CrashAtStepHasNoEffect),
 // so that a crash before or after any of them is one before the intent. The
 // move of the workflow state is in the commit of the outcome.
 type spot int

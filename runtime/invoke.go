@@ -186,7 +186,7 @@ func recordSize(calls []*gate.Admission) (bytes int) {
 func (v *externalCall) checkCurrent(calls []*gate.Admission) error {
 	_, state := v.rt.org.Resolve(v.by)
 	for _, c := range calls {
-		if c.Superseded() || c.Allowed() && c.Seat.State != state {
+		if c.Superseded() || c.Allowed() && c.Subject.State != state {
 			return gate.ErrSuperseded
 		}
 	}
@@ -201,8 +201,8 @@ func (v *externalCall) Finished(_ context.Context, calls []*gate.Admission) erro
 			continue
 		}
 		b.Events = append(b.Events, v.event(v.outcome(b, c)))
-		if c.NewState != "" && c.NewState != c.Seat.State {
-			b.Events = append(b.Events, v.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState, Caller: v.by.String()}))
+		if c.NewState != "" && c.NewState != c.Subject.State {
+			b.Events = append(b.Events, v.event(journal.StateTransition{Tool: c.Request.Name, From: c.Subject.State, To: c.NewState, Caller: v.by.String()}))
 			prependPrepare(b, v.setState(c.NewState))
 		}
 	}

@@ -40,7 +40,7 @@ func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.
 		return result
 	}
 	p := r.a.rt.previewed(b, c, result, min(maxPreview, most/4))
-	p.Note = previewHint(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/4)
+	p.Note = previewHint(p.Ref, c.Subject.Authorize("get_artifact").Allowed(), most/4)
 	text, _ := json.Marshal(p) // strings and a number always marshal
 	return text
 }
@@ -73,14 +73,14 @@ func previewHint(ref string, mayRead bool, part int) string {
 // keepResult adds a result to a batch as an artifact of whom called; "" when
 // there is no such one.
 func (rt *Runtime) keepResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (ref string) {
-	of, ok := rt.artifactOwner(c.Seat.Principal)
+	of, ok := rt.artifactOwner(c.Subject.Principal)
 	if !ok {
 		return ""
 	}
 	artifact := builtin.Artifact{Type: "result of " + c.Request.Name, Value: result}
 	record, put, err := rt.artifactRecords(identity.Derive(string(c.Request.ID), "result"), of, artifact)
 	if err != nil {
-		rt.log.Error("result not kept", "by", c.Seat.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
+		rt.log.Error("result not kept", "by", c.Subject.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
 		return ""
 	}
 	b.Put = append(b.Put, put...)
