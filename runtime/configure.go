@@ -130,7 +130,7 @@ func (rt *Runtime) configureRole(spec org.RoleSpec, fallback toolgroups.Set) err
 		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
 		return err
 	}
-	if old.Is(spec) {
+	if old.Matches(spec) {
 		return nil
 	}
 	_, _, err := rt.UpdateRole(byConfig, old.ID, spec, false)

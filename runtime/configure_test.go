@@ -73,7 +73,7 @@ func TestAConfigurationChangesWhatIsDifferent(t *testing.T) {
 				t.Errorf("after the change, and the same again: revision %d, %s", role.Revision, encode(role))
 			}
 			_, role = configured(t, "", roles(whole), roles(next), roles(whole))
-			if !role.Is(whole) || role.Revision != 3 {
+			if !role.Matches(whole) || role.Revision != 3 {
 				t.Errorf("after the change back: revision %d, %s", role.Revision, encode(role))
 			}
 		})
