@@ -53,7 +53,7 @@ func TestABrainThatFailsFailsItsTurn(t *testing.T) {
 		{"loops for ever", `role("worker", function* () { for (;;); });`, "ran out of time"},
 		{"yields nonsense", `role("worker", function* () { yield 42; });`, "the script yielded 42"},
 		{"yields a list of nonsense", `role("worker", function* () { yield [say("x")]; });`, "a list may contain calls only"},
-		{"returns what JSON cannot carry", `role("worker", function* () { return () => 1; });`, "which JSON cannot represent"},
+		{"returns a function", `role("worker", function* () { return () => 1; });`, "which JSON cannot represent"},
 		{"is missing", ``, `no script for role "worker"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func runsOn(t *testing.T, p vendor, streamed bool) {
 	m := startMock(t, "any-model", keyed(p))
 	h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{
 		"model: script": "model: " + p.name,
-		"stream: true": fmt.Sprintf("stream: %v", streamed),
+		"stream: true":  fmt.Sprintf("stream: %v", streamed),
 	})
 	h.mustAnswer(t, p.env(m))
 	requests := m.journal(t)
