@@ -142,7 +142,7 @@ func TestParse(t *testing.T) {
 				}
 				return
 			}
-			wantInvalid(t, err, fmt.Sprintf("is almost %q", tt.almost))
+			wantInvalid(t, err, fmt.Sprintf("differs from %q in case only", tt.almost))
 		})
 	}
 	t.Run("nothing is no object", func(t *testing.T) { wantInvalid(t, s.Parse(nil), "not an object at byte 0") })

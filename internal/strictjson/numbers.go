@@ -2,31 +2,31 @@ package strictjson
 
 import "math/big"
 
-// NumberRule are rules of numbers. NewNumbers has none yet.
+// NumberRule has the rules of numbers. Make one with NewNumbers.
 type NumberRule struct {
-	Whole      bool    // there is no fraction; 1.0 has none
-	MultipleOf Ratio   // the zero Ratio for every number
-	Among      []Ratio // nil for every number
+	Whole      bool    // only integers, such as 1 and 1.0
+	MultipleOf Ratio   // the zero Ratio allows every number
+	Among      []Ratio // the allowed numbers; nil allows every number
 
-	bounds    []bound // all of them hold
-	low, high int64   // between which integers are within all bounds
+	bounds    []bound
+	low, high int64 // the smallest and the largest integer within all bounds
 }
 
-// bound is a limit of numbers.
+// bound is a lower or upper limit.
 type bound struct {
 	limit     Ratio
 	upper     bool
-	exclusive bool // limit itself is out
+	exclusive bool // does not include limit
 }
 
-// maxShift is beyond all decimals.
-const maxShift = 1 << 62
+// beyondDecimals is larger than every decimal.
+const beyondDecimals = 1 << 62
 
-// NewNumbers makes rules that allow every number.
-func NewNumbers() *NumberRule { return &NumberRule{low: -maxShift, high: maxShift} }
+// NewNumbers returns rules that allow every number.
+func NewNumbers() *NumberRule { return &NumberRule{low: -beyondDecimals, high: beyondDecimals} }
 
-// AtLeast adds a lower limit; exclusive, of numbers above it only. It is not
-// ok if NewRatio does not take the limit.
+// AtLeast adds a lower limit; an exclusive one does not include limit itself. It reports false
+// if NewRatio does not accept the limit.
 func (n *NumberRule) AtLeast(limit *big.Rat, exclusive bool) (ok bool) {
 	ratio, ok := NewRatio(limit)
 	n.bounds = append(n.bounds, bound{limit: ratio, exclusive: exclusive})
@@ -38,7 +38,7 @@ func (n *NumberRule) AtLeast(limit *big.Rat, exclusive bool) (ok bool) {
 	return ok
 }
 
-// AtMost adds an upper limit in the same way.
+// AtMost adds an upper limit, as AtLeast adds a lower one.
 func (n *NumberRule) AtMost(limit *big.Rat, exclusive bool) (ok bool) {
 	ratio, ok := NewRatio(limit)
 	n.bounds = append(n.bounds, bound{limit: ratio, upper: true, exclusive: exclusive})
@@ -50,40 +50,40 @@ func (n *NumberRule) AtMost(limit *big.Rat, exclusive bool) (ok bool) {
 	return ok
 }
 
-// integerBelow gives the largest integer that is not above r, or one beyond
-// all decimals for one that is farther.
+// integerBelow returns the largest integer that is not above r, limited to plus and minus
+// beyondDecimals.
 func integerBelow(r *big.Rat) int64 {
 	floor := new(big.Int).Div(r.Num(), r.Denom()) // rounds down: denominators are positive
-	if floor.CmpAbs(big.NewInt(maxShift)) >= 0 {
-		return maxShift * int64(floor.Sign())
+	if floor.CmpAbs(big.NewInt(beyondDecimals)) >= 0 {
+		return beyondDecimals * int64(floor.Sign())
 	}
 	return floor.Int64()
 }
 
-// fitsInteger says whether an integer keeps the rules; most numbers are one.
+// fitsInteger reports whether an integer satisfies the rules. It is faster than fits.
 func (n *NumberRule) fitsInteger(v int64) bool {
-	return n.low <= v && v <= n.high && (n.MultipleOf.under == 0 && n.Among == nil || n.inEnum(integer(v)))
+	return n.low <= v && v <= n.high && (n.MultipleOf.divisor == 0 && n.Among == nil || n.inEnum(integerDecimal(v)))
 }
 
-// fits says the same of any number.
+// fits reports whether a number satisfies the rules.
 func (n *NumberRule) fits(d decimal) bool {
-	if n.Whole && !d.whole() {
+	if n.Whole && !d.isInteger() {
 		return false
 	}
 	for _, b := range n.bounds {
-		if !b.holds(d) {
+		if !b.contains(d) {
 			return false
 		}
 	}
 	return n.inEnum(d)
 }
 
-// inEnum says whether a number is one of those that are not told by size.
+// inEnum reports whether a number satisfies MultipleOf and Among.
 func (n *NumberRule) inEnum(d decimal) bool {
-	return (n.MultipleOf.under == 0 || d.multipleOf(n.MultipleOf)) && (n.Among == nil || d.among(n.Among))
+	return (n.MultipleOf.divisor == 0 || d.multipleOf(n.MultipleOf)) && (n.Among == nil || d.oneOf(n.Among))
 }
 
-func (b bound) holds(d decimal) bool {
+func (b bound) contains(d decimal) bool {
 	order := d.compare(b.limit)
 	if b.upper {
 		order = -order

@@ -5,25 +5,25 @@ import (
 	"unicode/utf8"
 )
 
-// KeySet holds the names the objects of a document know, level by level. A key
-// that equals a known name but for its case is refused: encoding/json would
-// put its value into the field of that name, behind the back of whoever
-// looked for the name itself.
+// KeySet has the property names that are known at one place of a document, and the KeySets of
+// the values below. A key that differs from a known name in case only is rejected:
+// encoding/json would assign its value to the field of that name, while other readers would
+// not find it.
 //
-// The zero Shape and nil know no name and have no rules. Build a Shape with
-// Add and the fields, then only read it; it may contain itself.
+// The zero KeySet and nil have no names and no rules. Build a KeySet with Add and its fields
+// before its first use and do not change it after that. It may contain itself.
 type KeySet struct {
 	Items *KeySet // of the elements of an array
-	Other *KeySet // of the values of names that are not known
-	Rules *Rules  // of the value itself, for Read; nil lets everything through
+	Other *KeySet // of the values of unknown names
+	Rules *Rules  // of the value itself, for Read; nil allows every value
 
 	names  index
-	values []*KeySet         // of the known names, by place
-	folded map[string]string // a known name by its folded form
+	values []*KeySet         // by the number of the name
+	folded map[string]string // the known names by their folded form
 }
 
-// Add makes name known; value, which may be nil, is the shape of its value.
-// Adding a name again replaces the shape of its value.
+// Add adds a known name. value is the KeySet of its value and may be nil. Adding a name again
+// replaces the KeySet of its value.
 func (s *KeySet) Add(name string, value *KeySet) {
 	if at := s.names.find([]byte(name)); at >= 0 {
 		s.values[at] = value
@@ -37,11 +37,11 @@ func (s *KeySet) Add(name string, value *KeySet) {
 	s.folded[string(appendFolded(nil, []byte(name)))] = name
 }
 
-// Places gives the set of places of known names, as Objects.Required has it.
-// It is not ok if a name is not known, or is beyond the first 64.
+// Places returns a set of known names for ObjectRule.Required. It reports false if a name is
+// unknown or not among the first 64 that were added.
 func (s *KeySet) Places(names []string) (set uint64, ok bool) {
 	for _, name := range names {
-		at := s.find([]byte(name))
+		at := s.number([]byte(name))
 		if at < 0 || at >= 64 {
 			return 0, false
 		}
@@ -50,25 +50,26 @@ func (s *KeySet) Places(names []string) (set uint64, ok bool) {
 	return set, true
 }
 
-// find gives the place of key among the known names, -1 if it is none.
-func (s *KeySet) find(key []byte) int {
+// number returns the number of key among the known names, -1 if it is unknown.
+func (s *KeySet) number(key []byte) int {
 	if s == nil {
 		return -1
 	}
 	return s.names.find(key)
 }
 
-// caseVariant gives the known name that key, found at, equals but for its case.
+// caseVariant returns the known name that an unknown key differs from in case only, "" if there
+// is none. at is the number of key.
 func (s *KeySet) caseVariant(key []byte, at int) string {
 	if at >= 0 || s == nil || len(s.values) == 0 {
 		return ""
 	}
-	var room [64]byte
-	return s.folded[string(appendFolded(room[:0], key))]
+	var buffer [64]byte
+	return s.folded[string(appendFolded(buffer[:0], key))]
 }
 
-// child gives the shape of the value of the key found at.
-func (s *KeySet) child(at int) *KeySet {
+// property returns the KeySet of the value of the key with the number at.
+func (s *KeySet) property(at int) *KeySet {
 	switch {
 	case s == nil:
 		return nil
@@ -78,6 +79,7 @@ func (s *KeySet) child(at int) *KeySet {
 	return s.values[at]
 }
 
+// element returns the KeySet of the elements of an array.
 func (s *KeySet) element() *KeySet {
 	if s == nil {
 		return nil
@@ -85,8 +87,7 @@ func (s *KeySet) element() *KeySet {
 	return s.Items
 }
 
-// appendFolded appends the form of name that all its case variants share, as
-// encoding/json compares the names of fields.
+// appendFolded appends the case-folded form of name, as encoding/json compares field names.
 func appendFolded(out, name []byte) []byte {
 	for i := 0; i < len(name); {
 		b := name[i]
@@ -105,7 +106,7 @@ func appendFolded(out, name []byte) []byte {
 	return out
 }
 
-// foldRune gives the least rune of r's case orbit: 'K' for the Kelvin sign.
+// foldRune returns the smallest rune that equals r in another case: 'K' for the Kelvin sign.
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
