@@ -33,7 +33,7 @@ func TestWhatARefusalTells(t *testing.T) {
 		{"a tool nobody has", "fly", `{}`, `{"error":"unknown_tool","message":"there is no tool fly","toolName":"fly"}`},
 		{"an argument that is missing", "a", `{}`, `{"error":"invalid_arguments","message":"path: missing, want string","toolName":"a"}`},
 		{"an argument of a wrong type", "a", `{"path":1}`, `{"error":"invalid_arguments","message":"path: want string, got 1","toolName":"a"}`},
-		{"a key that is almost the schema's", "a", `{"Path":"x"}`, `{"error":"invalid_arguments","message":"arguments are no JSON object that is safe to read: key \"Path\" differs from \"path\" in case only: write \"path\" at byte 1","toolName":"a"}`},
+		{"a key that is almost the schema's", "a", `{"Path":"x"}`, `{"error":"invalid_arguments","message":"arguments are malformed or ambiguous JSON: key \"Path\" differs from \"path\" in case only: write \"path\" at byte 1","toolName":"a"}`},
 		{"arguments that a model did not finish", "a", `"{\"path\": "`, `{"error":"invalid_arguments","message":"arguments of a are no JSON object that is safe to read: document ends where a value was expected at byte 9; they have 9 bytes","toolName":"a"}`},
 		{"an object within a text", "a", `"{\"path\": \"x\"}"`, `{"error":"invalid_arguments","message":"arguments of a are a text that holds an object, not an object: send the object itself","toolName":"a"}`},
 		{"arguments of somebody else's tool that are no JSON", "theirs", `{`, `{"error":"invalid_arguments","message":"arguments of theirs are no JSON object that is safe to read: document ends where a key was expected at byte 1","toolName":"theirs"}`},

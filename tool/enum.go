@@ -9,18 +9,19 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// enumValues is what enum or const leave of all values.
+// enumValues has the values that the keywords enum and const allow.
 type enumValues struct {
 	kinds   strictjson.Kinds
 	strings []string
 	numbers []strictjson.Ratio
 }
 
-// maxEnumNumbers is how many numbers of an enum are compared one by one.
+// maxEnumNumbers is the maximum number of numbers in an enum: Rules compare them one by one.
 const maxEnumNumbers = 16
 
-// enumOf gives the values s lists, of all if it lists none. It is not ok if
-// there are too many, containers, or two lists.
+// enumOf returns the values that s lists, or all kinds of values if it lists none. It reports
+// false if Rules cannot represent the list: it has objects, arrays or too many numbers, or
+// there are both an enum and a const.
 func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	switch {
 	case s.Enum != nil && s.Const != nil:

@@ -22,7 +22,7 @@ type key struct {
 
 // members is the state of an open object.
 type members struct {
-	shape *KeySet             // of the object
+	keySet *KeySet             // of the object
 	count int                 // keys so far
 	seen  uint64              // the first 64 known names that were present, a bit each
 	first int                 // index of the first unknown key in walker.keys
@@ -46,7 +46,7 @@ func (w *walker) member(i int, m *members) int {
 	if i = w.space(end); w.peek(i) != ':' {
 		return w.fail(i, w.expected(i, "':'"))
 	}
-	return w.value(w.space(i+1), m.shape.property(at))
+	return w.value(w.space(i+1), m.keySet.property(at))
 }
 
 // checkKey adds the key in data[start:end] to m and returns its number among the known names,
@@ -56,7 +56,7 @@ func (w *walker) checkKey(m *members, start, end int, escaped bool) (at int, ok 
 	if escaped {
 		name = w.unescaped(name)
 	}
-	at = m.shape.number(name)
+	at = m.keySet.number(name)
 	if at < 0 || at >= 64 {
 		return at, w.addKey(m, start, w.newKey(name, start, escaped), at)
 	}
@@ -74,11 +74,11 @@ func (w *walker) addKey(m *members, start int, k key, at int) bool {
 	if w.isDuplicate(m, k) {
 		return w.failDuplicate(start, name)
 	}
-	if known := m.shape.caseVariant(name, at); known != "" {
+	if known := m.keySet.caseVariant(name, at); known != "" {
 		w.fail(start, fmt.Sprintf("key %q differs from %q in case only: write %q", textutil.Truncate(string(name), maxShown), known, known))
 		return false
 	}
-	w.require(at >= 0 || !m.shape.closed())
+	w.require(at >= 0 || !m.keySet.closed())
 	return true
 }
 

@@ -94,7 +94,7 @@ func (w *walker) object(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
-	m := members{shape: s, first: w.held}
+	m := members{keySet: s, first: w.held}
 	i = w.space(i + 1)
 	for w.peek(i) != '}' || m.count > 0 {
 		i = w.member(i, &m)
