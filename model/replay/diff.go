@@ -46,6 +46,9 @@ func diffRequest(entries []*entry, q *request) string {
 func nearest(entries []*entry, q *request) (near *entry, same int) {
 	best := -1
 	for _, e := range entries {
+		if e.Role != q.Role {
+			continue
+		}
 		items, n := e.items(), 0
 		for n < min(len(items), len(q.items)) && bytes.Equal(items[n], q.items[n]) {
 			n++
@@ -54,7 +57,7 @@ func nearest(entries []*entry, q *request) (near *entry, same int) {
 		if e.line.Step == q.step {
 			score++
 		}
-		if e.Role == q.Role && score > best {
+		if score > best {
 			near, same, best = e, n, score
 		}
 	}
