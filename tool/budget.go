@@ -101,6 +101,7 @@ func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	return sum
 }
 
+// children returns the steps that s takes for the values in v, at most unbounded.
 func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -26,15 +26,18 @@ func constraintRules(s *jsonschema.Schema, keys *strictjson.KeySet) *strictjson.
 	enum, ok := enumOf(s)
 	c := constraint{Schema: s, keySet: keys, kinds: kindsOf(s) & enum.kinds, enum: enum}
 	c.unsupported = !ok || !c.isSupported()
-	rules := &strictjson.Rules{Kinds: c.kinds, Texts: c.stringRule(), Numbers: c.numberRule(), Arrays: c.arrayRule(), Objects: c.objectRule()}
+	rules := &strictjson.Rules{Kinds: c.kinds, Strings: c.stringRule(), Numbers: c.numberRule(), Arrays: c.arrayRule(), Objects: c.objectRule()}
 	if c.unsupported {
 		return nil
 	}
 	return rules
 }
 
+// allows reports whether the schema allows a kind of values.
 func (c *constraint) allows(kind strictjson.Kinds) bool { return c.kinds&kind != 0 }
 
+// stringRule returns the rules of strings, nil if there are none; so do the methods below for
+// other kinds. They set unsupported if they cannot represent a keyword.
 func (c *constraint) stringRule() *strictjson.StringRule {
 	if !c.allows(strictjson.IsString) || c.MinLength == nil && c.MaxLength == nil && c.Pattern == nil && c.enum.strings == nil {
 		return nil
@@ -55,8 +58,8 @@ func (c *constraint) numberRule() *strictjson.NumberRule {
 	if !c.allows(strictjson.IsNumber) || !bounded && !c.integersOnly() && c.enum.numbers == nil {
 		return nil
 	}
-	n := strictjson.NewNumbers()
-	n.Whole, n.Among = c.integersOnly(), c.enum.numbers
+	n := strictjson.NewNumberRule()
+	n.Integer, n.OneOf = c.integersOnly(), c.enum.numbers
 	if c.MultipleOf != nil {
 		n.MultipleOf = c.ratio(c.MultipleOf)
 	}
@@ -67,6 +70,7 @@ func (c *constraint) numberRule() *strictjson.NumberRule {
 	return n
 }
 
+// bound adds a limit, if there is one, with AtLeast or AtMost of a NumberRule.
 func (c *constraint) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
 	c.unsupported = c.unsupported || limit != nil && !add(limit, exclusive)
 }

@@ -16,6 +16,7 @@ type Credentials struct {
 	Secure json.RawMessage   // secure arguments, a JSON object; empty if there are none
 }
 
+// credentialsKey is the context key of Credentials.
 type credentialsKey struct{}
 
 // WithCredentials returns a context for the calls of one request, with a copy of its

@@ -110,6 +110,7 @@ func formatNumberProblem(k jsonschema.ErrorKind) string {
 	return fmt.Sprintf("does not satisfy %q", strings.Join(k.KeywordPath(), " "))
 }
 
+// formatNumber returns an integer in full and other numbers with 15 digits.
 func formatNumber(r *big.Rat) string {
 	if r.IsInt() && r.Num().BitLen() < 128 {
 		return r.Num().String()

@@ -34,6 +34,7 @@ func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	return enumValues{kinds: strictjson.IsAny}, true
 }
 
+// enumFrom returns the values of a list. It reports false as enumOf does.
 func enumFrom(list []any) (f enumValues, ok bool) {
 	for _, v := range list {
 		if !f.add(v) {
@@ -43,6 +44,7 @@ func enumFrom(list []any) (f enumValues, ok bool) {
 	return f, len(f.numbers) <= maxEnumNumbers
 }
 
+// add adds a value. It reports false for objects and arrays, and for numbers that are too large.
 func (f *enumValues) add(v any) (ok bool) {
 	switch v := v.(type) {
 	case nil:

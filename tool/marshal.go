@@ -18,6 +18,7 @@ type functionTool struct {
 	Function functionJSON `json:"function"`
 }
 
+// functionJSON is the function of a functionTool.
 type functionJSON struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`

@@ -30,6 +30,7 @@ func CheckName(name string) error {
 	return nil
 }
 
+// nameRune reports whether a tool name may contain r.
 func nameRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

@@ -85,10 +85,12 @@ func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *Sche
 	return input, schema, err
 }
 
+// isArgumentType reports whether a JSON object can be decoded into t.
 func isArgumentType(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
 }
 
+// infer returns the input schema of a Go type.
 func infer(t reflect.Type) (json.RawMessage, error) {
 	schema, err := jsonschema.ForType(t, nil)
 	if err != nil {
@@ -123,6 +125,7 @@ func SchemaOf(t Tool, d Definition) (*Schema, error) {
 	return Compile(d.Input)
 }
 
+// schemaOf returns the compiled schema if input is its source, else nil.
 func (t *typedTool[In, Out]) schemaOf(input []byte) *Schema {
 	if string(input) != t.input { // the definition was changed
 		return nil
@@ -158,6 +161,7 @@ func callError(ctx context.Context, name string, err error) (Result, error) {
 	return Failure(name, err), nil
 }
 
+// resultOf returns the return value of a tool's function as a Result.
 func resultOf(name string, out any) Result {
 	switch out := out.(type) {
 	case Result:

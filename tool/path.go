@@ -22,6 +22,7 @@ func formatPath(doc any, at []string) string {
 	return b.String()
 }
 
+// element returns the element with an index in decimal, nil if there is none.
 func element(list []any, token string) any {
 	i, err := strconv.Atoi(token)
 	if err != nil || i < 0 || i >= len(list) {
@@ -30,6 +31,7 @@ func element(list []any, token string) any {
 	return list[i]
 }
 
+// formatProperty returns a property name as part of a path.
 func formatProperty(name string, first bool) string {
 	switch {
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !nameRune(r) && r != '$' || r == '.' }):

@@ -24,6 +24,7 @@ func Monotonic(fn func(Progress)) func(Progress) {
 	}
 }
 
+// progressKey is the context key of the function that receives progress.
 type progressKey struct{}
 
 // WithProgress returns a context in which Report calls fn. fn must not block and must be safe

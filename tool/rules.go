@@ -40,6 +40,8 @@ type ruleBuilder struct {
 	path   []*jsonschema.Schema // from the first schema to the current one, to detect cycles
 }
 
+// rules returns the Rules of s. It returns nil for a schema that refers to itself without going
+// down, or has keywords that Rules cannot represent.
 func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
 	if slices.Contains(r.path, s) {
 		return nil
@@ -76,7 +78,7 @@ func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules
 func join(a, b *strictjson.Rules) *strictjson.Rules {
 	return &strictjson.Rules{
 		Kinds:   a.Kinds | b.Kinds,
-		Texts:   cmp.Or(a.Texts, b.Texts),
+		Strings: cmp.Or(a.Strings, b.Strings),
 		Numbers: cmp.Or(a.Numbers, b.Numbers),
 		Arrays:  cmp.Or(a.Arrays, b.Arrays),
 		Objects: cmp.Or(a.Objects, b.Objects),
@@ -86,6 +88,7 @@ func join(a, b *strictjson.Rules) *strictjson.Rules {
 // keywordCount is the number of fields that a schema sets: applicators, assertions and others.
 type keywordCount struct{ applying, asserting, other int }
 
+// countKeywords returns the number of fields that s sets, without annotations.
 func countKeywords(s *jsonschema.Schema) (n keywordCount) {
 	v := reflect.ValueOf(s).Elem()
 	for _, f := range keywords {

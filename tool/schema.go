@@ -65,6 +65,7 @@ func compileLater(input json.RawMessage) *Schema {
 	})}
 }
 
+// compile returns the compiled forms, which a lazy Schema compiles now.
 func (s *Schema) compile() (*compiled, error) {
 	if s.lazy == nil {
 		return &s.compiled, nil
@@ -138,6 +139,7 @@ func schemaDocument(input json.RawMessage) (any, error) {
 // baseURI is the address of an input schema. It only serves to resolve references within it.
 const baseURI = "schema:///input"
 
+// compileRules compiles a decoded schema with the library.
 func compileRules(doc any) (*jsonschema.Schema, error) {
 	c, engine := jsonschema.NewCompiler(), new(regexEngine)
 	c.UseLoader(noLoader{})

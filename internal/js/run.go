@@ -106,6 +106,7 @@ func parseOutcome(outcome string) (json.RawMessage, error) {
 	return nil, r.err()
 }
 
+// err returns the report as an error with a code.
 func (r report) err() error {
 	switch r.Code {
 	case "large":
@@ -120,6 +121,7 @@ func (r report) err() error {
 	return errcode.New(errcode.ToolExecutionFailed, "%s%s", r.text(), r.place())
 }
 
+// text returns the report as JavaScript prints an error.
 func (r report) text() string {
 	if r.Name == "" {
 		return r.Message

@@ -40,7 +40,7 @@ func (s *KeySet) fitsObject(count int, seen uint64) bool {
 
 // fitsString reports whether a string satisfies the rules; quoted is without its quotes.
 func (r *Rules) fitsString(quoted []byte, escaped bool) bool {
-	return r.Kinds&IsString != 0 && (r.Texts == nil || r.Texts.fits(quoted, escaped))
+	return r.Kinds&IsString != 0 && (r.Strings == nil || r.Strings.fits(quoted, escaped))
 }
 
 // fitsInteger reports whether a number without fraction satisfies the rules. known is false if

@@ -48,6 +48,7 @@ func (x *index) find(name []byte) int {
 	return at
 }
 
+// lookup finds a name in the map.
 func (x *index) lookup(name []byte) int {
 	if at, ok := x.numbers[string(name)]; ok {
 		return at
@@ -86,6 +87,7 @@ func (x *index) assign(size int) []uint8 {
 	return slots
 }
 
+// slot returns the slot of a digest.
 func (x *index) slot(sum uint64) uint64 { return sum * (x.seed | 1) >> x.shift }
 
 // maxExact is the length up to which two different names of equal length have different

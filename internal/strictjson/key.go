@@ -23,10 +23,10 @@ type key struct {
 // members is the state of an open object.
 type members struct {
 	keySet *KeySet             // of the object
-	count int                 // keys so far
-	seen  uint64              // the first 64 known names that were present, a bit each
-	first int                 // index of the first unknown key in walker.keys
-	many  map[string]struct{} // the unknown keys, if there are many
+	count  int                 // keys so far
+	seen   uint64              // the first 64 known names that were present, a bit each
+	first  int                 // index of the first unknown key in walker.keys
+	many   map[string]struct{} // the unknown keys, if there are many
 }
 
 // member parses a key, the colon and the value.
@@ -104,6 +104,7 @@ func (w *walker) newKey(name []byte, start int, escaped bool) key {
 	return key{int32(first), int32(first + len(name)), escaped}
 }
 
+// name returns the text of a key, without escapes.
 func (w *walker) name(k key) []byte {
 	if k.unescaped {
 		return w.text[k.start:k.end]
@@ -113,7 +114,7 @@ func (w *walker) name(k key) []byte {
 
 // isDuplicate reports whether m has the key already, and adds it.
 func (w *walker) isDuplicate(m *members, k key) bool {
-	if m.many == nil && (w.held-m.first == manyKeys || w.held == len(w.keys)) {
+	if m.many == nil && (w.keyCount-m.first == manyKeys || w.keyCount == len(w.keys)) {
 		w.moveToMap(m)
 	}
 	if m.many != nil {
@@ -126,21 +127,21 @@ func (w *walker) isDuplicate(m *members, k key) bool {
 
 // hasPair reports whether k equals one of the keys from first on. If not, it adds k.
 func (w *walker) hasPair(first int, k key) bool {
-	for _, other := range w.keys[first:w.held] {
+	for _, other := range w.keys[first:w.keyCount] {
 		if other.end-other.start == k.end-k.start && string(w.name(other)) == string(w.name(k)) {
 			return true
 		}
 	}
-	w.keys[w.held] = k
-	w.held++
+	w.keys[w.keyCount] = k
+	w.keyCount++
 	return false
 }
 
 // moveToMap moves the unknown keys of m to a map.
 func (w *walker) moveToMap(m *members) {
 	m.many = make(map[string]struct{}, 2*manyKeys)
-	for _, k := range w.keys[m.first:w.held] {
+	for _, k := range w.keys[m.first:w.keyCount] {
 		m.many[string(w.name(k))] = struct{}{}
 	}
-	w.held = m.first
+	w.keyCount = m.first
 }

@@ -2,11 +2,11 @@ package strictjson
 
 import "math/big"
 
-// NumberRule has the rules of numbers. Make one with NewNumbers.
+// NumberRule has the rules of numbers. Make one with NewNumberRule.
 type NumberRule struct {
-	Whole      bool    // only integers, such as 1 and 1.0
+	Integer    bool    // only integers, such as 1 and 1.0
 	MultipleOf Ratio   // the zero Ratio allows every number
-	Among      []Ratio // the allowed numbers; nil allows every number
+	OneOf      []Ratio // the allowed numbers; nil allows every number
 
 	bounds    []bound
 	low, high int64 // the smallest and the largest integer within all bounds
@@ -22,8 +22,8 @@ type bound struct {
 // beyondDecimals is larger than every decimal.
 const beyondDecimals = 1 << 62
 
-// NewNumbers returns rules that allow every number.
-func NewNumbers() *NumberRule { return &NumberRule{low: -beyondDecimals, high: beyondDecimals} }
+// NewNumberRule returns rules that allow every number.
+func NewNumberRule() *NumberRule { return &NumberRule{low: -beyondDecimals, high: beyondDecimals} }
 
 // AtLeast adds a lower limit; an exclusive one does not include limit itself. It reports false
 // if NewRatio does not accept the limit.
@@ -62,12 +62,12 @@ func integerBelow(r *big.Rat) int64 {
 
 // fitsInteger reports whether an integer satisfies the rules. It is faster than fits.
 func (n *NumberRule) fitsInteger(v int64) bool {
-	return n.low <= v && v <= n.high && (n.MultipleOf.divisor == 0 && n.Among == nil || n.inEnum(integerDecimal(v)))
+	return n.low <= v && v <= n.high && (n.MultipleOf.divisor == 0 && n.OneOf == nil || n.inEnum(integerDecimal(v)))
 }
 
 // fits reports whether a number satisfies the rules.
 func (n *NumberRule) fits(d decimal) bool {
-	if n.Whole && !d.isInteger() {
+	if n.Integer && !d.isInteger() {
 		return false
 	}
 	for _, b := range n.bounds {
@@ -78,11 +78,12 @@ func (n *NumberRule) fits(d decimal) bool {
 	return n.inEnum(d)
 }
 
-// inEnum reports whether a number satisfies MultipleOf and Among.
+// inEnum reports whether a number satisfies MultipleOf and OneOf.
 func (n *NumberRule) inEnum(d decimal) bool {
-	return (n.MultipleOf.divisor == 0 || d.multipleOf(n.MultipleOf)) && (n.Among == nil || d.oneOf(n.Among))
+	return (n.MultipleOf.divisor == 0 || d.multipleOf(n.MultipleOf)) && (n.OneOf == nil || d.oneOf(n.OneOf))
 }
 
+// contains reports whether d is within the bound.
 func (b bound) contains(d decimal) bool {
 	order := d.compare(b.limit)
 	if b.upper {

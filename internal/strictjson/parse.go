@@ -11,9 +11,9 @@ type walker struct {
 	result Result
 	depth  int // open arrays and objects
 
-	keys [64]key // unknown keys of all open objects, innermost last, and elements of arrays that must be unique
-	held int     // the length of keys
-	text []byte  // unescaped keys
+	keys     [64]key // unknown keys of all open objects, innermost last, and elements of arrays that must be unique
+	keyCount int     // the length of keys
+	text     []byte  // unescaped keys
 
 	at     int // with reason: of the Error
 	reason string
@@ -63,7 +63,7 @@ func (w *walker) array(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
-	elements, unique, first := s.element(), s.unique(), w.held
+	elements, unique, first := s.element(), s.unique(), w.keyCount
 	count := 0
 	i = w.space(i + 1)
 	for w.peek(i) != ']' || count > 0 {
@@ -94,7 +94,7 @@ func (w *walker) object(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
-	m := members{keySet: s, first: w.held}
+	m := members{keySet: s, first: w.keyCount}
 	i = w.space(i + 1)
 	for w.peek(i) != '}' || m.count > 0 {
 		i = w.member(i, &m)
@@ -124,7 +124,7 @@ func (w *walker) enter() bool {
 // leave leaves an array or object with count values, and drops its keys, which begin at first.
 func (w *walker) leave(first, count int) {
 	w.depth--
-	w.held = first
+	w.keyCount = first
 	w.result.Values += count
 }
 
@@ -151,6 +151,7 @@ func (w *walker) space(i int) int {
 	return i
 }
 
+// skipSpace is the loop of space.
 func (w *walker) skipSpace(i int) int {
 	for i < len(w.data) && isSpace[w.data[i]] {
 		i++

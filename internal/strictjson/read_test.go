@@ -13,7 +13,7 @@ import (
 )
 
 func ExampleRead() {
-	path := &strictjson.Rules{Kinds: strictjson.IsString, Texts: &strictjson.StringRule{
+	path := &strictjson.Rules{Kinds: strictjson.IsString, Strings: &strictjson.StringRule{
 		Length: strictjson.Range{Min: 1, Max: 9},
 		Match:  regexp.MustCompile(`^[a-z.]+$`),
 	}}
@@ -68,7 +68,7 @@ func TestRead_ComparesNumbersExactly(t *testing.T) {
 // randomRule returns a rule and whether value satisfies it. ok is false if a NumberRule cannot
 // represent the rule.
 func randomRule(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.NumberRule, want, ok bool) {
-	n = strictjson.NewNumbers()
+	n = strictjson.NewNumberRule()
 	order, exclusive := value.Cmp(limit), random.IntN(2) == 0
 	switch random.IntN(4) {
 	case 0:
@@ -78,7 +78,7 @@ func randomRule(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.N
 		ok = n.AtMost(limit, exclusive)
 		return n, order < 0 || order == 0 && !exclusive, ok
 	case 2:
-		n.Whole = true
+		n.Integer = true
 		return n, value.IsInt(), true
 	}
 	if step.Sign() <= 0 {
@@ -126,7 +126,7 @@ func TestRead_FindsNames(t *testing.T) {
 		}
 		shape.Rules = &strictjson.Rules{Kinds: strictjson.IsObject, Objects: &strictjson.ObjectRule{Count: strictjson.Unbounded, Closed: true}}
 		shape.Add("word", &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsString,
-			Texts: &strictjson.StringRule{Length: strictjson.Unbounded, Enum: strictjson.NewEnum(words)}}})
+			Strings: &strictjson.StringRule{Length: strictjson.Unbounded, Enum: strictjson.NewEnum(words)}}})
 		for i := range n {
 			wantFound(t, shape, words[i], n, true)
 			wantFound(t, shape, words[i]+"-", n, false)

@@ -6,7 +6,7 @@ import "math"
 // keywords of schemas, in a form that is fast to check. The zero Rules allow no value.
 type Rules struct {
 	Kinds   Kinds
-	Texts   *StringRule // further rules of strings; nil, here and below, means none
+	Strings *StringRule // further rules of strings; nil, here and below, means none
 	Numbers *NumberRule
 	Arrays  *ArrayRule
 	Objects *ObjectRule

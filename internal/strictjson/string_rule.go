@@ -9,18 +9,18 @@ import (
 type StringRule struct {
 	Length Range   // in code points
 	Match  Matcher // must find a match; nil allows every string
-	Enum   *Words  // the allowed strings; nil allows every string
+	Enum   *Enum   // the allowed strings; nil allows every string
 }
 
 // Matcher reports whether text matches a pattern. *regexp.Regexp implements it.
 type Matcher interface{ Match(text []byte) bool }
 
-// Words is a set of strings.
-type Words struct{ index }
+// Enum is a set of strings.
+type Enum struct{ index }
 
 // NewEnum returns the set of words.
-func NewEnum(words []string) *Words {
-	w := new(Words)
+func NewEnum(words []string) *Enum {
+	w := new(Enum)
 	for _, word := range words {
 		if w.find([]byte(word)) < 0 {
 			w.add(word)

@@ -6,7 +6,7 @@ import "bytes"
 // before it, which are in keys from first on. It does not decide for values that can be
 // written in several ways, nor for arrays of many elements.
 func (w *walker) distinct(first, start, end int) {
-	if !isCanonical(w.data[start:end]) || w.held-first == manyKeys || w.held == len(w.keys) {
+	if !isCanonical(w.data[start:end]) || w.keyCount-first == manyKeys || w.keyCount == len(w.keys) {
 		w.require(false)
 		return
 	}

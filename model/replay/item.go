@@ -63,6 +63,8 @@ type usage struct {
 	Output int `json:"output,omitempty"`
 }
 
+// newItem returns an item without what differs from run to run, except for ids and times: they
+// are replaced later, in all texts.
 func newItem(m model.Item) item {
 	if e := m.Message; e != nil {
 		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, embeddable(e.Payload)}}

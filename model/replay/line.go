@@ -129,6 +129,7 @@ func (e *entry) readItems() error {
 	return nil
 }
 
+// readItem decodes an item and checks that exactly one field is set.
 func readItem(text []byte) (it item, err error) {
 	if err := decodeStrict(text, &it); err != nil {
 		return it, err
@@ -140,6 +141,7 @@ func readItem(text []byte) (it item, err error) {
 	return it, nil
 }
 
+// readAnswer decodes the answer and checks that it can be played.
 func (e *entry) readAnswer() error {
 	if len(e.line.Answer) == 0 || string(e.line.Answer) == "null" {
 		return errors.New("the answer is missing")

@@ -89,6 +89,7 @@ func (t *idTable) substitute(text string, isAnswer bool) string {
 	}
 }
 
+// placeholder returns what replaces an id, a time or ⟨: see substitute.
 func (t *idTable) placeholder(found string, isAnswer bool) string {
 	switch p := t.placeholders[found]; {
 	case found == "⟨":

@@ -49,6 +49,7 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
+// recordingModel is the Model that Wrap returns.
 type recordingModel struct {
 	model.Wrapper
 	r *Recorder
@@ -75,6 +76,7 @@ func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2
 	}
 }
 
+// record writes the line of an answer.
 func (w recordingModel) record(r model.Request, a *model.Answer) {
 	if a.Value != nil && !isEmbeddable(a.Value) {
 		return

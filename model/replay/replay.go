@@ -114,6 +114,7 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 	}
 }
 
+// answer returns the recorded answer of a request.
 func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -144,6 +145,7 @@ func (m *Model) next(key string) *entry {
 	return list[0]
 }
 
+// diverged returns the error for a request that the recording does not answer.
 func (m *Model) diverged(q *request, how string) error {
 	role := textutil.Truncate(textutil.Sanitize(q.Role), maxShown)
 	return errcode.New(errcode.ScriptDiverged, "recording %s, role %s, step %d: %s", m.name, role, q.step, how).With("step", q.step)

@@ -37,6 +37,8 @@ type summary struct {
 	Items int    `json:"items"`
 }
 
+// newRequest numbers the ids of the conversation first and those of the head after them, so
+// that the conversation reads the same whatever is in the head.
 func newRequest(r model.Request, hide *redact.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDTable(r.Self)}
 	text := func(s string) string { return q.ids.substitute(hide.Redact(s), false) }
@@ -72,6 +74,7 @@ func (q *request) last() digest { return q.chain[len(q.chain)-1] }
 // key identifies a request: equal requests have equal keys in every run.
 func (q *request) key() string { return q.head.key(q.last()) }
 
+// key returns the key of a request with this head.
 func (h head) key(conversation digest) string {
 	key := conversation.extend(marshal(h))
 	return hex.EncodeToString(key[:])

@@ -75,6 +75,7 @@ func embeddable(doc json.RawMessage) json.RawMessage {
 	return marshal(string(doc))
 }
 
+// isEmbeddable reports whether doc is JSON that encoding/json can read within a line.
 func isEmbeddable(doc []byte) bool {
 	if !json.Valid(doc) || len(doc) < 2*maxNesting {
 		return json.Valid(doc)

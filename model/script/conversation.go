@@ -52,6 +52,7 @@ func (c *conversation) extend(r model.Request) {
 	}
 }
 
+// add appends an item and indexes it.
 func (c *conversation) add(item model.Item) {
 	at := len(c.items)
 	c.items = append(c.items, item)
@@ -63,6 +64,7 @@ func (c *conversation) add(item model.Item) {
 	}
 }
 
+// addAnswer indexes an answer and what its step saw. An End begins a new turn.
 func (c *conversation) addAnswer(at int, a *model.Answer) {
 	tools := a.Tools
 	if before := len(c.views) - 1; tools == nil && before >= 0 {

@@ -167,6 +167,7 @@ func (r *run) scriptError(err error) error {
 	return r.fail(errcode.New(errcode.LLMCallFailed, "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
 }
 
+// fail adds the details of a failed turn to an error.
 func (r *run) fail(e *errcode.Error) error {
 	return e.With("step", r.next+1).With("read", r.read)
 }

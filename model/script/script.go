@@ -184,6 +184,7 @@ func (m *Model) locate(err error) string {
 	return m.name + ": " + err.Error()
 }
 
+// rolesOf returns the roles that the loaded source defines.
 func rolesOf(vm *js.VM) (roles []string, err error) {
 	text, err := vm.Call(context.Background(), "rolecall.roles", nil)
 	if err != nil {

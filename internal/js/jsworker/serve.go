@@ -48,6 +48,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 }
 
+// newResponse returns the outcome of js.Run as a response.
 func newResponse(number uint64, value json.RawMessage, err error) response {
 	if err == nil {
 		return response{Number: number, Value: value}

@@ -214,6 +214,7 @@ type worker struct {
 	expiry *time.Timer // of an idle worker
 }
 
+// newWorker returns a fresh worker.
 func newWorker(conn Conn) *worker {
 	limit := &io.LimitedReader{R: conn}
 	return &worker{conn: conn, limit: limit, decode: json.NewDecoder(limit), encode: json.NewEncoder(conn)}
