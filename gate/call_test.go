@@ -33,7 +33,7 @@ func TestCall_RefusalResult(t *testing.T) {
 		{"unknown tool", "fly", `{}`, `{"error":"unknown_tool","message":"there is no tool fly","toolName":"fly"}`},
 		{"missing argument", "a", `{}`, `{"error":"invalid_arguments","message":"path: missing, want string","toolName":"a"}`},
 		{"argument of wrong type", "a", `{"path":1}`, `{"error":"invalid_arguments","message":"path: want string, got 1","toolName":"a"}`},
-		{"a key that is almost the schema's", "a", `{"Path":"x"}`, `{"error":"invalid_arguments","message":"arguments are no JSON object that is safe to read: key \"Path\" is almost \"path\": write it exactly so at byte 1","toolName":"a"}`},
+		{"a key that is almost the schema's", "a", `{"Path":"x"}`, `{"error":"invalid_arguments","message":"arguments are malformed or ambiguous JSON: key \"Path\" differs from \"path\" in case only: write \"path\" at byte 1","toolName":"a"}`},
 		{"arguments that a model did not finish", "a", `"{\"path\": "`, `{"error":"invalid_arguments","message":"arguments of a are no JSON object that is safe to read: document ends where a value was expected at byte 9; they have 9 bytes","toolName":"a"}`},
 		{"object in a string", "a", `"{\"path\": \"x\"}"`, `{"error":"invalid_arguments","message":"arguments of a are a string that contains an object, not an object: send the object itself","toolName":"a"}`},
 		{"malformed arguments of a denied tool", "theirs", `{`, `{"error":"invalid_arguments","message":"arguments of theirs are malformed or ambiguous JSON: document ends where a key was expected at byte 1","toolName":"theirs"}`},

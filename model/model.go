@@ -158,7 +158,7 @@ type Answer struct {
 	Calls        []Call          `json:"calls,omitempty"`
 	Finish       Finish          `json:"finish"`
 	MessagesRead int             `json:"read"`          // messages of the conversation taken in so far
-	Log          []string        `json:"log,omitempty"` // what the brain wrote to its console
+	Log          []string        `json:"log,omitempty"` // what the script wrote to its console
 	Usage        Usage           `json:"usage,omitzero"`
 	Stop         StopReason      `json:"stop,omitempty"` // set when something ended the answer before its time
 

@@ -2,26 +2,26 @@ package strictjson
 
 import "fmt"
 
-// white says which bytes are white space between tokens.
-var white = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
+// isSpace has the bytes that are white space between tokens.
+var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
-// literal reads true, false or null.
+// literal parses true, false or null.
 func (w *walker) literal(i int, word string, s *KeySet, kind Kinds) int {
 	end := i + len(word)
 	if end > len(w.data) || string(w.data[i:end]) != word {
 		return w.fail(i, "expected "+word)
 	}
-	w.fit(s.allows(kind))
+	w.require(s.allows(kind))
 	return end
 }
 
-// number reads a number, and refuses one that is out of bounds.
+// number parses a number and rejects one that is out of bounds.
 func (w *walker) number(start int, s *KeySet) int {
 	first := start
 	if w.peek(start) == '-' {
 		first++
 	}
-	i, value := w.whole(first)
+	i, value := w.integer(first)
 	if i == first {
 		return w.failNumber(start, i)
 	}
@@ -35,14 +35,14 @@ func (w *walker) number(start int, s *KeySet) int {
 		value = -value
 	}
 	if s != nil && s.Rules != nil {
-		w.fit(s.Rules.fitsInteger(value, i-first <= mostDigits))
+		w.require(s.Rules.fitsInteger(value, i-first <= maxDigits))
 	}
 	return i
 }
 
-// whole reads the digits before a point, and gives their value if they are at
-// most mostDigits. A zero stands alone.
-func (w *walker) whole(i int) (end int, value int64) {
+// integer parses the digits before a point. The value is correct up to maxDigits digits. No
+// digit may follow a leading zero.
+func (w *walker) integer(i int) (end int, value int64) {
 	if w.peek(i) == '0' {
 		return i + 1, 0
 	}
@@ -52,7 +52,7 @@ func (w *walker) whole(i int) (end int, value int64) {
 	return i, value
 }
 
-// failNumber refuses what has no digit at i where a value begins at start.
+// failNumber rejects a value that begins at start and has no digit at i.
 func (w *walker) failNumber(start, i int) int {
 	if i > start {
 		return w.fail(i, w.expected(i, "a digit"))
@@ -64,8 +64,7 @@ func (w *walker) failLong(start int) int {
 	return w.fail(start, fmt.Sprintf("number longer than %d bytes", MaxNumber))
 }
 
-// fraction reads what follows the whole part, up to i, of the number that
-// begins at start.
+// fraction parses the fraction and the exponent, from i on, of the number that begins at start.
 func (w *walker) fraction(start, i int, s *KeySet) int {
 	if w.data[i] == '.' {
 		first := i + 1
@@ -82,12 +81,12 @@ func (w *walker) fraction(start, i int, s *KeySet) int {
 		return w.failLong(start)
 	}
 	if s != nil && s.Rules != nil {
-		w.fit(s.Rules.fitsNumber(parseDecimal(w.data[start:i])))
+		w.require(s.Rules.fitsNumber(parseDecimal(w.data[start:i])))
 	}
 	return i
 }
 
-// exponent reads what follows the e of the number that begins at start.
+// exponent parses what follows the e of the number that begins at start.
 func (w *walker) exponent(start, i int) int {
 	if b := w.peek(i); b == '+' || b == '-' {
 		i++
@@ -106,7 +105,7 @@ func (w *walker) exponent(start, i int) int {
 	return end
 }
 
-// digits goes past digits.
+// digits returns the offset after the digits at i.
 func (w *walker) digits(i int) int {
 	for i < len(w.data) && isDigit(w.data[i]) {
 		i++

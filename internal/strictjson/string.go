@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// string reads the string that begins at i.
+// string parses the string that begins at i and checks it against s.
 func (w *walker) string(i int, s *KeySet) int {
 	end, escaped := w.quoted(i)
 	if s != nil && s.Rules != nil && end != invalid {
-		w.fit(s.Rules.fitsText(w.data[i+1:end-1], escaped))
+		w.require(s.Rules.fitsString(w.data[i+1:end-1], escaped))
 	}
 	return end
 }
 
-// quoted reads a string and says whether it holds escapes. It looks at eight
-// bytes at a time, here and not in a function of its own: most strings are
-// shorter than a call is worth.
+// quoted parses a string and reports whether it has escapes. It checks eight bytes at a time.
+// The loop is not a function of its own, because most strings are short and a call would cost
+// more than it.
 func (w *walker) quoted(i int) (end int, escaped bool) {
 	for i++; ; {
 		if i+8 > len(w.data) {
-			i = plainEnd(w.data, i)
+			i = skipPlain(w.data, i)
 		} else if marks := special(binary.LittleEndian.Uint64(w.data[i:])); marks == 0 {
 			i += 8
 			continue
@@ -38,40 +38,39 @@ func (w *walker) quoted(i int) (end int, escaped bool) {
 				return invalid, true
 			}
 		default:
-			return w.failText(i), escaped
+			return w.failString(i), escaped
 		}
 	}
 }
 
-// failText refuses a string for what is, or is not, at i.
-func (w *walker) failText(i int) int {
+// failString rejects a string at i, where it ends or has a control character.
+func (w *walker) failString(i int) int {
 	if i >= len(w.data) {
 		return w.fail(i, "string without end")
 	}
 	return w.fail(i, "control character in a string")
 }
 
-// plainEnd gives the offset of the first byte from i that does not stand for
-// itself in a string.
-func plainEnd(data []byte, i int) int {
+// skipPlain returns the offset of the first byte from i that is not a plain character of a
+// string.
+func skipPlain(data []byte, i int) int {
 	for i < len(data) && data[i] >= ' ' && data[i] != '"' && data[i] != '\\' {
 		i++
 	}
 	return i
 }
 
-// ones has 1 in each of eight bytes.
+// ones has the value 1 in each of eight bytes.
 const ones = 0x0101010101010101
 
-// special marks, in the highest bit of each byte, quotes, backslashes and
-// control characters. The lowest mark is right; a borrow may set others
-// above it.
+// special sets the highest bit of each byte that is a quote, a backslash or a control
+// character. Only the lowest set bit is reliable, as a borrow may set others above it.
 func special(word uint64) uint64 {
 	quote, backslash := word^ones*'"', word^ones*'\\'
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*' ')&^word) & (ones << 7)
 }
 
-// escape reads one escape sequence, of a surrogate pair both.
+// escape parses one escape sequence, or two that are a surrogate pair.
 func (w *walker) escape(i int) int {
 	if i+1 >= len(w.data) {
 		return w.fail(i, "string without end")
@@ -85,7 +84,7 @@ func (w *walker) escape(i int) int {
 	return w.fail(i, "invalid escape")
 }
 
-// codePoint reads \uXXXX; a high surrogate needs its low one behind it.
+// codePoint parses \uXXXX. A high surrogate must be followed by a low one.
 func (w *walker) codePoint(i int) int {
 	unit, ok := hex4(w.data, i)
 	switch {
@@ -101,7 +100,7 @@ func (w *walker) codePoint(i int) int {
 	return i + 12
 }
 
-// hex4 gives the code unit of the escape \uXXXX at i.
+// hex4 returns the code unit of the escape \uXXXX at i.
 func hex4(data []byte, i int) (unit rune, ok bool) {
 	if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
 		return 0, false
@@ -128,7 +127,7 @@ func hexDigit(b byte) (digit byte, ok bool) {
 	return 0, false
 }
 
-// unescape appends the text of a string whose escapes are known to be valid.
+// unescape appends a string without its escapes, which must be valid.
 func unescape(text, quoted []byte) []byte {
 	for i := 0; i < len(quoted); {
 		switch {
@@ -136,7 +135,7 @@ func unescape(text, quoted []byte) []byte {
 			text = append(text, quoted[i])
 			i++
 		case quoted[i+1] != 'u':
-			text = append(text, short[quoted[i+1]])
+			text = append(text, shortEscapes[quoted[i+1]])
 			i += 2
 		default:
 			r, size := decode(quoted, i)
@@ -147,9 +146,10 @@ func unescape(text, quoted []byte) []byte {
 	return text
 }
 
-var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+// shortEscapes has the characters of the escapes of one letter.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// decode gives the code point of the valid \u escape or pair at i.
+// decode returns the code point of the valid \u escape or pair at i, and its length.
 func decode(quoted []byte, i int) (r rune, size int) {
 	high, _ := hex4(quoted, i)
 	if !utf16.IsSurrogate(high) {
@@ -157,17 +157,4 @@ func decode(quoted []byte, i int) (r rune, size int) {
 	}
 	low, _ := hex4(quoted, i+6)
 	return utf16.DecodeRune(high, low), 12
-}
-
-// brief copies the beginning of a name for an error.
-func brief(name []byte) string {
-	const most = 64
-	if len(name) <= most {
-		return string(name)
-	}
-	end := most
-	for !utf8.RuneStart(name[end]) {
-		end--
-	}
-	return string(name[:end]) + "..."
 }
