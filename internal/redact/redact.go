@@ -23,7 +23,7 @@ const minSecretLen = 8
 // Redactor hides secrets. The nil Hider knows none. Safe for concurrent use.
 type Redactor struct {
 	forms []string // what is hidden, the longest first
-	all   *strings.Replacer
+	replacer   *strings.Replacer
 }
 
 // New makes the Hider of secrets; nil when none of them has eight bytes or
@@ -56,15 +56,15 @@ func encodings(secret string) []string {
 	forms := []string{secret}
 	for range 2 {
 		for _, form := range slices.Clone(forms) {
-			plain := inJSON(form, false)
-			forms = append(forms, inJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
+			plain := escapeJSON(form, false)
+			forms = append(forms, escapeJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
 		}
 	}
 	return forms
 }
 
-// inJSON gives a text as it stands between the quotes of a JSON string.
-func inJSON(text string, html bool) string {
+// escapeJSON gives a text as it stands between the quotes of a JSON string.
+func escapeJSON(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
@@ -77,7 +77,7 @@ func (h *Redactor) Redact(text string) string {
 	if h == nil {
 		return text
 	}
-	return h.all.Replace(text)
+	return h.replacer.Replace(text)
 }
 
 // Contains says whether a secret stands in a text.
@@ -91,7 +91,7 @@ func (h *Redactor) JSON(doc []byte) []byte {
 	if h == nil {
 		return doc
 	}
-	doc = h.escaped(doc)
+	doc = h.redactStrings(doc)
 	if !h.Contains(doc) {
 		return doc
 	}
@@ -101,9 +101,9 @@ func (h *Redactor) JSON(doc []byte) []byte {
 	return []byte(`"` + Mask + `"`)
 }
 
-// escaped hides secrets in the strings of a document whose letters are written
+// redactStrings hides secrets in the strings of a document whose letters are written
 // as \u escapes, in one walk: of a repeated field both values are looked at.
-func (h *Redactor) escaped(doc []byte) []byte {
+func (h *Redactor) redactStrings(doc []byte) []byte {
 	if !bytes.Contains(doc, []byte(`\u`)) {
 		return doc
 	}
@@ -114,7 +114,7 @@ func (h *Redactor) escaped(doc []byte) []byte {
 			continue
 		}
 		end := stringEnd(doc, i)
-		if text, found := h.unescaped(doc[i:end]); found {
+		if text, found := h.redactString(doc[i:end]); found {
 			out = append(append(out, doc[kept:i]...), text...)
 			kept = end
 		}
@@ -139,8 +139,8 @@ func stringEnd(doc []byte, i int) int {
 	return len(doc)
 }
 
-// unescaped gives a string without the secrets in it, if its text has any.
-func (h *Redactor) unescaped(quoted []byte) (hidden []byte, found bool) {
+// redactString gives a string without the secrets in it, if its text has any.
+func (h *Redactor) redactString(quoted []byte) (hidden []byte, found bool) {
 	var text string
 	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !h.Contains([]byte(text)) {
 		return nil, false

@@ -20,7 +20,7 @@ type Named struct {
 // one fails for good. It has the smallest window of them, so that what fits
 // one fits all.
 type Fallback struct {
-	links []Named
+	models []Named
 	log   *slog.Logger
 }
 
@@ -35,7 +35,7 @@ func NewChain(log *slog.Logger, first Named, others ...Named) *Fallback {
 // Window implements model.LanguageModel.
 func (c *Fallback) Window() int {
 	least := 0
-	for _, l := range c.links {
+	for _, l := range c.models {
 		if tokens, ok := model.Window(l.Model); ok && (least == 0 || tokens < least) {
 			least = tokens
 		}
@@ -47,7 +47,7 @@ func (c *Fallback) Window() int {
 // model is not tried with the next: it is to be compressed.
 func (c *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		for i, l := range c.links {
+		for i, l := range c.models {
 			shown, failure := false, error(nil)
 			for delta, err := range l.Model.Generate(ctx, r) {
 				if failure = err; err != nil {
@@ -61,11 +61,11 @@ func (c *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 			if failure == nil {
 				return
 			}
-			if i == len(c.links)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
+			if i == len(c.models)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
 				yield(model.Delta{}, failure)
 				return
 			}
-			next := c.links[i+1].Name
+			next := c.models[i+1].Name
 			c.log.Warn("the next model is asked", "agent", r.Self.ID, "next", next, "error", failure)
 			if !yield(model.Delta{Restart: shown, Note: fmt.Sprintf("%s; model %q is asked", errcode.Message(failure), next)}, nil) {
 				return

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/internal/redact"
 )
 
-func TestHide(t *testing.T) {
+func TestRedactor_Redact(t *testing.T) {
 	for _, c := range []struct {
 		name, secret, text, want string
 	}{
@@ -39,13 +39,13 @@ func TestHide(t *testing.T) {
 	}
 }
 
-func TestLongestSecretFirst(t *testing.T) {
+func TestRedactor_LongestSecretFirst(t *testing.T) {
 	if got := redact.New("sk-01234", "sk-0123456789").Redact("sk-0123456789 sk-01234"); got != "*** ***" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestJSON(t *testing.T) {
+func TestRedactor_JSON(t *testing.T) {
 	for _, c := range []struct {
 		name, secret, doc, want string
 	}{
