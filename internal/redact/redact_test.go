@@ -12,20 +12,20 @@ func TestRedactor_Redact(t *testing.T) {
 	for _, c := range []struct {
 		name, secret, text, want string
 	}{
-		{"a key", "sk-0123456789", "your key sk-0123456789 is tired", "your key *** is tired"},
-		{"a key twice", "sk-0123456789", "sk-0123456789sk-0123456789", "******"},
-		{"a key that is sent without its space", " sk-0123456789 \n", "your key sk-0123456789 is tired", "your key *** is tired"},
-		{"its space goes too where it stands", "sk-0123456789 ", "(sk-0123456789 )", "(***)"},
-		{"a key in JSON", `sk-"01234"\`, `{"a":"sk-\"01234\"\\"}`, `{"a":"***"}`},
-		{"a key in JSON in JSON", `sk-"01234`, `"{\"a\":\"sk-\\\"01234\"}"`, `"{\"a\":\"***\"}"`},
-		{"a key escaped for HTML", "sk-<01234>", `\u003ca href=sk-\u003c01234\u003e`, `\u003ca href=***`},
-		{"a key with its slashes escaped", "sk/01234/+", `"sk\/01234\/+"`, `"***"`},
-		{"a key that is no UTF-8", "sk-01234\xff", "sk-01234\ufffd", "***"},
-		{"a word is no secret", "o", "find_role", "find_role"},
-		{"seven bytes are none", "1234567", "1234567", "1234567"},
-		{"eight bytes are one", "12345678", "12345678", "***"},
-		{"eight bytes with the space are none without it", "1234567 ", "1234567", "1234567"},
-		{"nothing", "", "find_role", "find_role"},
+		{"key", "sk-0123456789", "your key sk-0123456789 is tired", "your key *** is tired"},
+		{"key twice", "sk-0123456789", "sk-0123456789sk-0123456789", "******"},
+		{"white space around the secret", " sk-0123456789 \n", "your key sk-0123456789 is tired", "your key *** is tired"},
+		{"white space in the text", "sk-0123456789 ", "(sk-0123456789 )", "(***)"},
+		{"key in JSON", `sk-"01234"\`, `{"a":"sk-\"01234\"\\"}`, `{"a":"***"}`},
+		{"key in JSON in JSON", `sk-"01234`, `"{\"a\":\"sk-\\\"01234\"}"`, `"{\"a\":\"***\"}"`},
+		{"escaped for HTML", "sk-<01234>", `\u003ca href=sk-\u003c01234\u003e`, `\u003ca href=***`},
+		{"slashes escaped", "sk/01234/+", `"sk\/01234\/+"`, `"***"`},
+		{"invalid UTF-8", "sk-01234\xff", "sk-01234\ufffd", "***"},
+		{"too short", "o", "find_role", "find_role"},
+		{"seven bytes", "1234567", "1234567", "1234567"},
+		{"eight bytes", "12345678", "12345678", "***"},
+		{"seven bytes and a space", "1234567 ", "1234567", "1234567"},
+		{"no secret", "", "find_role", "find_role"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := redact.New("", c.secret)
@@ -33,7 +33,7 @@ func TestRedactor_Redact(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if got := h.Contains([]byte(c.text)); got != (c.text != c.want) {
-				t.Errorf("found: %v", got)
+				t.Errorf("Contains is %v", got)
 			}
 		})
 	}
@@ -49,14 +49,14 @@ func TestRedactor_JSON(t *testing.T) {
 	for _, c := range []struct {
 		name, secret, doc, want string
 	}{
-		{"no secret: nothing changes", "sk-0123456789", `{"b": 1.50, "a": "\u00fc"}`, `{"b": 1.50, "a": "\u00fc"}`},
-		{"a key within a text", "sk-0123456789", `{"a": "is sk-0123456789"}`, `{"a": "is ***"}`},
-		{"a key in a field that comes twice", "sk-0123456789", `{"a":"\u0073k-0123456789","a":"x"}`, `{"a":"***","a":"x"}`},
-		{"a key that is a field", "sk-0123456789", `{"\u0073k-0123456789":"\u00fc"}`, `{"***":"\u00fc"}`},
-		{"a key with its letters escaped", "sk-0123456789", `{"a":"is sk\u002d0123456789","n":1.50}`, `{"a":"is ***","n":1.50}`},
-		{"a key that is a number", "123456789", `{"a":123456789}`, `"***"`},
-		{"a key across texts", `:"a","b":`, `{"a":"a","b":"c"}`, `"***"`},
-		{"a word is no secret", "o", `{"role":"o"}`, `{"role":"o"}`},
+		{"no secret", "sk-0123456789", `{"b": 1.50, "a": "\u00fc"}`, `{"b": 1.50, "a": "\u00fc"}`},
+		{"key within a string", "sk-0123456789", `{"a": "is sk-0123456789"}`, `{"a": "is ***"}`},
+		{"key in a repeated field", "sk-0123456789", `{"a":"\u0073k-0123456789","a":"x"}`, `{"a":"***","a":"x"}`},
+		{"key is a field name", "sk-0123456789", `{"\u0073k-0123456789":"\u00fc"}`, `{"***":"\u00fc"}`},
+		{"key with escaped letters", "sk-0123456789", `{"a":"is sk\u002d0123456789","n":1.50}`, `{"a":"is ***","n":1.50}`},
+		{"key is a number", "123456789", `{"a":123456789}`, `"***"`},
+		{"key spans strings", `:"a","b":`, `{"a":"a","b":"c"}`, `"***"`},
+		{"too short", "o", `{"role":"o"}`, `{"role":"o"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := redact.New(c.secret).JSON([]byte(c.doc))
@@ -66,6 +66,6 @@ func TestRedactor_JSON(t *testing.T) {
 		})
 	}
 	if got := redact.New(strings.Repeat("x", 9)).JSON(nil); got != nil {
-		t.Errorf("got %q of nothing", got)
+		t.Errorf("got %q for nil", got)
 	}
 }

@@ -20,14 +20,15 @@ import (
 
 var _ model.LanguageModel = (*retry.Model)(nil)
 
-// stubModel is a model that plays one try after the other, the last for ever.
+// stubModel is a model that plays its attempts in order and repeats the last one.
 type stubModel struct {
-	attempts  []stubAttempt
-	window int
+	attempts []stubAttempt
+	window   int
 
-	calls []time.Time
+	calls []time.Time // when Generate was called
 }
 
+// stubAttempt is what one call of Generate yields.
 type stubAttempt struct {
 	deltas []model.Delta
 	err    error
@@ -72,7 +73,7 @@ func rateLimited(d time.Duration) *model.Error {
 
 var permanentErr = model.Permanent(errcode.LLMCallFailed, nil, "bad request")
 
-// collect shows what a model yields, one word for each.
+// collect returns what a model yields, one description for each delta.
 func collect(ctx context.Context, m model.Model) (got []string, err error) {
 	for d, e := range m.Generate(ctx, model.Request{}) {
 		switch {
@@ -94,30 +95,30 @@ func collect(ctx context.Context, m model.Model) (got []string, err error) {
 func TestModel_Retries(t *testing.T) {
 	empty := stubAttempt{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd}}}}
 	for _, c := range []struct {
-		name   string
-		tries  []stubAttempt
-		config retry.Config
-		asked  int
-		want   string
-		err    string
+		name     string
+		attempts []stubAttempt
+		config   retry.Config
+		asked    int
+		want     string
+		err      string
 	}{
-		{"the first answer is enough", []stubAttempt{succeed("a")}, retry.Config{}, 1, "a, answer a", ""},
-		{"what may pass is tried again", []stubAttempt{fail(transientErr()), fail(rateLimited(3 * time.Second)), succeed("a")}, retry.Config{}, 3, "note, note, a, answer a", ""},
-		{"text that was shown is void", []stubAttempt{fail(transientErr(), "a", "b"), succeed("c")}, retry.Config{}, 2, "a, b, again, c, answer c", ""},
-		{"what lasts is not tried again", []stubAttempt{fail(permanentErr)}, retry.Config{}, 1, "", "bad request"},
-		{"nor is an error that is no trouble", []stubAttempt{fail(errors.New("odd"))}, retry.Config{}, 1, "", "odd"},
-		{"a bound on tries", []stubAttempt{fail(transientErr())}, retry.Config{}, 6, "note, note, note, note, note", "overloaded"},
-		{"another bound", []stubAttempt{fail(transientErr())}, retry.Config{MaxAttempts: 2}, 2, "note", "overloaded"},
-		{"very many tries", []stubAttempt{fail(transientErr())}, retry.Config{MaxAttempts: 200}, 200, strings.Repeat("note, ", 198) + "note", "overloaded"},
-		{"a provider that asks for too long a pause", []stubAttempt{fail(rateLimited(3 * time.Minute))}, retry.Config{}, 1, "", "too often"},
-		{"an empty answer", []stubAttempt{empty, succeed("a")}, retry.Config{}, 2, "note, a, answer a", ""},
-		{"an end without an answer", []stubAttempt{fail(nil, "a"), succeed("b")}, retry.Config{}, 2, "a, again, b, answer b", ""},
-		{"a length used up by thinking", []stubAttempt{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd, Stop: model.Length}}}}}, retry.Config{}, 1, "", "maxTokens"},
-		{"a wait is no empty answer", []stubAttempt{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishWait}}}}}, retry.Config{}, 1, "answer ", ""},
+		{"first attempt succeeds", []stubAttempt{succeed("a")}, retry.Config{}, 1, "a, answer a", ""},
+		{"transient errors", []stubAttempt{fail(transientErr()), fail(rateLimited(3 * time.Second)), succeed("a")}, retry.Config{}, 3, "note, note, a, answer a", ""},
+		{"restart after text", []stubAttempt{fail(transientErr(), "a", "b"), succeed("c")}, retry.Config{}, 2, "a, b, again, c, answer c", ""},
+		{"permanent error", []stubAttempt{fail(permanentErr)}, retry.Config{}, 1, "", "bad request"},
+		{"not a model.Error", []stubAttempt{fail(errors.New("odd"))}, retry.Config{}, 1, "", "odd"},
+		{"default MaxAttempts", []stubAttempt{fail(transientErr())}, retry.Config{}, 6, "note, note, note, note, note", "overloaded"},
+		{"MaxAttempts", []stubAttempt{fail(transientErr())}, retry.Config{MaxAttempts: 2}, 2, "note", "overloaded"},
+		{"many attempts", []stubAttempt{fail(transientErr())}, retry.Config{MaxAttempts: 200}, 200, strings.Repeat("note, ", 198) + "note", "overloaded"},
+		{"Retry-After too long", []stubAttempt{fail(rateLimited(3 * time.Minute))}, retry.Config{}, 1, "", "too often"},
+		{"empty answer", []stubAttempt{empty, succeed("a")}, retry.Config{}, 2, "note, a, answer a", ""},
+		{"no answer", []stubAttempt{fail(nil, "a"), succeed("b")}, retry.Config{}, 2, "a, again, b, answer b", ""},
+		{"maxTokens reached without text", []stubAttempt{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd, Stop: model.Length}}}}}, retry.Config{}, 1, "", "maxTokens"},
+		{"FinishWait is not empty", []stubAttempt{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishWait}}}}}, retry.Config{}, 1, "answer ", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &stubModel{attempts: c.tries}
+				f := &stubModel{attempts: c.attempts}
 				got, err := collect(t.Context(), retry.New(f, c.config))
 				if strings.Join(got, ", ") != c.want || len(f.calls) != c.asked {
 					t.Errorf("asked %d times, want %d; got %q, want %q", len(f.calls), c.asked, got, c.want)
@@ -130,34 +131,34 @@ func TestModel_Retries(t *testing.T) {
 	}
 }
 
-// A pause is between half its length and all of it, its length doubles up to a
-// bound, and what the provider asks for comes on top.
+// A delay is between half of its maximum and the maximum, which doubles up to
+// MaxBackoff. The provider's Retry-After is added.
 func TestModel_DelaysDoubleWithJitter(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		trouble *model.Error
-		least   []time.Duration // and twice that at most, beside what is asked for
+		failure *model.Error
+		least   []time.Duration // the most is twice that; both without Retry-After
 		asked   time.Duration
 	}{
-		{"of the model alone", transientErr(), []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}, 0},
+		{"without Retry-After", transientErr(), []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}, 0},
 		{"with Retry-After", rateLimited(7 * time.Second), []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}, 7 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var firsts []time.Duration
 			for range 20 {
 				synctest.Test(t, func(t *testing.T) {
-					f := &stubModel{attempts: []stubAttempt{fail(c.trouble)}}
+					f := &stubModel{attempts: []stubAttempt{fail(c.failure)}}
 					collect(t.Context(), retry.New(f, retry.Config{MaxAttempts: len(c.least) + 1, InitialBackoff: time.Second, MaxBackoff: 10 * time.Second}))
 					for i, least := range c.least {
 						if got := f.calls[i+1].Sub(f.calls[i]) - c.asked; got < least || got > 2*least {
-							t.Errorf("pause %d: got %v, want %v to %v", i+1, got, least, 2*least)
+							t.Errorf("delay %d: got %v, want %v to %v", i+1, got, least, 2*least)
 						}
 					}
 					firsts = append(firsts, f.calls[1].Sub(f.calls[0]))
 				})
 			}
 			if slices.Sort(firsts); firsts[0] == firsts[len(firsts)-1] {
-				t.Errorf("all first pauses are %v: there is no jitter", firsts[0])
+				t.Errorf("all first delays are %v: no jitter", firsts[0])
 			}
 		})
 	}
@@ -177,7 +178,7 @@ func TestModel_CancelEndsADelay(t *testing.T) {
 }
 
 func TestModel_StopsWhenTheCallerStops(t *testing.T) {
-	for name, tries := range map[string][]stubAttempt{"in an answer": {succeed("a")}, "in a failure": {fail(transientErr(), "a"), succeed("b")}} {
+	for name, tries := range map[string][]stubAttempt{"during an answer": {succeed("a")}, "during a failure": {fail(transientErr(), "a"), succeed("b")}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &stubModel{attempts: tries}
@@ -204,13 +205,13 @@ func TestModel_ComputesCost(t *testing.T) {
 	}
 }
 
-// blockingModel is a model that answers when it is told to.
+// blockingModel is a model that answers when the test sends to release.
 type blockingModel struct {
-	mu      sync.Mutex
-	running int
-	maxRunning    int
-	order   []string
-	release chan struct{}
+	mu         sync.Mutex
+	running    int
+	maxRunning int
+	order      []string
+	release    chan struct{}
 }
 
 func (g *blockingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
@@ -234,14 +235,14 @@ func (g *blockingModel) Generate(ctx context.Context, r model.Request) iter.Seq2
 	}
 }
 
-// Requests run in the order they came, no more at once than may; who gives up
-// waiting takes no place.
+// Requests run in their order of arrival, at most Concurrency at a time. A request
+// cancelled while it waits does not count.
 func TestModel_LimitsConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &blockingModel{release: make(chan struct{})}
 		m := retry.New(g, retry.Config{Concurrency: 2})
 		ctx, cancel := context.WithCancelCause(t.Context())
-		gone := errors.New("gone")
+		errGone := errors.New("gone")
 		var all sync.WaitGroup
 		var want []string
 		for i := range 20 {
@@ -251,17 +252,17 @@ func TestModel_LimitsConcurrency(t *testing.T) {
 			}
 			all.Go(func() {
 				for d, err := range m.Generate(ctx, model.Request{System: name}) {
-					if (err == gone) == (d.Answer != nil) || err != nil && i%5 != 3 {
+					if (err == errGone) == (d.Answer != nil) || err != nil && i%5 != 3 {
 						t.Errorf("%s: got %v, %v", name, d, err)
 					}
 				}
 			})
-			synctest.Wait() // so that they come in this order
+			synctest.Wait() // so that they arrive in this order
 		}
 		if len(g.order) != 2 {
 			t.Errorf("%d run at first, want 2", len(g.order))
 		}
-		cancel(gone)
+		cancel(errGone)
 		synctest.Wait()
 		for range want {
 			g.release <- struct{}{}
@@ -274,7 +275,7 @@ func TestModel_LimitsConcurrency(t *testing.T) {
 	})
 }
 
-// Who waits for its pause holds no place.
+// A request that waits for its next attempt does not count as concurrent.
 func TestModel_DelayHoldsNoConcurrencySlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &stubModel{attempts: []stubAttempt{fail(transientErr()), succeed("b"), succeed("a")}}
@@ -291,7 +292,7 @@ func TestModel_DelayHoldsNoConcurrencySlot(t *testing.T) {
 	})
 }
 
-// A key that a server echoes is kept nowhere, nor without the space around it.
+// A key that a server echoes is redacted, also without the space around it.
 func TestModel_RedactsSecret(t *testing.T) {
 	const sent = "sk-0123456789"
 	for _, secret := range []string{sent, sent + " ", "\t" + sent + "\n"} {
@@ -310,7 +311,7 @@ func TestModel_RedactsSecret(t *testing.T) {
 	}
 }
 
-// A key that is a word is no secret: answers would be full of holes.
+// A short key is not redacted: it would be removed from ordinary words.
 func TestModel_ShortSecretIsNotRedacted(t *testing.T) {
 	said := &model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}
 	f := &stubModel{attempts: []stubAttempt{{deltas: []model.Delta{{Answer: said}}}}}
@@ -330,12 +331,12 @@ func TestFallback_TriesNextModel(t *testing.T) {
 		asked  string
 		err    error
 	}{
-		{"the first is enough", []stubAttempt{succeed("a"), succeed("b")}, "a, answer a", "1 0", nil},
-		{"the next is asked when one fails", []stubAttempt{fail(permanentErr), fail(transientErr()), succeed("c")}, "note, note, c, answer c", "1 1 1", nil},
-		{"text that was shown is void", []stubAttempt{fail(permanentErr, "a"), succeed("b")}, "a, again, b, answer b", "1 1", nil},
-		{"the last failure counts", []stubAttempt{fail(transientErr()), fail(permanentErr)}, "note", "1 1", permanentErr},
-		{"a conversation too long is not for the next", []stubAttempt{fail(tooLong), succeed("b")}, "", "1 0", tooLong},
-		{"a chain of one", []stubAttempt{fail(permanentErr)}, "", "1", permanentErr},
+		{"first model succeeds", []stubAttempt{succeed("a"), succeed("b")}, "a, answer a", "1 0", nil},
+		{"next model after a failure", []stubAttempt{fail(permanentErr), fail(transientErr()), succeed("c")}, "note, note, c, answer c", "1 1 1", nil},
+		{"restart after text", []stubAttempt{fail(permanentErr, "a"), succeed("b")}, "a, again, b, answer b", "1 1", nil},
+		{"all models fail", []stubAttempt{fail(transientErr()), fail(permanentErr)}, "note", "1 1", permanentErr},
+		{"conversation too long", []stubAttempt{fail(tooLong), succeed("b")}, "", "1 0", tooLong},
+		{"only one model", []stubAttempt{fail(permanentErr)}, "", "1", permanentErr},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var links []retry.Named
@@ -369,11 +370,10 @@ func TestFallback_StopsWhenCancelled(t *testing.T) {
 	}
 }
 
-// Who watches is told which model is asked next.
 func TestFallback_NotesNameTheNextModel(t *testing.T) {
 	chain := retry.NewChain(nil, retry.Named{Name: "big", Model: &stubModel{attempts: []stubAttempt{fail(permanentErr)}}}, retry.Named{Name: "small", Model: &stubModel{attempts: []stubAttempt{succeed("b")}}})
 	for d := range chain.Generate(t.Context(), model.Request{}) {
-		if want := `bad request; model "small" is asked`; d.Note != "" && d.Note != want {
+		if want := `bad request; trying model "small"`; d.Note != "" && d.Note != want {
 			t.Errorf("got %q, want %q", d.Note, want)
 		}
 	}
