@@ -45,21 +45,21 @@ func (c *candidate) Event(doc gjson.Result) (err error) {
 	if doc.Get("error").IsObject() {
 		return c.errorFrom(doc)
 	}
-	c.usage.take(doc.Get("usageMetadata"))
-	set(&c.blocked, doc.Get("promptFeedback.blockReason"))
-	set(&c.reason, doc.Get("promptFeedback.blockReasonMessage"))
+	c.usage.update(doc.Get("usageMetadata"))
+	setString(&c.blocked, doc.Get("promptFeedback.blockReason"))
+	setString(&c.reason, doc.Get("promptFeedback.blockReasonMessage"))
 	first := doc.Get("candidates.0")
-	set(&c.finish, first.Get("finishReason"))
-	set(&c.reason, first.Get("finishMessage"))
+	setString(&c.finish, first.Get("finishReason"))
+	setString(&c.reason, first.Get("finishMessage"))
 	first.Get("content.parts").ForEach(func(_, p gjson.Result) bool {
-		c.part(p)
+		c.addPart(p)
 		err = c.check()
 		return err == nil
 	})
 	return err
 }
 
-func set(to *string, value gjson.Result) {
+func setString(to *string, value gjson.Result) {
 	if value.Str != "" {
 		*to = value.Str
 	}
@@ -74,8 +74,8 @@ func (c *candidate) check() error {
 	return c.Draft.Check()
 }
 
-// part takes in a part. What is thought is not said, and kept only if signed.
-func (c *candidate) part(p gjson.Result) {
+// addPart takes in a part. What is thought is not said, and kept only if signed.
+func (c *candidate) addPart(p gjson.Result) {
 	signature := p.Get("thoughtSignature").Str
 	c.signed += len(signature)
 	switch call, text := p.Get("functionCall"), p.Get("text"); {
@@ -85,23 +85,23 @@ func (c *candidate) part(p gjson.Result) {
 			c.pieces = append(c.pieces, piece{kind: rawKind, raw: p.Raw})
 		}
 	case call.IsObject():
-		c.call(call, signature)
+		c.addCall(call, signature)
 	case text.Type == gjson.String:
-		c.say(text.Str, signature)
+		c.addText(text.Str, signature)
 	}
 }
 
-// call takes in a call. Few come with an id: its place tells it from others of
+// addCall takes in a call. Few come with an id: its place tells it from others of
 // the same name.
-func (c *candidate) call(call gjson.Result, signature string) {
+func (c *candidate) addCall(call gjson.Result, signature string) {
 	name, args := call.Get("name").Str, call.Get("args").Raw
 	c.Draft.Call(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
 	c.pieces = append(c.pieces, piece{kind: callKind, sign: signature})
 	c.Emit(model.Delta{Tool: name, Args: args})
 }
 
-// say takes in text. What comes without signatures is one part in pieces.
-func (c *candidate) say(text, signature string) {
+// addText takes in text. What comes without signatures is one part in pieces.
+func (c *candidate) addText(text, signature string) {
 	if text == "" && signature == "" {
 		return
 	}
@@ -129,7 +129,7 @@ func (c *candidate) Answer() (*model.Answer, error) {
 		c.Draft.Stop = model.Length
 	}
 	if c.Draft.Stop != model.Refusal {
-		c.Draft.Reasoning = record(c.client.config.Model, c.pieces)
+		c.Draft.Reasoning = encodeReasoning(c.client.config.Model, c.pieces)
 	}
 	return c.ResponseReader.Answer(), nil
 }
@@ -156,8 +156,8 @@ var refusals = map[string]bool{
 // usage is what the provider counts.
 type usage struct{ prompt, tools, cached, said, thought int }
 
-// take takes in a report. Later ones say more or the same, never less.
-func (u *usage) take(report gjson.Result) {
+// update takes in a report. Later ones say more or the same, never less.
+func (u *usage) update(report gjson.Result) {
 	u.prompt = max(u.prompt, provider.Count(report.Get("promptTokenCount")))
 	u.tools = max(u.tools, provider.Count(report.Get("toolUsePromptTokenCount")))
 	u.cached = max(u.cached, provider.Count(report.Get("cachedContentTokenCount")))

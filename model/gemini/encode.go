@@ -40,7 +40,7 @@ func encode(model string, turns []chat.Turn) []byte {
 // of the model that is asked now.
 func (t *encoder) assistant(turn chat.Turn) {
 	said, calls := turn.Text, turn.Calls
-	for _, p := range recall(turn, t.model) {
+	for _, p := range recordedPieces(turn, t.model) {
 		switch p.kind {
 		case textKind:
 			t.signedText(said[:p.size], p.sign)
@@ -98,8 +98,8 @@ func (t *encoder) call(c chat.Call, signature string, first bool) {
 	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"args":`...), c.Args...)
 	t.doc = append(t.doc, `}}`...)
-	if signature == "" && first && signs(t.model) {
-		signature = unsigned
+	if signature == "" && first && requiresSignature(t.model) {
+		signature = skipSignature
 	}
 	t.doc = sign(t.doc, signature)
 }
@@ -157,13 +157,13 @@ func sign(doc []byte, signature string) []byte {
 	return append(doc, '}')
 }
 
-// unsigned is the provider's own word for a call that none of its models made,
+// skipSignature is the provider's own word for a call that none of its models made,
 // or a signature that was lost.
-const unsigned = "skip_thought_signature_validator"
+const skipSignature = "skip_thought_signature_validator"
 
-// signs says whether a model refuses an answer whose first call is unsigned:
+// requiresSignature says whether a model refuses an answer whose first call is unsigned:
 // those since Gemini 3 do.
-func signs(model string) bool {
+func requiresSignature(model string) bool {
 	name := strings.TrimPrefix(model, "models/")
 	for _, earlier := range [...]string{"gemini-1", "gemini-2", "gemma"} {
 		if strings.HasPrefix(name, earlier) {

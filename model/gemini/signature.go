@@ -29,8 +29,8 @@ type piece struct {
 	raw  string
 }
 
-// record keeps the pieces of an answer that has a signature; nil for others.
-func record(model string, pieces []piece) []byte {
+// encodeReasoning keeps the pieces of an answer that has a signature; nil for others.
+func encodeReasoning(model string, pieces []piece) []byte {
 	doc := chat.AppendString([]byte(`{"model":`), model)
 	doc = append(doc, `,"parts":[`...)
 	signed := false
@@ -58,9 +58,9 @@ func appendPiece(doc []byte, p piece) []byte {
 	return append(doc, '}')
 }
 
-// recall gives the pieces of a turn that has signatures of this model; nil
+// recordedPieces gives the pieces of a turn that has signatures of this model; nil
 // where they do not fit the turn.
-func recall(turn chat.Turn, model string) []piece {
+func recordedPieces(turn chat.Turn, model string) []piece {
 	kept := gjson.ParseBytes(turn.Reasoning)
 	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
 		return nil

@@ -26,14 +26,14 @@ const (
 	call2 = `{"functionCall":{"id":"c2","name":"f","args":{"n":2}}}`
 )
 
-func TestSignaturesAreHandedBack(t *testing.T) {
+func TestSignature_IsSentBack(t *testing.T) {
 	const (
 		asItCame = `[{"text":"Hm","thought":true,"thoughtSignature":"s0"},{"text":"Fürst a"},{"text":" and","thoughtSignature":"s1"},{"text":" b"},` +
 			call1 + `,"thoughtSignature":"s2=/+"},` + call2 + `,{"text":"","thoughtSignature":"s3"}]`
 		foreign  = `[{"text":"Fürst a and b"},` + call1 + `,"thoughtSignature":"skip_thought_signature_validator"},` + call2 + `]`
 		unsigned = `[{"text":"Fürst a and b"},` + call1 + `},` + call2 + `]`
 	)
-	first := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(signed))
+	first := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(signed))
 	if first.Err != nil || first.Answer.Provider != "gemini" || first.Answer.Text != "Fürst a and b" {
 		t.Fatalf("got %+v (%v)", first.Answer, first.Err)
 	}
@@ -61,22 +61,22 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 			c.change(&a)
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
-			r := providertest.Hello()
-			r.Items = append(r.Items, providertest.Answered(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
+			r := providertest.HelloRequest()
+			r.Items = append(r.Items, providertest.AnswerItem(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
 			x := suite.Do(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
-			providertest.Same(t, string(got), c.want)
+			providertest.EqualJSON(t, string(got), c.want)
 		})
 	}
 }
 
-func TestNothingIsKeptOfAnswersWithoutSignatures(t *testing.T) {
+func TestSignature_NoReasoningWithoutSignature(t *testing.T) {
 	for name, stream := range map[string]string{
 		"no signature": ok,
 		"a refusal":    strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(stream))
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(stream))
 			if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" {
 				t.Errorf("got %+v (%v)", x.Answer, x.Err)
 			}

@@ -22,7 +22,7 @@ func finish(reason string) string {
 	return `{"candidates":[{"finishReason":"` + reason + `"}],"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":2,"candidatesTokenCount":1,"thoughtsTokenCount":2}}` + "\n"
 }
 
-func TestFinishReasons(t *testing.T) {
+func TestAnswer_FinishReasons(t *testing.T) {
 	call := []model.Call{{Name: "f", Args: []byte(`{}`)}}
 	for _, c := range []struct {
 		name, stream string
@@ -43,7 +43,7 @@ func TestFinishReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.MessagesRead, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
-			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 			}
@@ -57,7 +57,7 @@ const exhausted = `{"error":{"code":429,"message":"You exceeded your current quo
 	{"@type":"type.googleapis.com/google.rpc.Help","links":[]},
 	{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38.5s"}]}}`
 
-func TestTrouble(t *testing.T) {
+func TestAnswer_Errors(t *testing.T) {
 	oneLine := strings.Join(strings.Fields(exhausted), " ")
 	for _, c := range []struct {
 		name   string
@@ -89,7 +89,7 @@ func TestTrouble(t *testing.T) {
 		{"parts without end", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
+			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.HelloRequest(), c.status, c.reply)
 			trouble := providertest.WantError(t, x.Err, c.code, c.again, c.words)
 			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.RetryAfter != want {
 				t.Errorf("after %v, want %v", trouble.RetryAfter, want)
@@ -98,7 +98,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func TestDocumentOfNoCandidate(t *testing.T) {
-	x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[]}`)
+func TestAnswer_NoCandidate(t *testing.T) {
+	x := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, `{"candidates":[]}`)
 	providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "broke off")
 }

@@ -26,7 +26,7 @@ const parallelWhole = `{"candidates":[{"content":{"parts":[{"text":"**Thinking**
 	{"functionCall":{"name":"read_file","args":{"path":"a/b"}},"thoughtSignature":"CskBsig="},{"functionCall":{"name":"read_file","args":{}}},{"functionCall":{"name":"now","id":"f3"}}],"role":"model"},"finishReason":"STOP"}],
 	"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":52,"cachedContentTokenCount":4000,"thoughtsTokenCount":37}}`
 
-func TestAnswerWithParallelCalls(t *testing.T) {
+func TestAnswer_ParallelCalls(t *testing.T) {
 	want := &model.Answer{
 		Text: "I look twice. ü", Finish: model.FinishToolCalls, MessagesRead: 1, Provider: "gemini",
 		Calls: []model.Call{
@@ -36,8 +36,8 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
-	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(parallel))
+	whole := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, parallelWhole)
 	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
 		if x.Err != nil {
 			t.Fatalf("%s: %v", how, x.Err)
@@ -55,9 +55,9 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatAreNoObject(t *testing.T) {
+func TestAnswer_ArgumentsThatAreNotAnObject(t *testing.T) {
 	for sent, want := range map[string]string{`[1]`: `[1]`, `"{oops"`: `"{oops"`, `null`: `null`} {
-		x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
+		x := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
 		if x.Err != nil || string(x.Answer.Calls[0].Args) != want {
 			t.Errorf("%s: got %+v (%v), want %s", sent, x.Answer, x.Err, want)
 		}

@@ -23,14 +23,14 @@ var suite = providertest.Suite{
 	Call: func(name string) string {
 		return `{"candidates":[{"content":{"parts":[{"functionCall":{"name":` + strconv.Quote(name) + `,"args":{}}}]},"finishReason":"STOP"}]}`
 	},
-	Piece:     events(`{"candidates":[{"content":{"parts":[{"text":"Slowly"}]}}]}`),
+	StreamStart:     events(`{"candidates":[{"content":{"parts":[{"text":"Slowly"}]}}]}`),
 	ToolNames: "tools.0.functionDeclarations.#.name",
 	Reasoning: []string{
 		`{"model":"` + name + `","parts":[{"kind":"raw","raw":{"text":"x","thought":true,"thoughtSignature":"y"}}]}`,
 		`{"model":"` + name + `","parts":[{"kind":"call","sign":"z"},{"kind":"text","bytes":5,"sign":"y"}]}`,
 		`[]`, `{`,
 	},
-	Fault: fault,
+	CheckRequest: checkRequest,
 }
 
 func TestSuite(t *testing.T) { suite.Run(t) }
@@ -47,8 +47,8 @@ func FuzzAnswer(f *testing.F) {
 	suite.Fuzz(f)
 }
 
-// fault says what is wrong with a conversation; "" when nothing is.
-func fault(body string) string {
+// checkRequest says what is wrong with a conversation; "" when nothing is.
+func checkRequest(body string) string {
 	if !gjson.Valid(body) {
 		return "no JSON"
 	}

@@ -16,7 +16,7 @@ type answer struct {
 	*provider.ResponseReader
 	started bool // there was a message, or a piece of one
 	calls   []toolCallDelta
-	think   reasoning
+	reasoning   reasoning
 	finish  string // the server's word for how it ended; "" when it has not
 }
 
@@ -31,7 +31,7 @@ type toolCallDelta struct {
 
 // Document implements provider.Decoder.
 func (a *answer) Document(doc gjson.Result) error {
-	if err := a.take(doc, false); err != nil {
+	if err := a.update(doc, false); err != nil {
 		return err
 	}
 	if !a.started {
@@ -41,10 +41,10 @@ func (a *answer) Document(doc gjson.Result) error {
 }
 
 // Event implements provider.Decoder.
-func (a *answer) Event(doc gjson.Result) error { return a.take(doc, true) }
+func (a *answer) Event(doc gjson.Result) error { return a.update(doc, true) }
 
-// take takes in a whole answer, or a piece of one.
-func (a *answer) take(doc gjson.Result, piece bool) error {
+// update takes in a whole answer, or a piece of one.
+func (a *answer) update(doc gjson.Result, piece bool) error {
 	var failed, choices, usage gjson.Result
 	doc.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -65,11 +65,11 @@ func (a *answer) take(doc gjson.Result, piece bool) error {
 		return a.ErrorFrom(status(failed), 0, doc)
 	}
 	a.addUsage(usage)
-	return a.choice(first(choices), piece)
+	return a.updateChoice(firstElement(choices), piece)
 }
 
-// first gives the first element of an array.
-func first(list gjson.Result) (element gjson.Result) {
+// firstElement gives the first element of an array.
+func firstElement(list gjson.Result) (element gjson.Result) {
 	if list.IsArray() {
 		list.ForEach(func(_, value gjson.Result) bool {
 			element = value
@@ -79,8 +79,8 @@ func first(list gjson.Result) (element gjson.Result) {
 	return element
 }
 
-// choice takes in the one choice there is.
-func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
+// updateChoice takes in the one choice there is.
+func (a *answer) updateChoice(choice gjson.Result, piece bool) (err error) {
 	name := "message"
 	if piece {
 		name = "delta"
@@ -88,7 +88,7 @@ func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
 	choice.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case name:
-			err = a.message(value, piece)
+			err = a.updateMessage(value, piece)
 		case "finish_reason":
 			if value.Str != "" {
 				a.finish = value.Str
@@ -102,22 +102,22 @@ func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
 	return err
 }
 
-// message takes in what is said in a choice.
-func (a *answer) message(m gjson.Result, piece bool) (err error) {
+// updateMessage takes in what is said in a choice.
+func (a *answer) updateMessage(m gjson.Result, piece bool) (err error) {
 	a.started = a.started || m.IsObject()
 	m.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "content":
-			a.say(content(value))
+			a.addText(contentText(value))
 		case "refusal":
 			if value.Str != "" {
 				a.Draft.Stop = model.Refusal
-				a.say(value.Str)
+				a.addText(value.Str)
 			}
 		case "tool_calls":
-			err = a.toolCalls(value)
+			err = a.addCalls(value)
 		case fieldDetails, fieldContent, fieldReasoning:
-			a.think.take(key.Str, value, piece)
+			a.reasoning.update(key.Str, value, piece)
 		}
 		return err == nil
 	})
@@ -129,14 +129,14 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 
 // check refuses an answer that has grown past every measure.
 func (a *answer) check() error {
-	if a.think.size > maxThought {
-		return a.Permanent(errcode.LLMCallFailed, "thought for more than %d bytes", maxThought)
+	if a.reasoning.size > maxReasoning {
+		return a.Permanent(errcode.LLMCallFailed, "thought for more than %d bytes", maxReasoning)
 	}
 	return a.Draft.Check()
 }
 
-// content gives the text of a content: a string, or a list of parts.
-func content(value gjson.Result) string {
+// contentText gives the text of a content: a string, or a list of parts.
+func contentText(value gjson.Result) string {
 	if !value.IsArray() {
 		return value.Str
 	}
@@ -148,25 +148,25 @@ func content(value gjson.Result) string {
 	return text.String()
 }
 
-func (a *answer) say(text string) {
+func (a *answer) addText(text string) {
 	a.Draft.AppendText(text)
 	a.Emit(model.Delta{Text: text})
 }
 
-// toolCalls takes in calls, or pieces of them.
-func (a *answer) toolCalls(list gjson.Result) (err error) {
+// addCalls takes in calls, or pieces of them.
+func (a *answer) addCalls(list gjson.Result) (err error) {
 	if !list.IsArray() {
 		return nil
 	}
 	list.ForEach(func(_, c gjson.Result) bool {
-		a.toolCall(c)
+		a.addCall(c)
 		err = a.Draft.Check() // before there are more than it allows
 		return err == nil
 	})
 	return err
 }
 
-func (a *answer) toolCall(c gjson.Result) {
+func (a *answer) addCall(c gjson.Result) {
 	index, id, name := c.Get("index"), c.Get("id").Str, c.Get("function.name").Str
 	args := arguments(c.Get("function.arguments"))
 	at := a.callIndex(index, id, name)
@@ -177,11 +177,11 @@ func (a *answer) toolCall(c gjson.Result) {
 		a.calls[at].id = id
 	}
 	a.Draft.Call(strconv.Itoa(at), id, name, args)
-	a.showCall(&a.calls[at], name, args)
+	a.emitCall(&a.calls[at], name, args)
 }
 
-// showCall passes on a piece of a call, with its name when that is new.
-func (a *answer) showCall(c *toolCallDelta, name, args string) {
+// emitCall passes on a piece of a call, with its name when that is new.
+func (a *answer) emitCall(c *toolCallDelta, name, args string) {
 	d := model.Delta{Args: args}
 	if !c.named && name != "" {
 		c.named, d.Tool = true, name
@@ -258,7 +258,7 @@ func (a *answer) Answer() (*model.Answer, error) {
 			a.Draft.AppendText("The provider's content filter stopped this answer.")
 		}
 	}
-	a.Draft.Reasoning = a.think.raw()
+	a.Draft.Reasoning = a.reasoning.raw()
 	return a.ResponseReader.Answer(), nil
 }
 

@@ -21,30 +21,30 @@ const (
 	defaultWindow = 128_000
 )
 
-// maker marks the reasoning that only this package reads.
-const maker = "openai"
+// providerID marks the reasoning that only this package reads.
+const providerID = "openai"
 
 // client is what requests depend on.
 type client struct {
 	config   provider.Config
-	maxField string // what the length of an answer is called there
+	maxTokensField string // what the length of an answer is called there
 }
 
 // New makes a model.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	base := c.Base(defaultURL, "")
-	own := &client{c, maxField(base)}
+	own := &client{c, maxTokensField(base)}
 	return provider.New(c, provider.Protocol{
-		ProviderID: maker, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+		ProviderID: providerID, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Request: own.request, Decoder: decoder,
 	})
 }
 
-// maxField gives the name of the field for an answer's length. OpenAI's newer
+// maxTokensField gives the name of the field for an answer's length. OpenAI's newer
 // models refuse max_tokens; most other servers know nothing else, and would
 // ignore the new name, so that answers had no bound.
-func maxField(baseURL string) string {
+func maxTokensField(baseURL string) string {
 	if u, err := url.Parse(baseURL); err == nil {
 		host := "." + u.Hostname()
 		if strings.HasSuffix(host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com") {

@@ -19,7 +19,7 @@ const (
 
 // What reasoning may grow to: bytes, and details.
 const (
-	maxThought = 8 << 20
+	maxReasoning = 8 << 20
 	maxDetails = 1024
 )
 
@@ -32,28 +32,28 @@ type reasoning struct {
 	size    int
 }
 
-// take takes in the reasoning of a message or of a piece of one.
-func (r *reasoning) take(key string, value gjson.Result, piece bool) {
+// update takes in the reasoning of a message or of a piece of one.
+func (r *reasoning) update(key string, value gjson.Result, piece bool) {
 	switch {
 	case key == fieldDetails && value.IsArray():
-		if r.size += len(value.Raw); r.size > maxThought {
+		if r.size += len(value.Raw); r.size > maxReasoning {
 			return
 		}
 		value.ForEach(func(_, d gjson.Result) bool {
-			r.detail(d, piece)
+			r.addDetail(d, piece)
 			if len(r.details) > maxDetails {
-				r.size = maxThought + 1
+				r.size = maxReasoning + 1
 			}
-			return r.size <= maxThought
+			return r.size <= maxReasoning
 		})
 	case key == fieldContent && value.Type == gjson.String:
-		r.text(0, value.Str)
+		r.addText(0, value.Str)
 	case key == fieldReasoning && value.Type == gjson.String:
-		r.text(1, value.Str)
+		r.addText(1, value.Str)
 	}
 }
 
-func (r *reasoning) text(which int, text string) {
+func (r *reasoning) addText(which int, text string) {
 	r.size += len(text)
 	r.sent[which] = true
 	r.texts[which].WriteString(text)
@@ -72,15 +72,15 @@ func (r *reasoning) raw() []byte {
 		}
 		return append(b, `]}`...)
 	case r.sent[0]: // DeepSeek misses the field even when it is empty
-		return append(field(nil, `{"`+fieldContent+`":`, r.texts[0].String()), '}')
+		return append(appendField(nil, `{"`+fieldContent+`":`, r.texts[0].String()), '}')
 	case r.texts[1].Len() > 0:
-		return append(field(nil, `{"`+fieldReasoning+`":`, r.texts[1].String()), '}')
+		return append(appendField(nil, `{"`+fieldReasoning+`":`, r.texts[1].String()), '}')
 	}
 	return nil
 }
 
-// reasoningOf writes recorded reasoning into a message: the fields known here.
-func reasoningOf(b, recorded []byte) []byte {
+// appendReasoning writes recorded reasoning into a message: the fields known here.
+func appendReasoning(b, recorded []byte) []byte {
 	gjson.ParseBytes(recorded).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case fieldDetails, fieldContent, fieldReasoning:
@@ -102,16 +102,16 @@ type detail struct {
 	text        strings.Builder
 }
 
-// detail takes in a detail. A piece goes on with the one before when both are
+// addDetail takes in a detail. A piece goes on with the one before when both are
 // text of the same kind and place.
-func (r *reasoning) detail(d gjson.Result, piece bool) {
+func (r *reasoning) addDetail(d gjson.Result, piece bool) {
 	if !d.IsObject() {
 		return
 	}
 	next := &detail{raw: map[string]string{}}
-	next.fill(d)
+	next.merge(d)
 	if n := len(r.details); piece && n > 0 && r.details[n-1].continues(next) {
-		r.details[n-1].fill(d)
+		r.details[n-1].merge(d)
 		return
 	}
 	r.details = append(r.details, next)
@@ -121,25 +121,25 @@ func (d *detail) continues(next *detail) bool {
 	return d.kind == next.kind && d.index == next.index && (d.kind == "reasoning.text" || d.kind == "reasoning.summary")
 }
 
-// fill takes in fields: text is added to what is there, anything else counts
+// merge takes in fields: text is added to what is there, anything else counts
 // when it came for the first time.
-func (d *detail) fill(from gjson.Result) {
+func (d *detail) merge(from gjson.Result) {
 	from.ForEach(func(key, value gjson.Result) bool {
 		switch name := key.Str; {
 		case (name == "text" || name == "summary") && value.Type == gjson.String && (d.key == "" || d.key == name):
 			d.key = name
-			d.put(name, value.Raw)
+			d.setFirst(name, value.Raw)
 			d.text.WriteString(value.Str)
 		default:
-			d.put(name, value.Raw)
+			d.setFirst(name, value.Raw)
 		}
 		return true
 	})
 	d.kind, d.index = gjson.Parse(d.raw["type"]).Str, d.raw["index"]
 }
 
-// put keeps the first value of a field that is not null.
-func (d *detail) put(name, raw string) {
+// setFirst keeps the first value of a field that is not null.
+func (d *detail) setFirst(name, raw string) {
 	switch d.raw[name] {
 	case "":
 		d.keys = append(d.keys, name)

@@ -20,10 +20,10 @@ var suite = providertest.Suite{
 	Call: func(name string) string {
 		return `{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":` + strconv.Quote(name) + `,"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
 	},
-	Piece:     piece,
+	StreamStart:     piece,
 	ToolNames: "tools.#.function.name",
 	Reasoning: []string{`{"reasoning_content":"x","role":"system"}`, `{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}`, `[]`, `{`},
-	Fault:     fault,
+	CheckRequest:     checkRequest,
 }
 
 func TestSuite(t *testing.T) { suite.Run(t) }
@@ -44,8 +44,8 @@ func FuzzAnswer(f *testing.F) {
 	suite.Fuzz(f)
 }
 
-// fault says what is wrong with a conversation; "" when nothing is.
-func fault(body string) string {
+// checkRequest says what is wrong with a conversation; "" when nothing is.
+func checkRequest(body string) string {
 	if !gjson.Valid(body) {
 		return "no JSON"
 	}

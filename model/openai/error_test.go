@@ -20,8 +20,8 @@ import (
 
 const piece = `data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}` + "\n\n"
 
-// silent checks that nothing of an error holds the key.
-func silent(t *testing.T, err error) {
+// wantNoKey checks that nothing of an error holds the key.
+func wantNoKey(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), secret) {
@@ -32,7 +32,7 @@ func silent(t *testing.T, err error) {
 
 // A status or an error object, before an answer or in the middle of it, whole
 // or streamed.
-func TestTrouble(t *testing.T) {
+func TestAnswer_Errors(t *testing.T) {
 	const lasting, passing = false, true
 	failed := func(object string) string { return piece + `data: {"error":` + object + "}\n\n" }
 	for _, c := range []struct {
@@ -77,28 +77,28 @@ func TestTrouble(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})), hello(t))
-			if got := trouble(t, o.err); got.Retryable != c.again || errcode.Of(o.err) != c.code || !strings.Contains(o.err.Error(), c.says) {
+			if got := modelError(t, o.err); got.Retryable != c.again || errcode.Of(o.err) != c.code || !strings.Contains(o.err.Error(), c.says) {
 				t.Errorf("got %s, again %v: %v", errcode.Of(o.err), got.Retryable, o.err)
 			}
-			silent(t, o.err)
+			wantNoKey(t, o.err)
 		})
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestAnswer_RetryAfter(t *testing.T) {
 	for header, value := range map[string]string{"Retry-After": "7", "Retry-After-Ms": "7000"} {
 		o := ask(t, openai.New(serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(header, value)
 			w.WriteHeader(429)
 		})), hello(t))
-		if got := trouble(t, o.err).RetryAfter; got != 7*time.Second {
+		if got := modelError(t, o.err).RetryAfter; got != 7*time.Second {
 			t.Errorf("%s: got %v", header, got)
 		}
 	}
 }
 
 // A server that says nothing, at first or after a while, is not waited for.
-func TestSilence(t *testing.T) {
+func TestAnswer_Timeouts(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins, says string
 		config       provider.Config
@@ -115,15 +115,15 @@ func TestSilence(t *testing.T) {
 			})
 			config.Timeout, config.IdleTimeout = c.config.Timeout, c.config.IdleTimeout
 			o := ask(t, openai.New(config), hello(t))
-			if !trouble(t, o.err).Retryable || !strings.Contains(o.err.Error(), c.says) {
+			if !modelError(t, o.err).Retryable || !strings.Contains(o.err.Error(), c.says) {
 				t.Errorf("got %v", o.err)
 			}
 		})
 	}
 }
 
-// forever writes a text again and again until nobody reads it.
-func forever(text string) http.HandlerFunc {
+// repeatForever writes a text again and again until nobody reads it.
+func repeatForever(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		for {
@@ -134,25 +134,25 @@ func forever(text string) http.HandlerFunc {
 	}
 }
 
-func TestAnswersWithoutEnd(t *testing.T) {
+func TestAnswer_LimitsSize(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
 	for _, c := range []struct {
 		name   string
 		stream bool
 		answer http.HandlerFunc
 	}{
-		{"text", true, forever(`data: {"choices":[{"delta":{"content":"` + long + `"}}]}` + "\n\n")},
-		{"arguments", true, forever(`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"` + long + `"}}]}}]}` + "\n\n")},
-		{"thoughts", true, forever(`data: {"choices":[{"delta":{"reasoning_content":"` + long + `"}}]}` + "\n\n")},
-		{"details of thoughts", true, forever(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"` + long + `"}]}}]}` + "\n\n")},
-		{"a line", true, forever("data: " + long)},
-		{"nothing", true, forever(strings.Repeat(" ", 1<<10))},
-		{"a document", false, forever(`{"a":"` + long)},
+		{"text", true, repeatForever(`data: {"choices":[{"delta":{"content":"` + long + `"}}]}` + "\n\n")},
+		{"arguments", true, repeatForever(`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"` + long + `"}}]}}]}` + "\n\n")},
+		{"thoughts", true, repeatForever(`data: {"choices":[{"delta":{"reasoning_content":"` + long + `"}}]}` + "\n\n")},
+		{"details of thoughts", true, repeatForever(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"` + long + `"}]}}]}` + "\n\n")},
+		{"a line", true, repeatForever("data: " + long)},
+		{"nothing", true, repeatForever(strings.Repeat(" ", 1<<10))},
+		{"a document", false, repeatForever(`{"a":"` + long)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := serve(t, c.answer)
 			config.Stream = c.stream
-			if o := ask(t, openai.New(config), hello(t)); !strings.Contains(trouble(t, o.err).Error(), "more than") && !strings.Contains(o.err.Error(), "at most") {
+			if o := ask(t, openai.New(config), hello(t)); !strings.Contains(modelError(t, o.err).Error(), "more than") && !strings.Contains(o.err.Error(), "at most") {
 				t.Errorf("got %v", o.err)
 			}
 		})
@@ -161,7 +161,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 
 // The body of a request is written into memory that is used again: requests at
 // the same time, and such that are given up, must not get into each other.
-func TestRequestsDoNotMix(t *testing.T) {
+func TestRequest_BuffersAreNotShared(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +192,7 @@ func TestRequestsDoNotMix(t *testing.T) {
 				if n%4 == 3 {
 					time.AfterFunc(time.Duration(n)*10*time.Microsecond, cancel)
 				}
-				for range m.Generate(ctx, model.Request{System: name, Items: []model.Item{said("user", `{"text":"`+strings.Repeat(name, 50_000)+`"}`)}}) {
+				for range m.Generate(ctx, model.Request{System: name, Items: []model.Item{messageItem("user", `{"text":"`+strings.Repeat(name, 50_000)+`"}`)}}) {
 				}
 				cancel()
 			}
