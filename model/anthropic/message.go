@@ -232,7 +232,7 @@ func (b *block) rawThinking() []byte {
 // the cache, input written to it, input read from it, and output.
 type usage struct{ fresh, written, read, output int }
 
-// update takes in a report. Later ones say more or the same, never less.
+// update merges a report. Reports are cumulative, and not every one has all counts.
 func (u *usage) update(report gjson.Result) {
 	u.fresh = max(u.fresh, provider.Count(report.Get("input_tokens")))
 	u.written = max(u.written, provider.Count(report.Get("cache_creation_input_tokens")))

@@ -75,13 +75,13 @@ func TestNew_Defaults(t *testing.T) {
 
 func TestNew_URL(t *testing.T) {
 	for given, want := range map[string]string{"": "https://generativelanguage.googleapis.com", "http://h/": "http://h", "http://h/v1beta": "http://h", "http://h/p/v1beta/": "http://h/p"} {
-		var asked string
+		var requested string
 		m := gemini.New(provider.Config{Model: name, BaseURL: given, Key: key, Client: providertest.Client(func(url, _ string) string {
-			asked = url
+			requested = url
 			return ok
 		})})
-		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || asked != want+"/v1beta/models/gemini-3-pro-preview:generateContent" {
-			t.Errorf("%q: asked %s (%v)", given, asked, err)
+		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || requested != want+"/v1beta/models/gemini-3-pro-preview:generateContent" {
+			t.Errorf("%q: requested %s (%v)", given, requested, err)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// A stream as the provider sends it: a summary of thoughts, text, then two
-// calls of one function without ids, and a part that nobody knows.
+// parallel is a stream with a summary of thoughts, text, two calls of one function
+// without ids, and a part of an unknown kind, which is ignored.
 const parallel = `
 {"candidates":[{"content":{"parts":[{"text":"**Thinking** of files","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":4325,"cachedContentTokenCount":4000,"totalTokenCount":4362,"promptTokensDetails":[{"modality":"TEXT","tokenCount":4325}],"thoughtsTokenCount":37},"modelVersion":"gemini-3-pro-preview","responseId":"abc"}
 {"candidates":[{"content":{"parts":[{"text":"I look "}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":3,"thoughtsTokenCount":37}}
@@ -21,7 +21,7 @@ const parallel = `
 {"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":52,"cachedContentTokenCount":4000,"thoughtsTokenCount":37},"modelVersion":"gemini-3-pro-preview"}
 `
 
-// The same as one document.
+// parallelWhole is the same answer as one document.
 const parallelWhole = `{"candidates":[{"content":{"parts":[{"text":"**Thinking** of files","thought":true},{"text":"I look twice. ü"},
 	{"functionCall":{"name":"read_file","args":{"path":"a/b"}},"thoughtSignature":"CskBsig="},{"functionCall":{"name":"read_file","args":{}}},{"functionCall":{"name":"now","id":"f3"}}],"role":"model"},"finishReason":"STOP"}],
 	"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":52,"cachedContentTokenCount":4000,"thoughtsTokenCount":37}}`
@@ -42,7 +42,7 @@ func TestAnswer_ParallelCalls(t *testing.T) {
 		if x.Err != nil {
 			t.Fatalf("%s: %v", how, x.Err)
 		}
-		x.Answer.Reasoning = nil // TestSignatures
+		x.Answer.Reasoning = nil // see TestSignature_IsSentBack
 		if diff := cmp.Diff(want, x.Answer); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", how, diff)
 		}
