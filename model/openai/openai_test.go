@@ -23,12 +23,11 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-var update = flag.Bool("update", false, "write what is expected in testdata anew")
+var update = flag.Bool("update", false, "rewrite the expected sections in testdata")
 
 var _ model.LanguageModel = (*provider.Model)(nil)
 
-// serve starts a server that the test stops, and gives the Config of a model
-// behind it.
+// serve starts a server for the test and returns the Config of a model for it.
 func serve(t testing.TB, answer http.HandlerFunc) provider.Config {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -39,7 +38,7 @@ func serve(t testing.TB, answer http.HandlerFunc) provider.Config {
 
 const secret = "sk-proj-0123456789abcdef"
 
-// respondWith answers every request with a body.
+// respondWith returns a handler that sends body.
 func respondWith(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -59,19 +58,19 @@ func resultItem(call, content string) model.Item {
 	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}
 }
 
-// outcome is all that a model yields.
+// outcome is what a model yields.
 type outcome struct {
-	deltas []string // all but the last
+	deltas []string // without the last
 	answer *model.Answer
 	err    error
 }
 
-// ask collects what a model yields, and checks what is true of every model.
+// ask returns what a model yields, and checks the contract of model.Model.
 func ask(t testing.TB, m model.Model, r model.Request) (o outcome) {
 	t.Helper()
 	for delta, err := range m.Generate(t.Context(), r) {
 		if o.answer != nil || o.err != nil {
-			t.Fatal("something comes after the end")
+			t.Fatal("yielded after the end")
 		}
 		o.err, o.answer = err, delta.Answer
 		if err == nil && delta.Answer == nil {
@@ -84,7 +83,7 @@ func ask(t testing.TB, m model.Model, r model.Request) (o outcome) {
 	return o
 }
 
-// describeDelta shows what is set in a delta.
+// describeDelta returns the fields that are set in a delta.
 func describeDelta(d model.Delta) string {
 	var parts []string
 	for _, p := range [][2]string{{"text", d.Text}, {"tool", d.Tool}, {"args", d.Args}} {
@@ -128,7 +127,7 @@ func section(a *txtar.Archive, name string) string {
 	return ""
 }
 
-// compareSections holds sections of an archive against what was got, or writes them.
+// compareSections compares sections of an archive with got, or updates them.
 func compareSections(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
 	t.Helper()
 	for _, name := range []string{"deltas", "answer"} {
@@ -144,12 +143,12 @@ func compareSections(t *testing.T, file string, a *txtar.Archive, got map[string
 	}
 }
 
-// modelError gives the *model.Error an attempt ended with.
+// modelError returns err as a *model.Error.
 func modelError(t testing.TB, err error) *model.Error {
 	t.Helper()
 	found, ok := errors.AsType[*model.Error](err)
 	if !ok {
-		t.Fatalf("got %v (%T), want a trouble", err, err)
+		t.Fatalf("got %v (%T), want a *model.Error", err, err)
 	}
 	return found
 }

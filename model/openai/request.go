@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// request gives a request's document. The tools are a part of their own, so
-// that ready bytes are sent as they are.
+// request returns the document of a request. The tools are a separate part, so that
+// they are not copied.
 func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
 	turns := chat.Turns(r)
 	buffer := buffers.Get().(*[]byte)
@@ -34,19 +34,19 @@ func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document 
 
 var closingBrace = []byte("}")
 
-// buffers holds what requests were written into, for the next ones.
+// buffers holds the memory of earlier requests for reuse.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// releaseBuffer gives a buffer back, but for the rare large one.
+// releaseBuffer returns a buffer to the pool, unless it is exceptionally large.
 func releaseBuffer(buffer *[]byte, b []byte) {
-	const most = 1 << 20
-	if cap(b) <= most {
+	const maxPooled = 1 << 20
+	if cap(b) <= maxPooled {
 		*buffer = b
 		buffers.Put(buffer)
 	}
 }
 
-// options begins the document with what a Config says.
+// options appends the beginning of the document, with the options of the Config.
 func (c *client) options(b []byte) []byte {
 	b = appendField(b, `{"model":`, c.config.Model)
 	if c.config.Stream {
@@ -62,24 +62,24 @@ func (c *client) options(b []byte) []byte {
 	return b
 }
 
-// appendMessages writes a conversation.
+// appendMessages appends a conversation.
 func appendMessages(b []byte, system string, turns []chat.Turn) []byte {
 	first := len(b)
 	if system != "" {
 		b = append(appendField(b, `{"role":"system","content":`, system), '}')
 	}
-	worked := false // since the last user's turn a tool was called
+	called := false // a tool was called since the last User turn
 	for i := range turns {
 		if len(b) > first {
 			b = append(b, ',')
 		}
 		switch t := &turns[i]; t.Role {
 		case chat.User:
-			worked = false
+			called = false
 			b = appendUser(b, t.Text, t.Images)
 		case chat.Assistant:
-			worked = worked || len(t.Calls) > 0
-			b = appendAssistant(b, t, worked)
+			called = called || len(t.Calls) > 0
+			b = appendAssistant(b, t, called)
 		case chat.Results:
 			b = appendResults(b, t.Results)
 		}
@@ -99,7 +99,7 @@ func appendUser(b []byte, text string, images []model.Image) []byte {
 	return append(b, `]}`...)
 }
 
-// appendImage writes an image as a content part, its bytes as a data URL.
+// appendImage appends an image as a content part with a data URL.
 func appendImage(b []byte, i model.Image) []byte {
 	b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
 	b = append(append(b, i.MediaType...), `;base64,`...)
@@ -107,18 +107,18 @@ func appendImage(b []byte, i model.Image) []byte {
 	return append(b, `"}}`...)
 }
 
-// appendAssistant writes what the model said. Its reasoning goes back where a tool
-// was called since the last user's turn, also when another user's turn has
-// come since: DeepSeek refuses the conversation otherwise, OpenRouter asks
-// for it, and servers that want less leave it out themselves.
-func appendAssistant(b []byte, t *chat.Turn, worked bool) []byte {
+// appendAssistant appends an Assistant turn. Its reasoning is sent back if a tool was
+// called between the User turn before it and its end, even if more User turns
+// follow: DeepSeek rejects the conversation otherwise, OpenRouter recommends it, and
+// other servers ignore it.
+func appendAssistant(b []byte, t *chat.Turn, called bool) []byte {
 	b = append(b, `{"role":"assistant","content":`...)
 	if t.Text == "" && len(t.Calls) > 0 {
 		b = append(b, `null`...)
 	} else {
 		b = chat.AppendString(b, t.Text)
 	}
-	if worked && t.Provider == providerID {
+	if called && t.Provider == providerID {
 		b = appendReasoning(b, t.Reasoning)
 	}
 	for i := range t.Calls {
@@ -135,8 +135,8 @@ func appendAssistant(b []byte, t *chat.Turn, worked bool) []byte {
 	return append(b, '}')
 }
 
-// appendCall writes a call with its arguments as the model wrote them, also when
-// they are no JSON: it is to see its own mistake.
+// appendCall appends a call with its arguments as the model wrote them, even if they
+// are not JSON, so that the model sees its mistake.
 func appendCall(b []byte, c *chat.Call) []byte {
 	b = appendField(b, `{"id":`, c.ID)
 	b = appendField(b, `,"type":"function","function":{"name":`, c.Name)
@@ -148,25 +148,25 @@ func appendCall(b []byte, c *chat.Call) []byte {
 	return append(b, `}}`...)
 }
 
-// appendResults writes a message for each result. They have room for text alone, so
-// images follow as if the user had sent them.
+// appendResults appends a message for each result. These messages can only hold text,
+// so the images follow in a message of the user.
 func appendResults(b []byte, list []chat.Result) []byte {
-	shown := false
+	hasImages := false
 	for i := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendField(b, `{"role":"tool","tool_call_id":`, list[i].ID)
 		b = append(appendField(b, `,"content":`, list[i].Text), '}')
-		shown = shown || len(list[i].Images) > 0
+		hasImages = hasImages || len(list[i].Images) > 0
 	}
-	if !shown {
+	if !hasImages {
 		return b
 	}
 	return appendResultImages(b, list)
 }
 
-// appendResultImages writes the images of results, each after the name of its tool.
+// appendResultImages appends the images of results, each after the name of its tool.
 func appendResultImages(b []byte, list []chat.Result) []byte {
 	b = append(b, `,{"role":"user","content":[`...)
 	first := len(b)
@@ -186,7 +186,7 @@ func appendResultImages(b []byte, list []chat.Result) []byte {
 	return append(b, `]}`...)
 }
 
-// appendField writes a prefix, as it is, and a string.
+// appendField appends a prefix, unchanged, and a JSON string.
 func appendField(b []byte, prefix, value string) []byte {
 	return chat.AppendString(append(b, prefix...), value)
 }

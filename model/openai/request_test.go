@@ -19,7 +19,7 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// sentRequest gives the request a model makes of a conversation.
+// sentRequest returns the request that a model sends for r.
 func sentRequest(t *testing.T, c provider.Config, r model.Request) (header http.Header, body []byte) {
 	t.Helper()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -44,9 +44,9 @@ func TestRequest_Options(t *testing.T) {
 		config provider.Config
 		want   string
 	}{
-		{"with nothing asked for", provider.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
+		{"defaults", provider.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
 		{"streaming", provider.Config{Model: "m", Stream: true}, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`},
-		{"with bounds", provider.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
+		{"options", provider.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header, body := sentRequest(t, c.config, model.Request{Items: []model.Item{messageItem("user", `{"text":"Hi"}`)}})
@@ -61,7 +61,7 @@ func TestRequest_Options(t *testing.T) {
 	}
 }
 
-// redirectTransport answers for any host.
+// redirectTransport sends requests for any host to server.
 type redirectTransport struct{ server *httptest.Server }
 
 func (d redirectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -70,7 +70,7 @@ func (d redirectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// OpenAI's own models refuse max_tokens, other servers know nothing else.
+// OpenAI's own models reject max_tokens; other servers know only that.
 func TestRequest_MaxTokensField(t *testing.T) {
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,8 +142,8 @@ func TestRequest_Conversation(t *testing.T) {
 		{"role":"user","content":"{\"from\":\"agent-7\",\"payload\":{\"text\":\"Done?\"}}"}]}`)
 }
 
-// Reasoning goes back with what it led to, when a tool was called in between,
-// and to the provider it came from.
+// Reasoning is sent back to the provider it came from if a tool was called in the
+// turn.
 func TestReasoning_IsSentBack(t *testing.T) {
 	thought := func(a model.Answer, reasoning string) model.Item {
 		a.Reasoning, a.Provider = json.RawMessage(reasoning), "openai"
@@ -173,7 +173,7 @@ func TestReasoning_IsSentBack(t *testing.T) {
 			kept = append(kept, m["reasoning_content"], m["reasoning_details"], m["reasoning"])
 		}
 		if m["content"] == "smuggled" || m["role"] == "system" {
-			t.Errorf("fields of the reasoning became the message's: %v", m)
+			t.Errorf("fields of the reasoning replace fields of the message: %v", m)
 		}
 	}
 	want := []any{nil, nil, nil, "first", nil, nil, nil, []any{map[string]any{"type": "reasoning.text", "text": "second"}}, nil, nil, nil, "third", nil, nil, nil}
@@ -182,8 +182,7 @@ func TestReasoning_IsSentBack(t *testing.T) {
 	}
 }
 
-// What an answer holds goes back as it came: the golden answers of testdata,
-// in the next request.
+// Reasoning details are sent back as they were received.
 func TestReasoning_IsSentBackUnchanged(t *testing.T) {
 	details := `[{"type":"reasoning.text","text":"a","format":"f","index":0,"signature":"s","new":{"x":[1]}},{"type":"reasoning.encrypted","data":"d","id":"i","index":1}]`
 	reply := `{"choices":[{"message":{"content":null,"reasoning":"a","reasoning_details":` + details + `,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
