@@ -12,10 +12,10 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// slow is a server that says 200 at once; its two pieces come later.
-type slow struct{ first, second time.Duration }
+// slowServer sends status 200 at once and two parts of the answer after delays.
+type slowServer struct{ first, second time.Duration }
 
-func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s slowServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	out, in := io.Pipe()
 	context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
 	go func() {
@@ -36,18 +36,18 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: out}, nil
 }
 
-// An answer begins with its first piece, not with its header: a server on a
-// small machine reads the question in between.
-func TestHowLongAnAnswerMayTake(t *testing.T) {
+// An answer begins with its first content, not with its header: a slow server
+// processes the request in between.
+func TestEndpoint_TimeoutsCountFromContent(t *testing.T) {
 	const begin, idle, short = 5 * time.Minute, time.Minute, time.Second
 	for name, c := range map[string]struct {
-		server slow
+		server slowServer
 		want   string // the text, or a part of the error
 	}{
-		"at once":                                {slow{0, 0}, "ab"},
-		"late to begin, and then steady":         {slow{begin - short, idle - short}, "ab"},
-		"never begun, though there was a header": {slow{begin + short, 0}, "did not begin to answer within 5m0s"},
-		"begun, and then silent":                 {slow{0, idle + short}, "nothing came for 1m0s"},
+		"no delay":               {slowServer{0, 0}, "ab"},
+		"within both timeouts":   {slowServer{begin - short, idle - short}, "ab"},
+		"header without content": {slowServer{begin + short, 0}, "did not begin to answer within 5m0s"},
+		"stalls after content":   {slowServer{0, idle + short}, "no data for 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,11 +66,10 @@ func TestHowLongAnAnswerMayTake(t *testing.T) {
 	}
 }
 
-// alive is a server that only keeps its connection alive, from the beginning or
-// after a piece of an answer.
-type alive struct{ begins, again string }
+// keepAliveServer sends begins and then again every ten seconds.
+type keepAliveServer struct{ begins, again string }
 
-func (a alive) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a keepAliveServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	out, in := io.Pipe()
 	context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
 	go func() {
@@ -87,21 +86,21 @@ func (a alive) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: out}, nil
 }
 
-// What keeps a connection alive keeps nobody waiting for ever.
-func TestOnlyKeptAlive(t *testing.T) {
+// Comments and empty lines do not extend a timeout.
+func TestEndpoint_KeepAliveIsNotContent(t *testing.T) {
 	const begin, idle = 5 * time.Minute, time.Minute
 	for name, c := range map[string]struct {
-		server alive
+		server keepAliveServer
 		says   string
 		after  time.Duration
 	}{
-		"comments alone":              {alive{"", ": PROCESSING\n\n"}, "did not begin", begin},
-		"comments in pieces":          {alive{": PROC", "ESSING\n\n: PROC"}, "did not begin", begin},
-		"empty lines":                 {alive{"", "\n"}, "did not begin", begin},
-		"comments in the middle":      {alive{"data: 1\n\n", ": ping\r\n\r\n"}, "nothing came for 1m0s", idle},
-		"empty lines in the middle":   {alive{"data: 1\n\n", "\n"}, "nothing came for 1m0s", idle},
-		"a comment that has no end":   {alive{"data: 1\n\n:", "data"}, "nothing came for 1m0s", idle},
-		"a comment just before there": {alive{": x\ndata: 1\n", "\n: x\n"}, "nothing came for 1m0s", idle},
+		"only comments":             {keepAliveServer{"", ": PROCESSING\n\n"}, "did not begin", begin},
+		"comments in parts":         {keepAliveServer{": PROC", "ESSING\n\n: PROC"}, "did not begin", begin},
+		"empty lines":               {keepAliveServer{"", "\n"}, "did not begin", begin},
+		"comments after content":    {keepAliveServer{"data: 1\n\n", ": ping\r\n\r\n"}, "no data for 1m0s", idle},
+		"empty lines after content": {keepAliveServer{"data: 1\n\n", "\n"}, "no data for 1m0s", idle},
+		"comment without end":       {keepAliveServer{"data: 1\n\n:", "data"}, "no data for 1m0s", idle},
+		"comment before content":    {keepAliveServer{": x\ndata: 1\n", "\n: x\n"}, "no data for 1m0s", idle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

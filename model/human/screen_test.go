@@ -16,18 +16,18 @@ import (
 	"github.com/rolecall/rolecall/model/human"
 )
 
-// clean refuses what acts on a terminal. The echo of what is typed does not
-// pass through it.
-type clean struct{ io.Writer }
+// strictScreen fails a Write of text that acts on a terminal. The echo of typed
+// text does not pass through it.
+type strictScreen struct{ io.Writer }
 
-func (c clean) Write(text []byte) (int, error) {
+func (s strictScreen) Write(text []byte) (int, error) {
 	if bad := harmful(string(text)); bad != "" {
 		return 0, fmt.Errorf("%s in %q", bad, text)
 	}
-	return c.Writer.Write(text)
+	return s.Writer.Write(text)
 }
 
-// harmful names what a terminal would act on.
+// harmful returns the first character that a terminal would act on.
 func harmful(text string) string {
 	if !utf8.ValidString(text) {
 		return "invalid UTF-8"
@@ -47,8 +47,8 @@ func wantHarmless(t testing.TB, text string) {
 	}
 }
 
-// everywhere is a request that has a text wherever somebody else writes.
-func everywhere(t testing.TB, text string) model.Request {
+// requestFull returns a request with text in every field that comes from outside.
+func requestFull(t testing.TB, text string) model.Request {
 	t.Helper()
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -73,35 +73,35 @@ func everywhere(t testing.TB, text string) model.Request {
 	}
 }
 
-// everything looks at all there is to see and makes a call of the one tool.
-const everything = "/all\n/system\n/tools\n/tools 1\n/help\n/call other json\n\n/more\n1\n\n\n\n1 json\n{}\n\n/wait\n"
+// showAll is input that shows everything there is and ends the turn.
+const showAll = "/all\n/system\n/help\n/other\nother_tool\n1\n[]\n{\"f\n{} x\n{\"no such\": 1}\n/back\n1\n/back\n/wait\n"
 
-func TestNothingShownActsOnTheTerminal(t *testing.T) {
+func TestScreen_SanitizesAllText(t *testing.T) {
 	texts := append(corpus.NaughtyStrings(),
 		"\x1b[2J\x1b[1;1H\x1b]0;title\a", "\x9b31m", "\u009b31m", "a\rb", "a\bb", "\u202eabc", "a\u2028b", "\x00", "\x7f", "\xff\xfe", "\u2066x\u2069", "\U000e0041",
 		strings.Repeat("界", 200), strings.Repeat(" ", 500), strings.Repeat("a\n", 500), "x")
 	for _, text := range texts {
-		screen, _, err := play(t, everywhere(t, text), everything)
+		screen, a, err := play(t, requestFull(t, text), showAll)
 		wantHarmless(t, screen)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		if !strings.Contains(screen, "calls so far: 1") {
-			t.Fatalf("%q: the dialogue did not come to its calls:\n%s", text, screen)
+		if !strings.Contains(screen, "these arguments cannot be used") {
+			t.Fatalf("%q: answer %+v, no arguments asked for:\n%s", text, a, screen)
 		}
 	}
 }
 
-// A text cannot look like a line of the dialogue: its rows have a margin, and
-// none is so long that the terminal would break it.
-func TestATextCannotLookLikeTheDialogue(t *testing.T) {
+// Text cannot look like a line of the dialogue: its rows have a margin, and none
+// is so long that the terminal would wrap it.
+func TestScreen_TextCannotLookLikeTheDialogue(t *testing.T) {
 	for _, lie := range []string{
 		"ok\n== root asks\nroot> ", "ok\r\n== root asks", "ok\u2028== root asks", "ok\v== root asks", "ok\u0085== root asks",
 		strings.Repeat("a ", 39) + "== root asks", strings.Repeat("界", 40) + "== root asks", strings.Repeat("a", 78) + "== root asks",
 	} {
-		r := everywhere(t, lie)
+		r := requestFull(t, lie)
 		r.Self.Role = "analyst"
-		screen, _, err := play(t, r, everything)
+		screen, _, err := play(t, r, showAll)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestATextCannotLookLikeTheDialogue(t *testing.T) {
 		}
 		heads := slices.DeleteFunc(rows, func(row string) bool { return !strings.HasPrefix(row, "== ") })
 		if len(heads) != 1 || heads[0] != "== analyst asks" {
-			t.Errorf("%q: the question's head is %q", lie, heads)
+			t.Errorf("%q: the heads of requests are %q, want one", lie, heads)
 		}
 	}
 }
@@ -129,33 +129,33 @@ func width(row string) (n int) {
 	return n
 }
 
-// FuzzDialogue: whatever is typed, shown or described, a question ends in an
-// answer that can be acted on or in an error, and the terminal stays whole.
+// FuzzDialogue checks that any input and request end in an answer that the runtime
+// can use or in a permanent error, and that only sanitized text is written.
 func FuzzDialogue(f *testing.F) {
 	schema := `{"type":"object","properties":{"a":{"type":"string","enum":["x"]},"n":{"type":"integer","default":1},"o":{"type":["object","null"]}},"required":["n"]}`
 	for _, typed := range []string{
-		"", "text\n", everything, "1\nx\n\n\n/more\n1 json\n{\"a\":1}\n\n", "tool\n/json\n{\n{}\nn\n/end 1\n", "other_tool\nc\n{}\ny\n", "//x", "/x\n/say hi", "\xff\n\x00\n", "1\ny\nn\n/back\n7\n/drop\n",
+		"", "text\n", showAll, "1\nx\n{\"n\":1}\n", "tool\n{\n{}\n/back\n/end 1\n", "other_tool\n{\"n\":\n1,\n\"a\":\"x\"}\n", "//x", "/x\n/say hi", "\xff\n\x00\n", "1\n\n/back\n7\n",
 	} {
 		f.Add([]byte(typed), schema, "payload")
 	}
 	for _, odd := range oddSchemas {
-		f.Add([]byte("1\n\n\n\n\n\n"), odd, odd)
+		f.Add([]byte("1\n[]\n\n"), odd, odd)
 	}
 	f.Fuzz(func(t *testing.T, typed []byte, schema, text string) {
 		r := requestOf("analyst", model.Item{Message: &model.Message{From: text, Payload: json.RawMessage(text)}})
 		r.Tools = []string{"tool", text}
 		r.ToolJSON = []byte(`[{"function":{"name":"tool","description":"d","parameters":` + schema + `}}]`)
 		var out strings.Builder
-		a, err := ask(t, t.Context(), human.New(strings.NewReader(string(typed)), clean{&out}, nil), r)
+		a, err := ask(t, t.Context(), human.New(strings.NewReader(string(typed)), strictScreen{&out}, nil), r)
 		if err != nil {
 			wantLasting(t, err, io.EOF)
 			return
 		}
-		wantActionable(t, a)
+		wantUsable(t, a)
 	})
 }
 
-func wantActionable(t *testing.T, a *model.Answer) {
+func wantUsable(t *testing.T, a *model.Answer) {
 	t.Helper()
 	known := []model.Finish{model.FinishToolCalls, model.FinishContinue, model.FinishWait, model.FinishEnd}
 	if !slices.Contains(known, a.Finish) || (a.Finish == model.FinishToolCalls) != (len(a.Calls) > 0) || a.MessagesRead != 1 || !utf8.ValidString(a.Text) {

@@ -19,7 +19,7 @@ import (
 	"github.com/rolecall/rolecall/model/human"
 )
 
-// terminal is a Model with somebody at its keyboard.
+// terminal is a Model whose input the test types.
 type terminal struct {
 	*testing.T
 	model *human.Model
@@ -29,7 +29,7 @@ type terminal struct {
 	out strings.Builder
 }
 
-// atTerminal runs a test in a bubble, which fails it if a goroutine stays.
+// atTerminal runs a test in a synctest bubble, which fails if a goroutine leaks.
 func atTerminal(t *testing.T, test func(t *testing.T, tm *terminal)) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
@@ -46,7 +46,7 @@ func (tm *terminal) Write(text []byte) (int, error) {
 	return tm.out.Write(text)
 }
 
-// screen gives what was printed since it was last asked, when all is quiet.
+// screen returns what was printed since its last call, once all goroutines wait.
 func (tm *terminal) screen() string {
 	synctest.Wait()
 	tm.mu.Lock()
@@ -63,7 +63,8 @@ func (tm *terminal) types(line string) {
 	synctest.Wait()
 }
 
-// asks lets an agent ask, and returns when it waits.
+// asks starts a request of an agent and returns when it waits. The channel receives
+// its outcome.
 func (tm *terminal) asks(ctx context.Context, role string) <-chan string {
 	done := make(chan string, 1)
 	go func() {
@@ -97,19 +98,19 @@ func (tm *terminal) shows(parts ...string) {
 	for _, part := range parts {
 		_, after, ok := strings.Cut(rest, part)
 		if !ok {
-			tm.Fatalf("%q is not shown in its place:\n%s", part, all)
+			tm.Fatalf("%q is missing or out of order:\n%s", part, all)
 		}
 		rest = after
 	}
 }
 
-func TestAgentsAreAnsweredOneAfterTheOther(t *testing.T) {
+func TestModel_RequestsAreShownInOrder(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		first := tm.asks(t.Context(), "analyst")
 		second := tm.asks(t.Context(), "writer")
 		third := tm.asks(t.Context(), "editor")
 		if got := tm.screen(); !strings.HasSuffix(got, "analyst> ") || strings.Contains(got, "writer") || strings.Contains(got, "editor") {
-			t.Errorf("the first who asks does not have the terminal alone:\n%s", got)
+			t.Errorf("another request is shown with the first:\n%s", got)
 		}
 		tm.types("one")
 		tm.wants(first, "end one")
@@ -122,14 +123,14 @@ func TestAgentsAreAnsweredOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestAQuestionThatIsVoidLeavesTheNextLineToTheNextQuestion(t *testing.T) {
+func TestModel_CancelledRequestLeavesTheNextLine(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		ctx, cancel := context.WithCancel(t.Context())
 		first := tm.asks(ctx, "analyst")
 		cancel()
 		synctest.Wait()
 		tm.wants(first, context.Canceled.Error())
-		tm.shows("analyst> \n-- the question of analyst is void: context canceled\n")
+		tm.shows("analyst> \n-- the request of analyst is cancelled: context canceled\n")
 		second := tm.asks(t.Context(), "writer")
 		tm.shows("== writer asks", "writer> ")
 		tm.types("mine")
@@ -137,10 +138,10 @@ func TestAQuestionThatIsVoidLeavesTheNextLineToTheNextQuestion(t *testing.T) {
 	})
 }
 
-func TestAQuestionIsVoidWhileACallIsFilledIn(t *testing.T) {
+func TestModel_CancelsWhileArgumentsAreTyped(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		r := oneTool(`{"type":"object","properties":{"a":{"type":"string"}}}`)
+		r := toolRequest(`{"type":"object","properties":{"a":{"type":"string"}}}`)
 		done := make(chan error, 1)
 		go func() {
 			_, err := ask(t, ctx, tm.model, r)
@@ -148,7 +149,8 @@ func TestAQuestionIsVoidWhileACallIsFilledIn(t *testing.T) {
 		}()
 		synctest.Wait()
 		tm.types("1")
-		tm.shows("a = ")
+		tm.types(`{"a":`)
+		tm.shows("arguments as JSON", "... ")
 		cancel(errors.New("the agent is terminated"))
 		if err := <-done; err != context.Canceled {
 			t.Errorf("error %v, want that of the context", err)
@@ -159,9 +161,8 @@ func TestAQuestionIsVoidWhileACallIsFilledIn(t *testing.T) {
 	})
 }
 
-// What was typed when nobody asked was meant for the question that is void: it
-// answers no other agent.
-func TestWhatIsTypedForAVoidQuestionAnswersNoOther(t *testing.T) {
+// A line typed while no request is shown was meant for the cancelled one.
+func TestModel_LineTypedAfterCancellationIsNotUsed(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		ctx, cancel := context.WithCancel(t.Context())
 		tm.asks(ctx, "analyst")
@@ -169,13 +170,13 @@ func TestWhatIsTypedForAVoidQuestionAnswersNoOther(t *testing.T) {
 		synctest.Wait()
 		tm.types("delete\x1b[2J it")
 		second := tm.asks(t.Context(), "writer")
-		tm.shows("-- this was typed before the question below, and is not used:\n  | delete\uFFFD[2J it\n", "== writer asks")
+		tm.shows("-- typed before the request below, not used:\n  | delete\uFFFD[2J it\n", "== writer asks")
 		tm.types("mine")
 		tm.wants(second, "end mine")
 	})
 }
 
-func TestAnAgentThatWaitsForItsTurnMayGiveUp(t *testing.T) {
+func TestModel_CancelsARequestThatIsNotShownYet(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		first := tm.asks(t.Context(), "analyst")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -189,12 +190,12 @@ func TestAnAgentThatWaitsForItsTurnMayGiveUp(t *testing.T) {
 		tm.types("three")
 		tm.wants(third, "end three")
 		if got := tm.screen(); strings.Contains(got, "writer") {
-			t.Errorf("a question is shown that nobody was asked:\n%s", got)
+			t.Errorf("the cancelled request is shown:\n%s", got)
 		}
 	})
 }
 
-func TestAQuestionThatIsVoidFromTheStartIsNotShown(t *testing.T) {
+func TestModel_CancelledContextShowsNothing(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -205,42 +206,42 @@ func TestAQuestionThatIsVoidFromTheStartIsNotShown(t *testing.T) {
 	})
 }
 
-func TestThePersonLeavesWhileSeveralWait(t *testing.T) {
+func TestModel_EndOfInputFailsAllRequests(t *testing.T) {
 	atTerminal(t, func(t *testing.T, tm *terminal) {
 		ctx, cancel := context.WithCancel(t.Context())
-		tm.asks(ctx, "void")
+		tm.asks(ctx, "cancelled")
 		cancel()
 		synctest.Wait()
-		tm.keys.Close() // meant for nobody: nothing is left to be read
+		tm.keys.Close()
 		for _, role := range []string{"analyst", "writer"} {
 			var got string
 			select {
 			case got = <-tm.asks(t.Context(), role):
 			default:
 			}
-			if !strings.HasPrefix(got, "llm_call_failed: the person who answered at the terminal left") {
+			if !strings.HasPrefix(got, "llm_call_failed: the terminal input ended before an answer") {
 				t.Errorf("%s: outcome %q", role, got)
 			}
 		}
 	})
 }
 
-// counting is an input that counts how often it was read, and never answers.
-type counting struct {
+// countingReader counts its Read calls.
+type countingReader struct {
 	io.Reader
 	reads atomic.Int32
 }
 
-func (c *counting) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	c.reads.Add(1)
 	return c.Reader.Read(p)
 }
 
-func TestVoidQuestionsShareOneRead(t *testing.T) {
+func TestModel_CancelledRequestsShareOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
 		defer keys.Close()
-		counted := &counting{Reader: in}
+		counted := &countingReader{Reader: in}
 		m := human.New(counted, io.Discard, nil)
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -255,22 +256,22 @@ func TestVoidQuestionsShareOneRead(t *testing.T) {
 	})
 }
 
-// note is a terminal that keeps each Write, and who has it alone when.
-type note struct{ list []string }
+// eventLog is a terminal that records each Write, lock and unlock.
+type eventLog struct{ events []string }
 
-func (n *note) Write(text []byte) (int, error) {
-	n.list = append(n.list, string(text))
+func (l *eventLog) Write(text []byte) (int, error) {
+	l.events = append(l.events, string(text))
 	return len(text), nil
 }
 
-func (n *note) alone() func() {
-	n.list = append(n.list, "(alone")
-	return func() { n.list = append(n.list, "over)") }
+func (l *eventLog) lock() func() {
+	l.events = append(l.events, "lock")
+	return func() { l.events = append(l.events, "unlock") }
 }
 
-func TestAQuestionIsOneWriteOfOneWhoIsAlone(t *testing.T) {
-	var n note
-	m := human.New(strings.NewReader("1\n\n\n"), &n, &human.Options{Lock: n.alone})
+func TestModel_WritesEachPromptOnceUnderTheLock(t *testing.T) {
+	var log eventLog
+	m := human.New(strings.NewReader("1\n\n"), &log, &human.Options{Lock: log.lock})
 	r := requestOf("analyst")
 	r.Tools = []string{"look"}
 	if a, err := ask(t, t.Context(), m, r); err != nil || len(a.Calls) != 1 {
@@ -279,20 +280,20 @@ func TestAQuestionIsOneWriteOfOneWhoIsAlone(t *testing.T) {
 	_, err := ask(t, t.Context(), m, r)
 	wantLasting(t, err, io.EOF)
 	var starts []string
-	for _, text := range n.list {
+	for _, text := range log.events {
 		line, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
 		starts = append(starts, line)
 	}
 	want := []string{
-		"(alone", "== analyst asks", "arguments as a JSON object on one line, enter = {}, /back: ", "call look", "over)",
-		"(alone", "== analyst asks", "", "over)",
+		"lock", "== analyst asks", "call look", "unlock",
+		"lock", "== analyst asks", "", "unlock",
 	}
 	if diff := cmp.Diff(want, starts); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAgentsHaveTheNamesTheyHaveElsewhere(t *testing.T) {
+func TestOptions_NameIsShownForAgentsAndSenders(t *testing.T) {
 	var out strings.Builder
 	names := map[string]string{"a1 worker": "worker#2", "a0 ": "boss"}
 	m := human.New(strings.NewReader("done\n"), &out, &human.Options{
