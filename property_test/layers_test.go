@@ -23,10 +23,10 @@ const module = "github.com/rolecall/rolecall/"
 // lower layers or from packages of the same entry. An entry covers the packages
 // below its folder without an entry of their own; "." is the root package.
 var layers = map[string]int{
-	"internal/procgroup": 0,
+	"internal/procgroup": 0, "internal/textutil": 0,
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
-	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/redact": 1, "internal/textutil": 1,
+	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/redact": 1,
 	"internal/test": 1,
 
 	"tool": 2, "parameter": 2, "internal/oidc": 2, "internal/js": 2,

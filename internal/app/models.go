@@ -55,12 +55,12 @@ func (m *modelSet) find(name string) (model.Model, error) {
 const noModel = `no model thinks for this organization. Give a configuration with -f that declares one and names it:
   kind: organization
   name: mine
-  model: brain
+  model: script
   ---
   kind: model
-  name: brain
+  name: script
   type: script
-  file: brain.js
+  file: agents.js
 A language model, here or elsewhere, has instead of type and file
   type: openai
   model: qwen3
