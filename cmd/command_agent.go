@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -31,7 +32,7 @@ running task has it (or, when no task runs, only one agent at all).`,
 // agentFilter chooses agents.
 type agentFilter struct{ task, status string }
 
-func (o *agentFilter) list(ctx context.Context, client *gateway.Client) iter.Seq2[gateway.Agent, error] {
+func (o *agentFilter) list(ctx context.Context, client *gateway.Client) iter.Seq2[wire.Agent, error] {
 	return client.Agents(ctx, identity.TaskID(o.task), o.status)
 }
 
@@ -53,7 +54,7 @@ func newAgentListCommand(c *common) *cobra.Command {
 
 func agentListFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *agentFilter, asJSON bool) error {
 	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
-	return printList(out, asJSON, o.list(ctx, client), head, func(a gateway.Agent) []string {
+	return printList(out, asJSON, o.list(ctx, client), head, func(a wire.Agent) []string {
 		return []string{string(a.ID), a.Role, a.Status, orDash(a.State), string(a.Task), orDash(string(a.Parent))}
 	})
 }
@@ -105,7 +106,7 @@ list of agents, each with its parent.`,
 }
 
 func agentTreeFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *agentFilter) error {
-	var agents []gateway.Agent
+	var agents []wire.Agent
 	for a, err := range o.list(ctx, client) {
 		if err != nil {
 			return err
@@ -130,8 +131,8 @@ func agentTreeFunc(ctx context.Context, out io.Writer, client *gateway.Client, o
 
 // treeOf draws the agents of one task, parents before children. An agent
 // whose parent is not among them stands at the top.
-func treeOf(agents []gateway.Agent, task identity.TaskID) table {
-	below := map[identity.AgentID][]gateway.Agent{}
+func treeOf(agents []wire.Agent, task identity.TaskID) table {
+	below := map[identity.AgentID][]wire.Agent{}
 	known := map[identity.AgentID]bool{}
 	for _, a := range agents {
 		known[a.ID] = a.Task == task
@@ -221,8 +222,8 @@ becomes {"text": TEXT}; --payload sends any JSON instead.`,
 	return cmd
 }
 
-func (o *sendOptions) request(args []string) (gateway.MessageRequest, error) {
-	q := gateway.MessageRequest{DelayMS: o.delay.Milliseconds()}
+func (o *sendOptions) request(args []string) (wire.MessageRequest, error) {
+	q := wire.MessageRequest{DelayMS: o.delay.Milliseconds()}
 	switch {
 	case o.delay < 0:
 		return q, usageError{errors.New("--delay is negative")}
@@ -238,7 +239,7 @@ func (o *sendOptions) request(args []string) (gateway.MessageRequest, error) {
 	return q, nil
 }
 
-func agentSendFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, q gateway.MessageRequest, asJSON bool) error {
+func agentSendFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, q wire.MessageRequest, asJSON bool) error {
 	sent, err := client.Send(ctx, ref, q)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/runtime"
 )
 
 func newArtifactCommand(c *common) *cobra.Command {
@@ -46,7 +46,7 @@ func artifactListFunc(ctx context.Context, out io.Writer, client *gateway.Client
 		}
 	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
-	return printList(out, asJSON, client.Artifacts(ctx, identity.TaskID(task)), head, func(a runtime.Artifact) []string {
+	return printList(out, asJSON, client.Artifacts(ctx, identity.TaskID(task)), head, func(a wire.Artifact) []string {
 		return []string{a.ID, cut(clean(a.Type), maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/runtime"
 )
 
 type artifactGetOptions struct {
@@ -155,7 +155,7 @@ func newExport(o *artifactGetOptions) *export {
 }
 
 // show writes one artifact and says under which name.
-func (e *export) show(out io.Writer, a runtime.Artifact, content []byte) error {
+func (e *export) show(out io.Writer, a wire.Artifact, content []byte) error {
 	name, err := e.write(a, content)
 	if err == nil {
 		_, err = fmt.Fprintln(out, clean(name))
@@ -165,7 +165,7 @@ func (e *export) show(out io.Writer, a runtime.Artifact, content []byte) error {
 
 // write writes one artifact and gives its file's name. The name is what an
 // agent made of it: the directory is opened so that none leads out of it.
-func (e *export) write(a runtime.Artifact, content []byte) (string, error) {
+func (e *export) write(a wire.Artifact, content []byte) (string, error) {
 	root, err := os.OpenRoot(e.dir)
 	if err != nil {
 		return "", err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -67,8 +68,8 @@ var errAmbiguous = usageError{errors.New("can needs one of --role ROLE, --agent 
 
 // question makes of the flags what the gateway is asked; token says that
 // somebody asks who may have a role.
-func (o *canOptions) question(tool string, token bool) (gateway.Question, error) {
-	q := gateway.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
+func (o *canOptions) question(tool string, token bool) (wire.Question, error) {
+	q := wire.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
 	n := 0
 	for _, given := range []bool{o.role != "", o.agent != "", o.who} {
 		if given {
@@ -93,11 +94,11 @@ func (o *canOptions) question(tool string, token bool) (gateway.Question, error)
 
 // verdictView is a verdict, and what a call has to bring beside the right.
 type verdictView struct {
-	gateway.Verdict
+	wire.Verdict
 	Needs string `json:"needs,omitempty"`
 }
 
-func canFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
+func canFunc(ctx context.Context, c *common, client *gateway.Client, q wire.Question) error {
 	v, err := client.Can(ctx, q)
 	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
 		return errAmbiguous // the token is an operator's
@@ -161,18 +162,18 @@ func needsText(needs string) string {
 
 // holderView are those that may call a tool, and what a call has to bring beside.
 type holderView struct {
-	gateway.Holders
+	wire.Holders
 	Needs string `json:"needs,omitempty"`
 }
 
-func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
+func whoFunc(ctx context.Context, c *common, client *gateway.Client, q wire.Question) error {
 	h, err := client.Who(ctx, q)
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
 		shown.Needs, err = needsOf(ctx, client, h.Tool)
 	}
 	if shown.Needs != "" {
-		shown.Agents = []gateway.AgentHolder{}
+		shown.Agents = []wire.AgentHolder{}
 	}
 	switch {
 	case err != nil:
@@ -193,7 +194,7 @@ func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Q
 	return err
 }
 
-func holderTable(h gateway.Holders) table {
+func holderTable(h wire.Holders) table {
 	rows := table{{"KIND", "NAME", "ID", "TASK"}}
 	for _, r := range h.Roles {
 		rows = append(rows, []string{"role", r.Name, string(r.ID), "-"})

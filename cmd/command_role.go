@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -44,13 +45,13 @@ func newRoleListCommand(c *common) *cobra.Command {
 
 func roleListFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
 	head := []string{"NAME", "ID", "USES", "MAY GRANT", "MADE BY", "MODEL"}
-	return printList(out, asJSON, client.Roles(ctx), head, func(r gateway.Role) []string {
+	return printList(out, asJSON, client.Roles(ctx), head, func(r wire.Role) []string {
 		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model))}
 	})
 }
 
 // groupsOf shows a role's groups, and which of them dangle.
-func groupsOf(r gateway.Role, set toolgroups.Set) string {
+func groupsOf(r wire.Role, set toolgroups.Set) string {
 	if set.IsAll() {
 		return "all"
 	}
@@ -85,7 +86,7 @@ func roleShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, re
 	return printOne(out, asJSON, r, roleFields(r))
 }
 
-func roleFields(r gateway.Role) fields {
+func roleFields(r wire.Role) fields {
 	f := fields{
 		{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)},
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
@@ -112,13 +113,13 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be, and change nothing")
 }
 
-func (o *roleOptions) request() (gateway.RoleRequest, error) {
+func (o *roleOptions) request() (wire.RoleRequest, error) {
 	use, err := o.use.set()
 	if err != nil {
-		return gateway.RoleRequest{}, err
+		return wire.RoleRequest{}, err
 	}
 	grant, err := o.grant.set()
-	return gateway.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
+	return wire.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
 }
 
 // groupOptions are three flags that choose groups: some, all or none.
@@ -216,7 +217,7 @@ func (o *roleOptions) done(what string) string {
 	return what
 }
 
-func warnDangling(talk io.Writer, r gateway.Role) {
+func warnDangling(talk io.Writer, r wire.Role) {
 	for _, id := range r.Dangling {
 		fmt.Fprintf(talk, "nobody has registered the tool group %s: it gives nothing until the role is updated after somebody has\n", clean(string(id)))
 	}
@@ -250,7 +251,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	if err != nil {
 		return err
 	}
-	if q == (gateway.RoleRequest{}) {
+	if q == (wire.RoleRequest{}) {
 		return usageError{errors.New("there is nothing to change; name it with --use, --grant, --prompt, --model or --name")}
 	}
 	client, done, err := connect(ctx, c, o.purpose(readWrite))
@@ -266,7 +267,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 }
 
 // printChange prints a change's diff; the talk says what was changed.
-func printChange(c *common, o *roleOptions, what string, change gateway.RoleChange) error {
+func printChange(c *common, o *roleOptions, what string, change wire.RoleChange) error {
 	if o.json {
 		return printJSON(c.out, change)
 	}

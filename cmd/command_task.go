@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
@@ -40,7 +41,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 
 func taskListFunc(ctx context.Context, out io.Writer, client *gateway.Client, status string, asJSON bool) error {
 	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
-	return printList(out, asJSON, client.Tasks(ctx, status), head, func(t gateway.Task) []string {
+	return printList(out, asJSON, client.Tasks(ctx, status), head, func(t wire.Task) []string {
 		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), cut(clean(t.Text), maxCell)}
 	})
 }
@@ -65,7 +66,7 @@ func taskShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, id
 	return printOne(out, asJSON, t, taskFields(t))
 }
 
-func taskFields(t gateway.Task) fields {
+func taskFields(t wire.Task) fields {
 	f := fields{
 		{"id", string(t.ID)}, {"status", string(t.Status)}, {"caller", t.Caller}, {"agent", string(t.Agent)}, {"state", t.State},
 		{"started", formatTime(t.CreatedAt)}, {"ended", formatTime(t.EndedAt)},

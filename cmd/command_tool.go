@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -51,13 +52,13 @@ func newToolListCommand(c *common) *cobra.Command {
 
 func toolListFunc(ctx context.Context, out io.Writer, client *gateway.Client, group string, asJSON bool) error {
 	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "STATES", "DESCRIPTION"}
-	return printList(out, asJSON, client.Tools(ctx, group), head, func(t gateway.Tool) []string {
+	return printList(out, asJSON, client.Tools(ctx, group), head, func(t wire.Tool) []string {
 		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), cut(clean(t.Description), maxCell)}
 	})
 }
 
 // statesOf shows the workflow states that offer a tool.
-func statesOf(t gateway.Tool) string {
+func statesOf(t wire.Tool) string {
 	switch {
 	case t.States == nil:
 		return "all"

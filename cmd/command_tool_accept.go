@@ -17,6 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/modules"
 )
 
@@ -94,7 +95,7 @@ func errDigestChanged(name string) error {
 
 // waitingFor lists what is in quarantine under the name of a tool or a server:
 // with a digest, the one definition that has it.
-func waitingFor(ctx context.Context, client *gateway.Client, name, digest string) (list []gateway.QuarantinedTool, err error) {
+func waitingFor(ctx context.Context, client *gateway.Client, name, digest string) (list []wire.QuarantinedTool, err error) {
 	for s, err := range client.Quarantine(ctx) {
 		if err != nil {
 			return nil, err
@@ -109,7 +110,7 @@ func waitingFor(ctx context.Context, client *gateway.Client, name, digest string
 	if digest == "" {
 		return list, nil
 	}
-	at := slices.IndexFunc(list, func(s gateway.QuarantinedTool) bool { return s.Digest == digest })
+	at := slices.IndexFunc(list, func(s wire.QuarantinedTool) bool { return s.Digest == digest })
 	if at < 0 {
 		return nil, errDigestChanged(name)
 	}
@@ -118,7 +119,7 @@ func waitingFor(ctx context.Context, client *gateway.Client, name, digest string
 
 func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
 	head := []string{"NAME", "OWNER", "WHY", "DESCRIPTION"}
-	return printList(out, asJSON, client.Quarantine(ctx), head, func(s gateway.QuarantinedTool) []string {
+	return printList(out, asJSON, client.Quarantine(ctx), head, func(s wire.QuarantinedTool) []string {
 		why := "new"
 		if s.Accepted != nil {
 			why = "changed"
@@ -128,7 +129,7 @@ func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, 
 }
 
 // differenceOf shows what accepting a definition would change.
-func differenceOf(q gateway.QuarantineEntry) string {
+func differenceOf(q wire.QuarantineEntry) string {
 	before, old := "", "/dev/null"
 	if q.Accepted != nil {
 		before, old = pinText(*q.Accepted), "accepted"

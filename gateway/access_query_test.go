@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -17,7 +17,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 	task := f.run(t, "go") // creates the role clerk, which uses artifact and workspace
 	f.addRole(t, "caller", "phones")
 	f.addRole(t, "idle")
-	getJSON[gateway.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
+	getJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	tests := []struct {
 		question string
 		code     errcode.Code // "" is allowed
@@ -47,7 +47,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.question, func(t *testing.T) {
-			got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", test.question)
+			got := getJSON[wire.Verdict](t, f, "POST /api/v1/can", test.question)
 			if got.Code != test.code || got.Allowed != (test.code == "") || got.Group != test.group || got.Rule != test.rule {
 				t.Errorf("got %+v", got)
 			}
@@ -65,7 +65,7 @@ func TestCan_DeniesTerminatedAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
+	got := getJSON[wire.Verdict](t, f, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
 	if got.Allowed || got.Code != errcode.AgentNotFound {
 		t.Errorf("got %+v", got)
 	}
@@ -79,7 +79,7 @@ func TestWho_AgreesWithCan(t *testing.T) {
 	f.run(t, "two")
 	f.addRole(t, "caller", "phones", "artifact")
 	f.addRole(t, "idle")
-	getJSON[gateway.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
+	getJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	names := []string{"root"}
 	for _, role := range collect(t, f.client().Roles(t.Context())) {
 		names = append(names, string(role.ID))
@@ -87,7 +87,7 @@ func TestWho_AgreesWithCan(t *testing.T) {
 	agents := collect(t, f.client().Agents(t.Context(), "", ""))
 	for _, tool := range []string{"create_role", "put_artifact", "read_file", "run_command", "ring"} {
 		for _, more := range []string{``, `,"state":"open"`, `,"group":["phones","org_management"]`} {
-			who := getJSON[gateway.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
+			who := getJSON[wire.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
 			listed := map[string]bool{}
 			for _, r := range who.Roles {
 				listed[string(r.ID)] = true
@@ -96,7 +96,7 @@ func TestWho_AgreesWithCan(t *testing.T) {
 				listed[string(a.ID)] = true
 			}
 			check := func(kind, ref string) {
-				got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
+				got := getJSON[wire.Verdict](t, f, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
 				if got.Allowed != listed[ref] {
 					t.Errorf("%s%s: %s %s listed: %v, allowed: %v", tool, more, kind, ref, listed[ref], got.Allowed)
 				}

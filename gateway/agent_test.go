@@ -9,7 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -20,20 +20,20 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	task := f.run(t, "go")
 	c := f.client()
 	list := collect(t, c.Agents(t.Context(), task.ID, ""))
-	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != gateway.Idle {
+	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != wire.AgentIdle {
 		t.Fatalf("agents %+v", list)
 	}
 	ended, err := c.Terminate(t.Context(), "clerk", "enough")
-	if err != nil || ended.ID != list[1].ID || ended.Status != gateway.Terminated || ended.Reason != "enough" {
+	if err != nil || ended.ID != list[1].ID || ended.Status != wire.AgentTerminated || ended.Reason != "enough" {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
-	if list = collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != gateway.Terminated {
+	if list = collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
 		t.Errorf("agents after one was terminated: %+v", list)
 	}
-	if list = collect(t, c.Agents(t.Context(), "", gateway.Terminated)); len(list) != 1 || list[0].Role != "clerk" {
+	if list = collect(t, c.Agents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
 		t.Errorf("terminated agents: %+v", list)
 	}
-	if list = collect(t, c.Agents(t.Context(), "", gateway.Idle)); len(list) != 1 || list[0].Role != "root" {
+	if list = collect(t, c.Agents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
 		t.Errorf("idle agents: %+v", list)
 	}
 	if list = collect(t, c.Agents(t.Context(), "other", "")); len(list) != 0 {
@@ -74,7 +74,7 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 	f.run(t, "one")
 	id := f.start(t, "wait")
 	root, err := f.client().Agent(t.Context(), "root")
-	if err != nil || root.Task != id || root.Status != gateway.Working {
+	if err != nil || root.Task != id || root.Status != wire.AgentWorking {
 		t.Errorf("the root of the running task: %+v, %v", root, err)
 	}
 	close(release)

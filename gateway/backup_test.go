@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/journal/memory"
@@ -104,7 +105,7 @@ func TestBackup_NotServedOverTCP(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if got := decodeError(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	if got := decodeError(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s, %v", answer.StatusCode, body, err)
 	}
 }
@@ -123,7 +124,7 @@ func TestBackup_StoreWithoutBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, body := f.do(t, "/api/v1/backup", "")
-	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // ErrNotServed reports that no process serves the data directory.
@@ -47,11 +49,11 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 //
 // Errors: ErrNotServed if there is none; otherwise the error of the connection.
 func Dial(dir string) (*Client, error) {
-	path := filepath.Join(dir, SocketName)
+	path := filepath.Join(dir, wire.SocketName)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	if len(path) > maxSocketPath {
+	if len(path) > wire.MaxSocketPath {
 		return nil, ErrNotServed // Listen rejects such a path, too
 	}
 	conn, err := dial(context.Background(), "", "")
@@ -75,7 +77,7 @@ func Remote(base, token string) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, errcode.New(errcode.InvalidArguments, "invalid gateway address; want an http or https URL such as http://127.0.0.1:7464, without a token")
 	}
-	if token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if token != "" && u.Scheme == "http" && !hosts.IsLoopback(u.Hostname()) {
 		return nil, errcode.New(errcode.InvalidArguments, "a token is not sent to %s over http, because others could read it; use https", u.Host)
 	}
 	c := newClient(http.DefaultTransport.(*http.Transport).Clone())
@@ -86,7 +88,7 @@ func Remote(base, token string) (*Client, error) {
 // WithToken returns a copy of the client that sends token; "" sends none. It
 // returns an error if the text cannot be a token.
 func (c *Client) WithToken(token string) (*Client, error) {
-	if token != "" && !isValidBearer(token) {
+	if token != "" && !wire.ValidToken(token) {
 		return nil, errcode.New(errcode.InvalidArguments, "the text is not a valid bearer token (RFC 6750)")
 	}
 	clone := *c
@@ -161,7 +163,7 @@ func (c *Client) do(ctx context.Context, req clientRequest) (*http.Response, err
 
 // responseError reads the error in a response.
 func responseError(answer *http.Response) error {
-	var body errorBody
+	var body wire.ErrorBody
 	err := json.NewDecoder(io.LimitReader(answer.Body, maxBodyBytes)).Decode(&body)
 	if err != nil || body.Error.Code == "" {
 		return errcode.New(errcode.Internal, "%s %s: unexpected response with status %d; the server is not a rolecall gateway", answer.Request.Method, answer.Request.URL.Path, answer.StatusCode)
@@ -187,14 +189,14 @@ func doJSON[T any](ctx context.Context, c *Client, req clientRequest) (T, error)
 // not sent.
 func listAll[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		req := clientRequest{method: http.MethodGet, path: path, query: url.Values{"limit": {fmt.Sprint(maxLimit)}}}
+		req := clientRequest{method: http.MethodGet, path: path, query: url.Values{"limit": {fmt.Sprint(wire.MaxPageItems)}}}
 		for name, values := range query {
 			if values[0] != "" {
 				req.query[name] = values
 			}
 		}
 		for {
-			page, err := doJSON[Page[T]](ctx, c, req)
+			page, err := doJSON[wire.Page[T]](ctx, c, req)
 			if err != nil {
 				var none T
 				yield(none, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -54,11 +55,11 @@ func TestClient_SameOverBothTransports(t *testing.T) {
 		f := newFixture(t, teamModel)
 		c := dial(f)
 		use := toolgroups.Of("artifact")
-		role, err := c.CreateRole(t.Context(), gateway.RoleRequest{Name: "a/b", Use: &use}, false)
+		role, err := c.CreateRole(t.Context(), wire.RoleRequest{Name: "a/b", Use: &use}, false)
 		if err != nil || role.ID == "" {
 			t.Fatalf("created %+v, %v", role, err)
 		}
-		_, err = c.CreateRole(t.Context(), gateway.RoleRequest{Name: "a/b"}, false)
+		_, err = c.CreateRole(t.Context(), wire.RoleRequest{Name: "a/b"}, false)
 		refused, ok := errors.AsType[*errcode.Error](err)
 		if !ok || refused.Code != errcode.RoleExists || refused.Details["roleId"] != string(role.ID) {
 			t.Errorf("the same name again: %v", err)
@@ -67,11 +68,11 @@ func TestClient_SameOverBothTransports(t *testing.T) {
 		if err != nil || got.ID != role.ID {
 			t.Errorf("by name: %+v, %v", got, err)
 		}
-		verdict, err := c.Can(t.Context(), gateway.Question{Role: "a/b", Tool: "put_artifact"})
+		verdict, err := c.Can(t.Context(), wire.Question{Role: "a/b", Tool: "put_artifact"})
 		if err != nil || !verdict.Allowed {
 			t.Errorf("can: %+v, %v", verdict, err)
 		}
-		holders, err := c.Who(t.Context(), gateway.Question{Who: "put_artifact"})
+		holders, err := c.Who(t.Context(), wire.Question{Who: "put_artifact"})
 		if err != nil || len(holders.Roles) != 1 {
 			t.Errorf("who: %+v, %v", holders, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
@@ -44,11 +45,11 @@ func Example() {
 
 	ctx, client := context.Background(), gateway.Local(handler)
 	use := toolgroups.Of("workspace")
-	if _, err := client.CreateRole(ctx, gateway.RoleRequest{Name: "reader", Use: &use}, false); err != nil {
+	if _, err := client.CreateRole(ctx, wire.RoleRequest{Name: "reader", Use: &use}, false); err != nil {
 		log.Fatal(err)
 	}
 	for _, tool := range []string{"read_file", "run_command"} {
-		v, err := client.Can(ctx, gateway.Question{Role: "reader", Tool: tool})
+		v, err := client.Can(ctx, wire.Question{Role: "reader", Tool: tool})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -194,7 +195,7 @@ func (f *fixture) addTool(t *testing.T, group toolgroups.GroupID, name string, s
 func (f *fixture) addRole(t testing.TB, name string, use ...toolgroups.GroupID) org.Role {
 	t.Helper()
 	set := toolgroups.Of(use...)
-	role, err := f.client().CreateRole(t.Context(), gateway.RoleRequest{Name: name, Use: &set}, false)
+	role, err := f.client().CreateRole(t.Context(), wire.RoleRequest{Name: name, Use: &set}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

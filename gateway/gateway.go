@@ -28,6 +28,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
@@ -180,13 +181,13 @@ func (r route) withQueryCheck() endpoint {
 func methodNotAllowed(allowed string) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return errcode.New(MethodNotAllowed, "%s does not support %s; use %s", r.URL.Path, r.Method, allowed)
+		return errcode.New(wire.MethodNotAllowed, "%s does not support %s; use %s", r.URL.Path, r.Method, allowed)
 	}
 }
 
 // routeNotFound is the endpoint of unknown paths.
 func routeNotFound(_ http.ResponseWriter, r *http.Request) error {
-	return errcode.New(RouteNotFound, "there is no %s", r.URL.Path)
+	return errcode.New(wire.RouteNotFound, "there is no %s", r.URL.Path)
 }
 
 // handle returns a handler that reports the errors of an endpoint.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -18,10 +19,10 @@ func TestNew_RequiresRuntime(t *testing.T) {
 
 func TestHealthAndReadiness(t *testing.T) {
 	f := newFixture(t, teamModel)
-	if got := getJSON[gateway.Health](t, f, "/healthz", ""); got != (gateway.Health{Status: "ok", Version: "v0"}) {
+	if got := getJSON[wire.Health](t, f, "/healthz", ""); got != (wire.Health{Status: "ok", Version: "v0"}) {
 		t.Errorf("healthz: %+v", got)
 	}
-	if got := getJSON[gateway.Health](t, f, "/readyz", ""); got.Status != "ready" {
+	if got := getJSON[wire.Health](t, f, "/readyz", ""); got.Status != "ready" {
 		t.Errorf("readyz: %+v", got)
 	}
 	persisttest.Close(t, f.store)
@@ -37,7 +38,7 @@ func TestListTools_AndGroups(t *testing.T) {
 	if group.Owner != "test" || group.Count != 1 || group.Tools[0] != "ring" {
 		t.Errorf("group %+v", group)
 	}
-	ring := getJSON[gateway.Tool](t, f, "/api/v1/tools/ring", "")
+	ring := getJSON[wire.Tool](t, f, "/api/v1/tools/ring", "")
 	if ring.Group != "desk/phones" || ring.Effect != "mutating" || len(ring.States) != 1 || len(ring.Input) == 0 {
 		t.Errorf("tool %+v", ring)
 	}

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/org/hosts"
 )
-
-// maxRequestBytes limits every request body over TCP; most routes have a lower
-// limit.
-const maxRequestBytes = 16 << 20
 
 // bodyReadTimeout limits how long a request body may take to arrive.
 const bodyReadTimeout = time.Minute
@@ -51,7 +48,7 @@ func (h *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if h.config.OnRefused != nil {
 			h.config.OnRefused(errcode.Of(err))
 		}
-		writeError(w, err)
+		wire.WriteError(w, err)
 		return
 	}
 	if h.handleCORS(w, r) {
@@ -66,13 +63,13 @@ func (h *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *hostCheckHandler) check(r *http.Request) error {
 	host, ok := hosts.ParseAuthority(r.Host)
 	if !ok || !isLocalAddress(host, localAddr(r)) && !matchesHost(host, h.config.Hosts) {
-		return errcode.New(HostRefused, "host %.100q is not allowed; use the gateway's address, or add the name to hosts of kind: gateway", r.Host)
+		return errcode.New(wire.HostRefused, "host %.100q is not allowed; use the gateway's address, or add the name to hosts of kind: gateway", r.Host)
 	}
 	list := r.Header.Values("Origin")
 	if len(list) == 0 || len(list) == 1 && (sameOrigin(list[0], r.Host) || h.allows(list[0])) {
 		return nil
 	}
-	return errcode.New(OriginRefused, "origin %.100q is not allowed; add it to origins of kind: gateway", list)
+	return errcode.New(wire.OriginRefused, "origin %.100q is not allowed; add it to origins of kind: gateway", list)
 }
 
 // allows reports whether the configuration lists an origin.
@@ -112,8 +109,8 @@ func limitBody(w http.ResponseWriter, r *http.Request) {
 	}
 	control := http.NewResponseController(w)
 	if control.SetReadDeadline(time.Now().Add(bodyReadTimeout)) == nil {
-		r.Body = &deadlineBody{http.MaxBytesReader(w, r.Body, maxRequestBytes), func() { _ = control.SetReadDeadline(time.Time{}) }}
+		r.Body = &deadlineBody{http.MaxBytesReader(w, r.Body, wire.MaxRequestBytes), func() { _ = control.SetReadDeadline(time.Time{}) }}
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, wire.MaxRequestBytes)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -38,30 +39,30 @@ func TestHostCheck_HostAndOrigin(t *testing.T) {
 		{"a configured name", "gw.example.com", nil, ""},
 		{"a configured name at any port", "GW.example.com:1", nil, ""},
 		{"a configured name and port", "port.example.com:8080", nil, ""},
-		{"a configured name at another port", "port.example.com", nil, gateway.HostRefused},
+		{"a configured name at another port", "port.example.com", nil, wire.HostRefused},
 		{"a configured address", "[2001:DB8:0::1]:9", nil, ""},
-		{"an unknown name", "evil.example.com:" + port, nil, gateway.HostRefused},
-		{"a name below a configured one", "a.gw.example.com", nil, gateway.HostRefused},
-		{"a name that begins as localhost", "localhost.evil.example:" + port, nil, gateway.HostRefused},
-		{"a name that ends as localhost", "evil.localhost:" + port, nil, gateway.HostRefused},
-		{"another port", "127.0.0.1:1", nil, gateway.HostRefused},
-		{"no port", "127.0.0.1", nil, gateway.HostRefused},
-		{"the address as a decimal number", "2130706433:" + port, nil, gateway.HostRefused},
-		{"the unspecified address", "0.0.0.0:" + port, nil, gateway.HostRefused},
+		{"an unknown name", "evil.example.com:" + port, nil, wire.HostRefused},
+		{"a name below a configured one", "a.gw.example.com", nil, wire.HostRefused},
+		{"a name that begins as localhost", "localhost.evil.example:" + port, nil, wire.HostRefused},
+		{"a name that ends as localhost", "evil.localhost:" + port, nil, wire.HostRefused},
+		{"another port", "127.0.0.1:1", nil, wire.HostRefused},
+		{"no port", "127.0.0.1", nil, wire.HostRefused},
+		{"the address as a decimal number", "2130706433:" + port, nil, wire.HostRefused},
+		{"the unspecified address", "0.0.0.0:" + port, nil, wire.HostRefused},
 		{"its own page", address, []string{url}, ""},
-		{"its own page by another name", "localhost:" + port, []string{url}, gateway.OriginRefused},
+		{"its own page by another name", "localhost:" + port, []string{url}, wire.OriginRefused},
 		{"its own page behind TLS", "gw.example.com", []string{"https://gw.example.com"}, ""},
 		{"an allowed page", address, []string{"https://app.example.com"}, ""},
-		{"an allowed page over http", address, []string{"http://app.example.com"}, gateway.OriginRefused},
-		{"an allowed page at another port", address, []string{"https://app.example.com:444"}, gateway.OriginRefused},
-		{"another page", address, []string{"https://evil.example.com"}, gateway.OriginRefused},
-		{"another server on this host", address, []string{"http://127.0.0.1:1"}, gateway.OriginRefused},
-		{"a page without an origin", address, []string{"null"}, gateway.OriginRefused},
-		{"an empty origin", address, []string{""}, gateway.OriginRefused},
-		{"two origins", address, []string{url, url}, gateway.OriginRefused},
-		{"two origins in one header", address, []string{url + " " + url}, gateway.OriginRefused},
-		{"an origin with a path", address, []string{url + "/"}, gateway.OriginRefused},
-		{"an extension's page", address, []string{"chrome-extension://" + address}, gateway.OriginRefused},
+		{"an allowed page over http", address, []string{"http://app.example.com"}, wire.OriginRefused},
+		{"an allowed page at another port", address, []string{"https://app.example.com:444"}, wire.OriginRefused},
+		{"another page", address, []string{"https://evil.example.com"}, wire.OriginRefused},
+		{"another server on this host", address, []string{"http://127.0.0.1:1"}, wire.OriginRefused},
+		{"a page without an origin", address, []string{"null"}, wire.OriginRefused},
+		{"an empty origin", address, []string{""}, wire.OriginRefused},
+		{"two origins", address, []string{url, url}, wire.OriginRefused},
+		{"two origins in one header", address, []string{url + " " + url}, wire.OriginRefused},
+		{"an origin with a path", address, []string{url + "/"}, wire.OriginRefused},
+		{"an extension's page", address, []string{"chrome-extension://" + address}, wire.OriginRefused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header := bearerHeader("rc_me")
@@ -128,8 +129,8 @@ func TestHostCheck_LimitsBodiesAndHeaders(t *testing.T) {
 		want int
 		code errcode.Code
 	}{
-		{"10 MB", strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`), 413, gateway.BodyTooLarge},
-		{"10 MB of unknown length", io.MultiReader(strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`)), 413, gateway.BodyTooLarge},
+		{"10 MB", strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`), 413, wire.BodyTooLarge},
+		{"10 MB of unknown length", io.MultiReader(strings.NewReader(`{"role":"` + strings.Repeat("x", 10<<20) + `"}`)), 413, wire.BodyTooLarge},
 		{"deep lists", strings.NewReader(`{"role":` + strings.Repeat("[", 500_000)), 400, errcode.InvalidArguments},
 		{"deep objects", strings.NewReader(strings.Repeat(`{"role":`, 100_000)), 400, errcode.InvalidArguments},
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
@@ -53,7 +54,7 @@ func TestListen_SocketIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, gateway.SocketName)
+	path := filepath.Join(dir, wire.SocketName)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("got %v, %v, want a socket of mode 0600", info.Mode(), err)
@@ -71,7 +72,7 @@ func TestListen_SocketIsPrivate(t *testing.T) {
 
 func TestListen_ReplacesStaleSocket(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, gateway.SocketName)
+	path := filepath.Join(dir, wire.SocketName)
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -103,18 +104,18 @@ func TestListen_RejectsImpossibleSocket(t *testing.T) {
 	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
 		t.Errorf("dialing without a server: %v, want ErrNotServed", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, gateway.SocketName), []byte("text"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, wire.SocketName), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := gateway.Listen(dir); err == nil || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("another kind of file: %v", err)
 	}
-	long := filepath.Join(dir, strings.Repeat("x", gateway.MaxSocketPath-len(dir)-len(gateway.SocketName)-1))
+	long := filepath.Join(dir, strings.Repeat("x", wire.MaxSocketPath-len(dir)-len(wire.SocketName)-1))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := gateway.Listen(long); err == nil || !strings.Contains(err.Error(), "--data") {
-		t.Errorf("a path of %d bytes: %v", len(long)+len(gateway.SocketName)+1, err)
+		t.Errorf("a path of %d bytes: %v", len(long)+len(wire.SocketName)+1, err)
 	}
 	if _, err := gateway.Dial(long); !errors.Is(err, gateway.ErrNotServed) {
 		t.Errorf("dialing it: %v, want ErrNotServed", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 // mcpRoutes are the routes of the Model Context Protocol: the caller's own
@@ -50,7 +51,7 @@ func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writ
 		return ErrNotServed
 	}
 	path := "/roles/" + strings.ReplaceAll(url.PathEscape(role), ".", "%2E") + "/mcp"
-	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {mcpserver.Protocol}}
+	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {wire.MCPProtocol}}
 	answer, err := c.do(ctx, clientRequest{method: http.MethodGet, path: path, header: header})
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func bridge(ctx context.Context, conn io.ReadWriter, in io.Reader, out io.Writer
 	go func() {
 		_, err := io.Copy(conn, in)
 		inputSent.Store(err == nil)
-		_, _ = io.WriteString(conn, "\n"+mcpserver.EndOfInput+"\n") // after a disconnect, reading reports the error
+		_, _ = io.WriteString(conn, "\n"+wire.MCPEndOfInput+"\n") // after a disconnect, reading reports the error
 	}()
 	_, err := io.Copy(out, conn)
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -35,7 +36,7 @@ func dialUpgrade(t *testing.T, address, token string) *upgradedConn {
 		t.Fatal(err)
 	}
 	p := &upgradedConn{conn, bufio.NewReader(conn)}
-	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, mcpserver.Protocol)
+	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, wire.MCPProtocol)
 	answer, err := http.ReadResponse(p.lines, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%+v %v", answer, err)

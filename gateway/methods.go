@@ -9,11 +9,11 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 
-	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -21,28 +21,28 @@ import (
 // dryRun, methods return the result of a change without making it.
 
 // Roles lists the active roles, sorted by name.
-func (c *Client) Roles(ctx context.Context) iter.Seq2[Role, error] {
-	return listAll[Role](ctx, c, apiPath("roles"), nil)
+func (c *Client) Roles(ctx context.Context) iter.Seq2[wire.Role, error] {
+	return listAll[wire.Role](ctx, c, apiPath("roles"), nil)
 }
 
 // Role returns one role.
-func (c *Client) Role(ctx context.Context, ref string) (Role, error) {
-	return doJSON[Role](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("roles", ref)})
+func (c *Client) Role(ctx context.Context, ref string) (wire.Role, error) {
+	return doJSON[wire.Role](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("roles", ref)})
 }
 
 // CreateRole creates a role. With dryRun it returns the role, without an id.
-func (c *Client) CreateRole(ctx context.Context, q RoleRequest, dryRun bool) (Role, error) {
-	return doJSON[Role](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("roles"), query: dryRunQuery(dryRun), body: q})
+func (c *Client) CreateRole(ctx context.Context, q wire.RoleRequest, dryRun bool) (wire.Role, error) {
+	return doJSON[wire.Role](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("roles"), query: dryRunQuery(dryRun), body: q})
 }
 
 // UpdateRole changes a role and returns the effects on its agents.
-func (c *Client) UpdateRole(ctx context.Context, ref string, q RoleRequest, dryRun bool) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, clientRequest{method: http.MethodPatch, path: apiPath("roles", ref), query: dryRunQuery(dryRun), body: q})
+func (c *Client) UpdateRole(ctx context.Context, ref string, q wire.RoleRequest, dryRun bool) (wire.RoleChange, error) {
+	return doJSON[wire.RoleChange](ctx, c, clientRequest{method: http.MethodPatch, path: apiPath("roles", ref), query: dryRunQuery(dryRun), body: q})
 }
 
 // DeleteRole deletes a role and returns the effects on its agents.
-func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
+func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (wire.RoleChange, error) {
+	return doJSON[wire.RoleChange](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
 // dryRunQuery returns the query of a change.
@@ -55,13 +55,13 @@ func dryRunQuery(run bool) url.Values {
 
 // Agents lists the agents of a task with a status, sorted by creation time. An
 // empty task or status selects all.
-func (c *Client) Agents(ctx context.Context, task identity.TaskID, status string) iter.Seq2[Agent, error] {
-	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {status}})
+func (c *Client) Agents(ctx context.Context, task identity.TaskID, status string) iter.Seq2[wire.Agent, error] {
+	return listAll[wire.Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {status}})
 }
 
 // Agent returns one agent.
-func (c *Client) Agent(ctx context.Context, ref string) (AgentDetail, error) {
-	return doJSON[AgentDetail](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("agents", ref)})
+func (c *Client) Agent(ctx context.Context, ref string) (wire.AgentDetail, error) {
+	return doJSON[wire.AgentDetail](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("agents", ref)})
 }
 
 // Journal lists the events of an agent's stream, oldest first.
@@ -70,18 +70,18 @@ func (c *Client) Journal(ctx context.Context, ref string) iter.Seq2[journal.Even
 }
 
 // Send sends a message to an agent on behalf of the operator.
-func (c *Client) Send(ctx context.Context, ref string, q MessageRequest) (builtin.Sent, error) {
-	return doJSON[builtin.Sent](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "messages"), body: q})
+func (c *Client) Send(ctx context.Context, ref string, q wire.MessageRequest) (wire.SentMessage, error) {
+	return doJSON[wire.SentMessage](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "messages"), body: q})
 }
 
 // Abort aborts the current turn of an agent.
-func (c *Client) Abort(ctx context.Context, ref string) (Agent, error) {
-	return doJSON[Agent](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "abort")})
+func (c *Client) Abort(ctx context.Context, ref string) (wire.Agent, error) {
+	return doJSON[wire.Agent](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "abort")})
 }
 
 // Terminate terminates an agent and all its descendants.
-func (c *Client) Terminate(ctx context.Context, ref, reason string) (Agent, error) {
-	return doJSON[Agent](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("agents", ref), query: reasonQuery(reason)})
+func (c *Client) Terminate(ctx context.Context, ref, reason string) (wire.Agent, error) {
+	return doJSON[wire.Agent](ctx, c, clientRequest{method: http.MethodDelete, path: apiPath("agents", ref), query: reasonQuery(reason)})
 }
 
 // reasonQuery returns the query with a reason; "" sends none.
@@ -103,40 +103,40 @@ func (c *Client) Group(ctx context.Context, id string) (toolgroups.Info, error) 
 }
 
 // Tools lists the tools of a group, sorted by name; an empty group selects all.
-func (c *Client) Tools(ctx context.Context, group string) iter.Seq2[Tool, error] {
-	return listAll[Tool](ctx, c, apiPath("tools"), url.Values{"group": {group}})
+func (c *Client) Tools(ctx context.Context, group string) iter.Seq2[wire.Tool, error] {
+	return listAll[wire.Tool](ctx, c, apiPath("tools"), url.Values{"group": {group}})
 }
 
 // Tool returns one tool.
-func (c *Client) Tool(ctx context.Context, name string) (Tool, error) {
-	return doJSON[Tool](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tools", name)})
+func (c *Client) Tool(ctx context.Context, name string) (wire.Tool, error) {
+	return doJSON[wire.Tool](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tools", name)})
 }
 
 // Can reports whether the gate would allow a call of q.Tool by q.Role or
 // q.Agent.
-func (c *Client) Can(ctx context.Context, q Question) (Verdict, error) {
-	return doJSON[Verdict](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("can"), body: q})
+func (c *Client) Can(ctx context.Context, q wire.Question) (wire.Verdict, error) {
+	return doJSON[wire.Verdict](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
 // Who lists the roles and agents that may call the tool q.Who.
-func (c *Client) Who(ctx context.Context, q Question) (Holders, error) {
-	return doJSON[Holders](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("can"), body: q})
+func (c *Client) Who(ctx context.Context, q wire.Question) (wire.Holders, error) {
+	return doJSON[wire.Holders](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
 // Tasks lists the tasks with a status, sorted by creation time and without
 // results. An empty status selects all.
-func (c *Client) Tasks(ctx context.Context, status string) iter.Seq2[Task, error] {
-	return listAll[Task](ctx, c, apiPath("tasks"), url.Values{"status": {status}})
+func (c *Client) Tasks(ctx context.Context, status string) iter.Seq2[wire.Task, error] {
+	return listAll[wire.Task](ctx, c, apiPath("tasks"), url.Values{"status": {status}})
 }
 
 // Task returns one task with its result.
-func (c *Client) Task(ctx context.Context, id string) (Task, error) {
-	return doJSON[Task](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tasks", id)})
+func (c *Client) Task(ctx context.Context, id string) (wire.Task, error) {
+	return doJSON[wire.Task](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("tasks", id)})
 }
 
 // Cancel cancels a task. A task that has ended is returned unchanged.
-func (c *Client) Cancel(ctx context.Context, id, reason string) (Task, error) {
-	return doJSON[Task](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})
+func (c *Client) Cancel(ctx context.Context, id, reason string) (wire.Task, error) {
+	return doJSON[wire.Task](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})
 }
 
 // Events yields the public events of a task after an event number, until its
@@ -144,7 +144,7 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (Task, error) {
 // stream ends before the task.
 func (c *Client) Events(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		query := url.Values{"after": {formatSeq(after)}}
+		query := url.Values{"after": {strconv.FormatUint(after, 10)}}
 		if follow {
 			query.Set("follow", "1")
 		}
@@ -174,13 +174,13 @@ func (c *Client) Events(ctx context.Context, task string, after uint64, follow b
 
 // Artifacts lists the artifacts of a task, sorted by creation time. An empty
 // task selects all.
-func (c *Client) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[runtime.Artifact, error] {
-	return listAll[runtime.Artifact](ctx, c, apiPath("artifacts"), url.Values{"task": {string(task)}})
+func (c *Client) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[wire.Artifact, error] {
+	return listAll[wire.Artifact](ctx, c, apiPath("artifacts"), url.Values{"task": {string(task)}})
 }
 
 // Artifact returns the record of an artifact, given its id or reference.
-func (c *Client) Artifact(ctx context.Context, ref string) (runtime.Artifact, error) {
-	return doJSON[runtime.Artifact](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("artifacts", ref)})
+func (c *Client) Artifact(ctx context.Context, ref string) (wire.Artifact, error) {
+	return doJSON[wire.Artifact](ctx, c, clientRequest{method: http.MethodGet, path: apiPath("artifacts", ref)})
 }
 
 // Content returns the content of an artifact: text and bytes as stored, other
@@ -196,11 +196,11 @@ func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
 
 // Sweep deletes stored contents that no artifact references. With dryRun it
 // only counts them.
-func (c *Client) Sweep(ctx context.Context, dryRun bool) (runtime.SweepResult, error) {
-	return doJSON[runtime.SweepResult](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("sweep"), query: dryRunQuery(dryRun)})
+func (c *Client) Sweep(ctx context.Context, dryRun bool) (wire.SweepResult, error) {
+	return doJSON[wire.SweepResult](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("sweep"), query: dryRunQuery(dryRun)})
 }
 
 // Health reports whether the process answers.
-func (c *Client) Health(ctx context.Context) (Health, error) {
-	return doJSON[Health](ctx, c, clientRequest{method: http.MethodGet, path: "/healthz"})
+func (c *Client) Health(ctx context.Context) (wire.Health, error) {
+	return doJSON[wire.Health](ctx, c, clientRequest{method: http.MethodGet, path: "/healthz"})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 func TestMetrics_ServedAsText(t *testing.T) {
@@ -44,7 +45,7 @@ func TestMetrics_ServedAsText(t *testing.T) {
 
 func TestMetrics_NotConfigured(t *testing.T) {
 	status, body := newFixture(t, teamModel).do(t, "/metrics", "")
-	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }
@@ -60,7 +61,7 @@ func TestOnRefused_CalledForEachError(t *testing.T) {
 	for _, request := range []string{"GET /healthz", "GET /api/v1/roles/nobody", "GET /nowhere", "PUT /healthz", "GET /readyz?x=1"} {
 		f.send(t, request, "", nil)
 	}
-	want := []errcode.Code{errcode.RoleNotFound, gateway.RouteNotFound, gateway.MethodNotAllowed, errcode.InvalidArguments}
+	want := []errcode.Code{errcode.RoleNotFound, wire.RouteNotFound, wire.MethodNotAllowed, errcode.InvalidArguments}
 	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Errorf("(-want +reported):\n%s", diff)
 	}

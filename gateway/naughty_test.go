@@ -18,7 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/internal/test/short"
@@ -143,7 +143,7 @@ func TestNaughtyStrings_FromAgents(t *testing.T) {
 func (f *fixture) addVisitorRole(t *testing.T) {
 	t.Helper()
 	all := toolgroups.All()
-	if _, err := f.client().CreateRole(t.Context(), gateway.RoleRequest{Name: "visitor", Use: &all, Grant: &all}, false); err != nil {
+	if _, err := f.client().CreateRole(t.Context(), wire.RoleRequest{Name: "visitor", Use: &all, Grant: &all}, false); err != nil {
 		t.Fatal(err)
 	}
 }

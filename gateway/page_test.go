@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/journal"
 )
 
@@ -24,7 +24,7 @@ func TestPaging_CompleteWithoutDuplicates(t *testing.T) {
 		var got []string
 		path := fmt.Sprintf("/api/v1/roles?limit=%d", limit)
 		for next := "x"; next != ""; {
-			page := getJSON[gateway.Page[gateway.Role]](t, f, path, "")
+			page := getJSON[wire.Page[wire.Role]](t, f, path, "")
 			if len(page.Items) > limit {
 				t.Fatalf("limit %d: %d items", limit, len(page.Items))
 			}
@@ -45,11 +45,11 @@ func TestPaging_ContinuesAfterDeletion(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.addRole(t, name)
 	}
-	page := getJSON[gateway.Page[gateway.Role]](t, f, "/api/v1/roles?limit=2", "")
+	page := getJSON[wire.Page[wire.Role]](t, f, "/api/v1/roles?limit=2", "")
 	if _, err := f.client().DeleteRole(t.Context(), "b", false); err != nil {
 		t.Fatal(err)
 	}
-	page = getJSON[gateway.Page[gateway.Role]](t, f, "/api/v1/roles?limit=2&cursor="+page.Next, "")
+	page = getJSON[wire.Page[wire.Role]](t, f, "/api/v1/roles?limit=2&cursor="+page.Next, "")
 	if len(page.Items) != 1 || page.Items[0].Name != "c" || page.Next != "" {
 		t.Errorf("got %+v, want c alone", page)
 	}
@@ -65,7 +65,7 @@ func TestPaging_Journal(t *testing.T) {
 	var got []uint64
 	path := "/api/v1/agents/" + string(task.Top) + "/journal?limit=2"
 	for next := "x"; next != ""; {
-		page := getJSON[gateway.Page[journal.Event]](t, f, path, "")
+		page := getJSON[wire.Page[journal.Event]](t, f, path, "")
 		for _, e := range page.Items {
 			got = append(got, e.Seq)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -19,7 +19,7 @@ func TestCreateRole_DefaultsToAllGroups(t *testing.T) {
 		`{"name":"b","toolGroups":[]}`:          "-",
 		`{"name":"c","toolGroups":["console"]}`: "console",
 	} {
-		role := getJSON[gateway.Role](t, f, "POST /api/v1/roles", body)
+		role := getJSON[wire.Role](t, f, "POST /api/v1/roles", body)
 		if got := role.Use.String(); got != want || role.ID == "" || role.CreatedBy != org.CreatorOperator {
 			t.Errorf("%s: got %s %+v, want %s", body, got, role, want)
 		}
@@ -33,11 +33,11 @@ func TestRoles_DryRunChangesNothing(t *testing.T) {
 	f := newFixture(t, teamModel)
 	f.addRole(t, "clerk", "artifact")
 	none := toolgroups.Of()
-	plan, err := f.client().CreateRole(t.Context(), gateway.RoleRequest{Name: "new"}, true)
+	plan, err := f.client().CreateRole(t.Context(), wire.RoleRequest{Name: "new"}, true)
 	if err != nil || plan.Name != "new" || plan.ID != "" {
 		t.Errorf("planned %+v, %v", plan, err)
 	}
-	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &none}, true)
+	change, err := f.client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &none}, true)
 	if err != nil || change.Role.Use.Has("artifact") || change.Role.Revision != 2 {
 		t.Errorf("update would be %+v, %v", change, err)
 	}
@@ -59,7 +59,7 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	use := toolgroups.Of("artifact", "console")
-	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
+	change, err := f.client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,17 +88,17 @@ func TestRole_DanglingGroups(t *testing.T) {
 	f := newFixture(t, teamModel)
 	f.addRole(t, "clerk", "phones", "artifact")
 	want := []toolgroups.GroupID{"phones"}
-	role := getJSON[gateway.Role](t, f, "/api/v1/roles/clerk", "")
+	role := getJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("before it is registered (-want +got):\n%s", diff)
 	}
 	f.addTool(t, "phones", "ring")
-	role = getJSON[gateway.Role](t, f, "/api/v1/roles/clerk", "")
+	role = getJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("the newcomer's group is not what was meant (-want +got):\n%s", diff)
 	}
 	use := toolgroups.Of("phones", "artifact")
-	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
+	change, err := f.client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
 	if err != nil || change.Role.Dangling != nil {
 		t.Errorf("after an update: %+v, %v", change.Role, err)
 	}

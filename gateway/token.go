@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 )
@@ -151,26 +152,14 @@ func (t *Tokens) lookup(digest [sha256.Size]byte) (found storedToken, ok bool) {
 	return (*known)[at], true
 }
 
-// errInvalidToken marks errors about a token that was presented.
-var errInvalidToken = errors.New("invalid token")
-
 // invalidToken returns the error for a token that was presented. cause is not
 // shown to the sender.
 func invalidToken(cause error) error {
-	return errcode.Wrap(errcode.Unauthenticated, errors.Join(errInvalidToken, cause),
+	return errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, cause),
 		"the bearer token is not valid for this resource")
 }
 
 // missingToken returns the error for a request without any credentials.
 func missingToken() error {
 	return errcode.New(errcode.Unauthenticated, "authentication required; send \"Authorization: Bearer TOKEN\"")
-}
-
-// challenge returns the WWW-Authenticate header for an error (RFC 6750, section
-// 3).
-func challenge(err error) string {
-	if errors.Is(err, errInvalidToken) {
-		return `Bearer realm="rolecall", error="invalid_token"`
-	}
-	return `Bearer realm="rolecall"`
 }

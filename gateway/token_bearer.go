@@ -7,10 +7,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-)
 
-// maxBearer is the longest token, in bytes.
-const maxBearer = 4096
+	"github.com/rolecall/rolecall/gateway/wire"
+)
 
 // parseBearer reads the token in an Authorization header: "Bearer" in any case,
 // one or more spaces, and the token. present reports whether there is such a
@@ -31,19 +30,10 @@ func parseBearer(h http.Header) (token string, present bool, err error) {
 	switch {
 	case !ok || !strings.EqualFold(scheme, "Bearer"):
 		return "", true, errors.New("the scheme of the Authorization header is not Bearer")
-	case !isValidBearer(token):
+	case !wire.ValidToken(token):
 		return "", true, errors.New("the Authorization header contains no valid token")
 	}
 	return token, true, nil
-}
-
-// isValidBearer reports whether a text has the form of a token: b64token of RFC
-// 6750, section 2.1.
-func isValidBearer(token string) bool {
-	body := strings.TrimRight(token, "=")
-	return body != "" && len(token) <= maxBearer && !strings.ContainsFunc(body, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/", r))
-	})
 }
 
 // audience is the resource that a token is valid for (RFC 8707): a URL and all

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org/hosts"
 )
@@ -61,7 +62,7 @@ func FuzzHostAndOrigin(f *testing.F) {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		if w.Code != http.StatusTeapot {
-			if code := decodeError(t, w.Body.String()).Code; w.Code != http.StatusForbidden || code != gateway.HostRefused && code != gateway.OriginRefused {
+			if code := decodeError(t, w.Body.String()).Code; w.Code != http.StatusForbidden || code != wire.HostRefused && code != wire.OriginRefused {
 				t.Fatalf("host %q, origin %q: %d %s", host, origin, w.Code, w.Body)
 			}
 			return

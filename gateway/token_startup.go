@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -67,7 +68,7 @@ func (t *Tokens) startupRedirect(next http.Handler) http.Handler {
 		}
 		keys, tokens := t.keys.Load(), r.URL.Query()["token"]
 		if keys == nil || len(tokens) != 1 || !t.isStartup(sha256.Sum256([]byte(tokens[0]))) {
-			writeError(w, invalidToken(errors.New("not the startup token")))
+			wire.WriteError(w, invalidToken(errors.New("not the startup token")))
 			return
 		}
 		http.SetCookie(w, &http.Cookie{
@@ -88,7 +89,7 @@ func (t *Tokens) byCookie(r *http.Request) (identity.Principal, error) {
 		return identity.Principal{}, missingToken()
 	}
 	if !isSameSiteRequest(r) {
-		return identity.Principal{}, errcode.New(OriginRefused, "%s %s with a cookie is allowed only from this gateway's own pages", r.Method, r.URL.Path)
+		return identity.Principal{}, errcode.New(wire.OriginRefused, "%s %s with a cookie is allowed only from this gateway's own pages", r.Method, r.URL.Path)
 	}
 	return operator, nil
 }

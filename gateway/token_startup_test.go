@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -48,7 +49,7 @@ func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	var index gateway.Index
+	var index wire.Index
 	if err := json.NewDecoder(answer.Body).Decode(&index); err != nil || answer.Request.URL.RawQuery != "" || len(index.Routes) < 20 {
 		t.Errorf("a browser ends at %s with %+v, %v", answer.Request.URL, index, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/org"
@@ -187,8 +188,8 @@ func readArguments(r *http.Request) (json.RawMessage, error) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxArgumentBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRequestBytes) // a client that is still sending does not read the answer
-		return nil, errcode.New(BodyTooLarge, "request body is over the limit of %d bytes", maxArgumentBytes)
+		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
+		return nil, errcode.New(wire.BodyTooLarge, "request body is over the limit of %d bytes", maxArgumentBytes)
 	}
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidArguments, err, "request body could not be read")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 // unsupportedMediaType is the error code of a body whose content type is not
@@ -28,7 +29,7 @@ func (a *api) toolboxEndpoint(serve endpoint) endpoint {
 		if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 			a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
-		return writeJSON(w, status, toolboxErrorBody{http.StatusText(status), errcode.Message(err)})
+		return wire.WriteJSON(w, status, toolboxErrorBody{http.StatusText(status), errcode.Message(err)})
 	}
 }
 
@@ -37,5 +38,5 @@ func toolboxStatus(err error) int {
 	if errcode.Of(err) == unsupportedMediaType {
 		return http.StatusUnsupportedMediaType
 	}
-	return statusOf(err)
+	return wire.StatusOf(err)
 }

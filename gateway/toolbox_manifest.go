@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -45,7 +46,7 @@ func (a *api) showToolset(w http.ResponseWriter, r *http.Request) error {
 	if id != "" && !s.hasGroup(id, count) {
 		return errcode.New(errcode.GroupNotFound, "toolset %q does not exist", id)
 	}
-	return writeJSON(w, http.StatusOK, m)
+	return wire.WriteJSON(w, http.StatusOK, m)
 }
 
 // hasGroup reports whether the role has a group in which it has toolCount
@@ -69,7 +70,7 @@ func (a *api) showDeclared(w http.ResponseWriter, r *http.Request) error {
 	if d, ok := s.tool(name); !ok || !m.add(d) {
 		return unknownTool(name)
 	}
-	return writeJSON(w, http.StatusOK, m)
+	return wire.WriteJSON(w, http.StatusOK, m)
 }
 
 // manifest returns an empty manifest with the program's version.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -103,7 +104,7 @@ func (v visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
 }
 
 // show converts a tool for the sender.
-func (v visibility) show(h *toolgroups.Handle) Tool {
+func (v visibility) show(h *toolgroups.Handle) wire.Tool {
 	out := toolOf(h)
 	out.Group = v.groupOf(h)
 	return out

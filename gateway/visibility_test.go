@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -76,37 +77,37 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	only := func(ids ...toolgroups.GroupID) *toolgroups.Set { set := toolgroups.Of(ids...); return &set }
 	for _, test := range []struct {
 		name string
-		q    gateway.Question
+		q    wire.Question
 		want errcode.Code // "" means allowed
 	}{
-		{"its tool", gateway.Question{Role: "mine", Tool: "own_tool"}, ""},
-		{"its tool without naming its role", gateway.Question{Tool: "own_tool"}, ""},
-		{"another role's tool without naming its role", gateway.Question{Tool: "secret_tool"}, errcode.UnknownTool},
-		{"its tool, by the role's id", gateway.Question{Role: string(mine.ID), Tool: "own_tool"}, ""},
-		{"its tool in its state", gateway.Question{Role: "mine", Tool: "stated_tool", State: "ready"}, ""},
-		{"its tool in another state", gateway.Question{Role: "mine", Tool: "stated_tool"}, errcode.ToolNotAvailable},
-		{"its tool in its group", gateway.Question{Role: "mine", Tool: "own_tool", Groups: only("desk/mine")}, ""},
-		{"its tool in another of its groups", gateway.Question{Role: "mine", Tool: "own_tool", Groups: only("workspace")}, errcode.ToolNotAvailable},
-		{"another role's tool", gateway.Question{Role: "mine", Tool: "secret_tool"}, errcode.UnknownTool},
-		{"an unknown tool", gateway.Question{Role: "mine", Tool: "nonesuch"}, errcode.UnknownTool},
-		{"another role", gateway.Question{Role: theirs.Name, Tool: "own_tool"}, errcode.RoleNotFound},
-		{"another role by id", gateway.Question{Role: string(theirs.ID), Tool: "own_tool"}, errcode.RoleNotFound},
-		{"root", gateway.Question{Role: "root", Tool: "create_role"}, errcode.RoleNotFound},
-		{"an agent", gateway.Question{Agent: string(clerk.ID), Tool: "read_file"}, errcode.AgentNotFound},
+		{"its tool", wire.Question{Role: "mine", Tool: "own_tool"}, ""},
+		{"its tool without naming its role", wire.Question{Tool: "own_tool"}, ""},
+		{"another role's tool without naming its role", wire.Question{Tool: "secret_tool"}, errcode.UnknownTool},
+		{"its tool, by the role's id", wire.Question{Role: string(mine.ID), Tool: "own_tool"}, ""},
+		{"its tool in its state", wire.Question{Role: "mine", Tool: "stated_tool", State: "ready"}, ""},
+		{"its tool in another state", wire.Question{Role: "mine", Tool: "stated_tool"}, errcode.ToolNotAvailable},
+		{"its tool in its group", wire.Question{Role: "mine", Tool: "own_tool", Groups: only("desk/mine")}, ""},
+		{"its tool in another of its groups", wire.Question{Role: "mine", Tool: "own_tool", Groups: only("workspace")}, errcode.ToolNotAvailable},
+		{"another role's tool", wire.Question{Role: "mine", Tool: "secret_tool"}, errcode.UnknownTool},
+		{"an unknown tool", wire.Question{Role: "mine", Tool: "nonesuch"}, errcode.UnknownTool},
+		{"another role", wire.Question{Role: theirs.Name, Tool: "own_tool"}, errcode.RoleNotFound},
+		{"another role by id", wire.Question{Role: string(theirs.ID), Tool: "own_tool"}, errcode.RoleNotFound},
+		{"root", wire.Question{Role: "root", Tool: "create_role"}, errcode.RoleNotFound},
+		{"an agent", wire.Question{Agent: string(clerk.ID), Tool: "read_file"}, errcode.AgentNotFound},
 	} {
 		v, err := c.Can(t.Context(), test.q)
 		if err != nil || v.Allowed != (test.want == "") || v.Code != test.want {
 			t.Errorf("%s: %+v, %v, want %q", test.name, v, err, test.want)
 		}
 	}
-	who, err := c.Who(t.Context(), gateway.Question{Who: "read_file"})
+	who, err := c.Who(t.Context(), wire.Question{Who: "read_file"})
 	if err != nil || len(who.Roles) != 1 || who.Roles[0].ID != mine.ID || len(who.Agents) != 0 {
 		t.Errorf("who may read_file: %+v, %v, want its own role alone", who, err)
 	}
-	if who, err = c.Who(t.Context(), gateway.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
+	if who, err = c.Who(t.Context(), wire.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
 		t.Errorf("who may secret_tool: %+v, %v", who, err)
 	}
-	for name, q := range map[string]gateway.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
+	for name, q := range map[string]wire.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
 		if _, err := c.Can(t.Context(), q); errcode.Of(err) != errcode.InvalidArguments {
 			t.Errorf("a question about %s: %v", name, err)
 		}
@@ -114,7 +115,7 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	if _, err := f.client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := c.Can(t.Context(), gateway.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
+	if v, err := c.Can(t.Context(), wire.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
 		t.Errorf("in a deleted role: %+v, %v", v, err)
 	}
 }
@@ -184,7 +185,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 			revealing++
 		}
 	}
-	var index gateway.Index = getJSON[gateway.Index](t, operator, "/", "")
+	var index wire.Index = getJSON[wire.Index](t, operator, "/", "")
 	for _, r := range index.Routes {
 		method, path, _ := strings.Cut(r, " ")
 		if strings.Contains(path, "mcp") {
@@ -240,7 +241,7 @@ func TestRoutes_AccessBySender(t *testing.T) {
 	if _, body := unauthenticated.do(t, "/healthz", ""); strings.Contains(body, "v0") {
 		t.Errorf("the version is shown without authentication: %s", body)
 	}
-	index := getJSON[gateway.Index](t, caller, "/", "")
+	index := getJSON[wire.Index](t, caller, "/", "")
 	if slices.Contains(index.Routes, "GET /api/v1/tasks") || !slices.Contains(index.Routes, "GET /api/v1/tools") {
 		t.Errorf("routes of a caller: %v", index.Routes)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/journal"
@@ -92,11 +93,11 @@ var namings = []struct {
 		return err
 	}},
 	{"the API makes a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.api.CreateRole(t.Context(), gateway.RoleRequest{Name: name}, false)
+		_, err := f.api.CreateRole(t.Context(), wire.RoleRequest{Name: name}, false)
 		return err
 	}},
 	{"the API renames a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.api.UpdateRole(t.Context(), string(f.role), gateway.RoleRequest{Name: name}, false)
+		_, err := f.api.UpdateRole(t.Context(), string(f.role), wire.RoleRequest{Name: name}, false)
 		return err
 	}},
 }
@@ -222,8 +223,8 @@ func (f *fort) touch(t *testing.T, ref string, all *toolgroups.Set) map[string]e
 	if ref == "" { // the API has no path for it
 		return tries
 	}
-	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, gateway.RoleRequest{Use: all}, false)
-	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, gateway.RoleRequest{Name: "leaf"}, false)
+	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, wire.RoleRequest{Use: all}, false)
+	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, wire.RoleRequest{Name: "leaf"}, false)
 	_, tries["delete over the API"] = f.api.DeleteRole(t.Context(), ref, false)
 	_, tries["terminate over the API"] = f.api.Terminate(t.Context(), ref, "why not")
 	return tries
