@@ -8,13 +8,14 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/runtime"
 )
 
 func TestErrors_HaveOneForm(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addRole(t, "clerk", "artifact")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "artifact")
 	big := `{"name":"` + strings.Repeat("x", 1<<20) + `"}`
 	tests := []struct {
 		name, path, body string
@@ -66,30 +67,30 @@ func TestErrors_HaveOneForm(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			status, body := f.do(t, test.path, test.body)
-			if got := decodeError(t, body); status != test.status || got.Code != test.code {
+			status, body := f.Do(t, test.path, test.body)
+			if got := gatewaytest.DecodeError(t, body); status != test.status || got.Code != test.code {
 				t.Errorf("got %d %s (%s), want %d %s", status, got.Code, got.Message, test.status, test.code)
 			}
 		})
 	}
-	if _, err := f.client().Role(t.Context(), "clerk"); err != nil {
+	if _, err := f.Client().Role(t.Context(), "clerk"); err != nil {
 		t.Errorf("a rejected request changed something: %v", err)
 	}
 }
 
 func TestErrors_MethodNotAllowedListsMethods(t *testing.T) {
-	answer := newFixture(t, teamModel).send(t, "PUT /api/v1/roles/x", "", nil)
+	answer := newFixture(t, gatewaytest.TeamModel).Send(t, "PUT /api/v1/roles/x", "", nil)
 	if got, want := answer.Header().Get("Allow"), "GET, PATCH, DELETE"; got != want {
 		t.Errorf("Allow: %q, want %q", got, want)
 	}
 }
 
 func TestErrors_HideInternalCause(t *testing.T) {
-	f := newFixture(t, teamModel)
-	persisttest.Close(t, f.store)
+	f := newFixture(t, gatewaytest.TeamModel)
+	persisttest.Close(t, storeOf(f))
 	for _, path := range []string{"/api/v1/tasks/x", "/api/v1/artifacts/x", "/api/v1/agents/x"} {
-		status, body := f.do(t, path, "")
-		got := decodeError(t, body)
+		status, body := f.Do(t, path, "")
+		got := gatewaytest.DecodeError(t, body)
 		if status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "closed") {
 			t.Errorf("%s: %d %s, want 500 internal without the cause", path, status, body)
 		}
@@ -101,8 +102,8 @@ func TestErrors_AnswerPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := (&fixture{handler: handler}).do(t, "/api/v1/roles", "")
-	if got := decodeError(t, body); status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "nil") {
+	status, body := (&gatewaytest.Fixture{Handler: handler}).Do(t, "/api/v1/roles", "")
+	if got := gatewaytest.DecodeError(t, body); status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "nil") {
 		t.Errorf("got %d %s", status, body)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
 // A stream of events ends when the token of its client is revoked.
@@ -23,19 +24,19 @@ func TestEvents_StreamEndsWithToken(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m, release := blockedTeamModel()
 			f := newFixture(t, m)
-			token, known := newTestToken("ops", gateway.Token{Operator: true})
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: time.Now})
+			token, known := gatewaytest.NewToken("ops", gateway.Token{Operator: true})
+			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.Runtime.Org().FindRole, Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := all.Replace([]gateway.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: all.Authenticate})
+			handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: all.Authenticate})
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := serveBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.start(t, "go")) + "/events?follow=1"
+			url := gatewaytest.ServeBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events?follow=1"
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)

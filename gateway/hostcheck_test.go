@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -17,12 +18,12 @@ import (
 var appOrigin = hosts.Origin{Scheme: "https", Host: hosts.Authority{Name: "app.example.com"}}
 
 func TestHostCheck_HostAndOrigin(t *testing.T) {
-	f := newFixture(t, teamModel)
-	_, me := newTestToken("me", gateway.Token{Operator: true})
+	f := newFixture(t, gatewaytest.TeamModel)
+	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
 	var codes []errcode.Code
-	url := serveAPI(t, f, gateway.HostCheck{
+	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{
 		Hosts: []hosts.Authority{{Name: "gw.example.com"}, {Name: "port.example.com", Port: "8080"}, {Name: "2001:db8::1"}}, Origins: []hosts.Origin{appOrigin},
-		Tokens: newTokens(t, f, me), OnRefused: func(c errcode.Code) { codes = append(codes, c) },
+		Tokens: gatewaytest.NewTokens(t, f, me), OnRefused: func(c errcode.Code) { codes = append(codes, c) },
 	})
 	address := strings.TrimPrefix(url, "http://")
 	_, port, _ := net.SplitHostPort(address)
@@ -65,17 +66,17 @@ func TestHostCheck_HostAndOrigin(t *testing.T) {
 		{"an extension's page", address, []string{"chrome-extension://" + address}, wire.OriginRefused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			header := bearerHeader("rc_me")
+			header := gatewaytest.BearerHeader("rc_me")
 			header["Host"] = []string{c.host}
 			if c.origin != nil {
 				header["Origin"] = c.origin
 			}
 			codes = nil
-			status, answered, body := sendRaw(t, http.MethodGet, url+"/api/v1/roles", header, nil)
+			status, answered, body := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", header, nil)
 			switch {
 			case c.want == "" && status != http.StatusOK:
 				t.Errorf("got %d %s, want 200", status, body)
-			case c.want != "" && (status != http.StatusForbidden || decodeError(t, body).Code != c.want || len(codes) != 1 || codes[0] != c.want):
+			case c.want != "" && (status != http.StatusForbidden || gatewaytest.DecodeError(t, body).Code != c.want || len(codes) != 1 || codes[0] != c.want):
 				t.Errorf("got %d %s, counted %v, want 403 %s", status, body, codes, c.want)
 			}
 			if got := answered.Get("X-Content-Type-Options"); got != "nosniff" {
@@ -86,43 +87,43 @@ func TestHostCheck_HostAndOrigin(t *testing.T) {
 }
 
 func TestHostCheck_CORS(t *testing.T) {
-	f := newFixture(t, teamModel)
-	_, me := newTestToken("me", gateway.Token{Operator: true})
+	f := newFixture(t, gatewaytest.TeamModel)
+	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
 	const page = "https://app.example.com"
-	url := serveAPI(t, f, gateway.HostCheck{Origins: []hosts.Origin{appOrigin}, Tokens: newTokens(t, f, me)})
+	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Origins: []hosts.Origin{appOrigin}, Tokens: gatewaytest.NewTokens(t, f, me)})
 	ask := http.Header{"Origin": {page}, "Access-Control-Request-Method": {"PATCH"}}
-	status, header, _ := sendRaw(t, http.MethodOptions, url+"/api/v1/roles", ask, nil)
+	status, header, _ := gatewaytest.SendRaw(t, http.MethodOptions, url+"/api/v1/roles", ask, nil)
 	if status != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != page || header.Get("Access-Control-Allow-Credentials") != "" ||
 		!strings.Contains(header.Get("Access-Control-Allow-Headers"), "Authorization") || !strings.Contains(header.Get("Access-Control-Allow-Methods"), "PATCH") {
 		t.Errorf("preflight: %d %v", status, header)
 	}
-	read := bearerHeader("rc_me")
+	read := gatewaytest.BearerHeader("rc_me")
 	read["Origin"] = []string{page}
-	if status, header, _ := sendRaw(t, http.MethodGet, url+"/api/v1/roles", read, nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != page || header.Get("Vary") != "Origin" {
+	if status, header, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", read, nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != page || header.Get("Vary") != "Origin" {
 		t.Errorf("request of the page: %d %v", status, header)
 	}
-	if status, header, _ := sendRaw(t, http.MethodGet, url+"/api/v1/roles", bearerHeader("rc_me"), nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != "" {
+	if status, header, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", gatewaytest.BearerHeader("rc_me"), nil); status != http.StatusOK || header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("without an origin: %d %v", status, header)
 	}
-	if status, header, _ := sendRaw(t, http.MethodOptions, url+"/api/v1/roles", http.Header{"Origin": {url}, "Access-Control-Request-Method": {"PATCH"}}, nil); status != http.StatusUnauthorized || header.Get("Access-Control-Allow-Origin") != "" {
+	if status, header, _ := gatewaytest.SendRaw(t, http.MethodOptions, url+"/api/v1/roles", http.Header{"Origin": {url}, "Access-Control-Request-Method": {"PATCH"}}, nil); status != http.StatusUnauthorized || header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("preflight of the gateway's own page: %d %v", status, header)
 	}
 }
 
 func TestHostCheck_WithoutLocalAddress(t *testing.T) {
-	f := newFixture(t, teamModel)
-	behind := &fixture{handler: gateway.HostCheck{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(f.handler)}
+	f := newFixture(t, gatewaytest.TeamModel)
+	behind := &gatewaytest.Fixture{Handler: gateway.HostCheck{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(f.Handler)}
 	for host, want := range map[string]int{"gw.example.com": 200, "127.0.0.1": 403, "localhost": 403, "example.com": 403} {
-		if status, _ := behind.do(t, "http://"+host+"/healthz", ""); status != want {
+		if status, _ := behind.Do(t, "http://"+host+"/healthz", ""); status != want {
 			t.Errorf("%s: %d, want %d", host, status, want)
 		}
 	}
 }
 
 func TestHostCheck_LimitsBodiesAndHeaders(t *testing.T) {
-	f := newFixture(t, teamModel)
-	_, me := newTestToken("me", gateway.Token{Operator: true})
-	url := serveAPI(t, f, gateway.HostCheck{Tokens: newTokens(t, f, me)})
+	f := newFixture(t, gatewaytest.TeamModel)
+	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
+	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Tokens: gatewaytest.NewTokens(t, f, me)})
 	for _, c := range []struct {
 		name string
 		body io.Reader
@@ -134,17 +135,17 @@ func TestHostCheck_LimitsBodiesAndHeaders(t *testing.T) {
 		{"deep lists", strings.NewReader(`{"role":` + strings.Repeat("[", 500_000)), 400, errcode.InvalidArguments},
 		{"deep objects", strings.NewReader(strings.Repeat(`{"role":`, 100_000)), 400, errcode.InvalidArguments},
 	} {
-		status, _, body := sendRaw(t, http.MethodPost, url+"/api/v1/can", bearerHeader("rc_me"), c.body)
-		if status != c.want || decodeError(t, body).Code != c.code {
+		status, _, body := gatewaytest.SendRaw(t, http.MethodPost, url+"/api/v1/can", gatewaytest.BearerHeader("rc_me"), c.body)
+		if status != c.want || gatewaytest.DecodeError(t, body).Code != c.code {
 			t.Errorf("%s: %d %.200s, want %d %s", c.name, status, body, c.want, c.code)
 		}
 	}
-	big := bearerHeader("rc_me")
+	big := gatewaytest.BearerHeader("rc_me")
 	big["X-Big"] = []string{strings.Repeat("x", 100<<10)}
-	if status, _, _ := sendRaw(t, http.MethodGet, url+"/healthz", big, nil); status != http.StatusRequestHeaderFieldsTooLarge {
+	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/healthz", big, nil); status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("100 kB of headers: %d, want 431", status)
 	}
-	if status, _, _ := sendRaw(t, http.MethodPost, url+"/api/v1/can", bearerHeader("rc_me"), strings.NewReader(`{"role":"root","tool":"create_role"}`)); status != http.StatusOK {
+	if status, _, _ := gatewaytest.SendRaw(t, http.MethodPost, url+"/api/v1/can", gatewaytest.BearerHeader("rc_me"), strings.NewReader(`{"role":"root","tool":"create_role"}`)); status != http.StatusOK {
 		t.Errorf("a valid request afterwards: %d, want 200", status)
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
 func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
@@ -35,10 +37,10 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	f := newFixture(t, teamModel)
-	serveOn(t, l, gateway.HostCheck{}.Wrap(f.handler))
+	f := newFixture(t, gatewaytest.TeamModel)
+	gatewaytest.Serve(t, l, gateway.HostCheck{}.Wrap(f.Handler))
 	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
-		status, _, body := sendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
+		status, _, body := gatewaytest.SendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
 		if status != want {
 			t.Errorf("host %s: %d %s, want %d", host, status, body, want)
 		}
@@ -79,7 +81,7 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 	}
 	stale.SetUnlinkOnClose(false) // as after SIGKILL
 	stale.Close()
-	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(dir); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing a stale socket: %v, want ErrNotServed", err)
 	}
 	first, err := gateway.Listen(dir)
@@ -94,14 +96,14 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := gateway.Dial(dir); err != nil {
+	if _, err := client.Dial(dir); err != nil {
 		t.Errorf("closing the first listener removed the socket of the second: %v", err)
 	}
 }
 
 func TestListen_RejectsImpossibleSocket(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(dir); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing without a server: %v, want ErrNotServed", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, wire.SocketName), []byte("text"), 0o600); err != nil {
@@ -117,7 +119,7 @@ func TestListen_RejectsImpossibleSocket(t *testing.T) {
 	if _, err := gateway.Listen(long); err == nil || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("a path of %d bytes: %v", len(long)+len(wire.SocketName)+1, err)
 	}
-	if _, err := gateway.Dial(long); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(long); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing it: %v, want ErrNotServed", err)
 	}
 	fits := long[:len(long)-1]

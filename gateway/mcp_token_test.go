@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -65,42 +66,42 @@ func TestMCP_ConnectionEndsWithToken(t *testing.T) {
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
-			f := newFixture(t, teamModel)
+			f := newFixture(t, gatewaytest.TeamModel)
 			set := toolgroups.Of(toolgroups.Workspace)
 			for _, name := range []string{"reader", "other"} {
-				if _, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
+				if _, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			token, known := newTestToken("ci", gateway.Token{Role: "reader", Expires: testTime.Add(time.Hour)})
+			token, known := gatewaytest.NewToken("ci", gateway.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Hour)})
 			var hours atomic.Int64
-			now := func() time.Time { return testTime.Add(time.Duration(hours.Load()) * time.Hour) }
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: now})
+			now := func() time.Time { return gatewaytest.TestTime.Add(time.Duration(hours.Load()) * time.Hour) }
+			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.Runtime.Org().FindRole, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := all.Replace([]gateway.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			server, err := mcpserver.New(mcpserver.Config{Runtime: f.rt, Streaming: gateway.UntilShutdown})
+			server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = server.Close() })
-			handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: all.Authenticate, MCP: server})
+			handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: all.Authenticate, MCP: server})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := dialUpgrade(t, strings.TrimPrefix(serveBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
+			c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`
-			if got := client.ask(list); !strings.Contains(got, `"result"`) {
+			if got := c.ask(list); !strings.Contains(got, `"result"`) {
 				t.Fatalf("with a valid token: got %q", got)
 			}
 			end(all, known, &hours)
-			if got := client.ask(list); strings.Contains(got, `"result"`) {
+			if got := c.ask(list); strings.Contains(got, `"result"`) {
 				t.Errorf("with a token that is %s: got %q", why, got)
 			}
-			if got := client.ask(list); got != "" {
+			if got := c.ask(list); got != "" {
 				t.Errorf("the connection is still open: %q", got)
 			}
 		})

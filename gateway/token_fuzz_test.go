@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -23,8 +24,8 @@ func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{"Bearer rc_me", "bearer   rc_me", "Bearer rc_me ", "Bearer\trc_me", "Basic rc_me", "Bearer rc_me, Bearer rc_x", "", "Bearer", "Bearer ====", "Bearer rc_me=", "Bearer \u212acafé"} {
 		f.Add(seed)
 	}
-	_, me := newTestToken("me", gateway.Token{Operator: true})
-	tokens := newTokens(f, newFixture(f, teamModel), me)
+	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
+	tokens := gatewaytest.NewTokens(f, newFixture(f, gatewaytest.TeamModel), me)
 	f.Fuzz(func(t *testing.T, header string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header["Authorization"] = []string{header}
@@ -62,7 +63,7 @@ func FuzzHostAndOrigin(f *testing.F) {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		if w.Code != http.StatusTeapot {
-			if code := decodeError(t, w.Body.String()).Code; w.Code != http.StatusForbidden || code != wire.HostRefused && code != wire.OriginRefused {
+			if code := gatewaytest.DecodeError(t, w.Body.String()).Code; w.Code != http.StatusForbidden || code != wire.HostRefused && code != wire.OriginRefused {
 				t.Fatalf("host %q, origin %q: %d %s", host, origin, w.Code, w.Body)
 			}
 			return

@@ -9,30 +9,31 @@ import (
 
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // The startup token opens the gateway in a browser: it is exchanged for a cookie
 // that scripts cannot read and other pages cannot send.
 func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
-	f := newFixture(t, teamModel)
-	tokens := newTokens(t, f)
-	url := serveAPI(t, f, gateway.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
-	if status, _, _ := sendRaw(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
+	f := newFixture(t, gatewaytest.TeamModel)
+	tokens := gatewaytest.NewTokens(t, f)
+	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
+	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
 		t.Errorf("an empty token without a startup token: %d, want 401", status)
 	}
 	token := tokens.Startup()
-	if status, _, _ := sendRaw(t, http.MethodGet, url+"/api/v1/roles", bearerHeader(token), nil); status != http.StatusOK {
+	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", gatewaytest.BearerHeader(token), nil); status != http.StatusOK {
 		t.Errorf("in a header: %d, want 200", status)
 	}
 	for name, path := range map[string]string{
 		"another path": "/api/v1/roles?token=" + token, "a wrong token": "/?token=" + token + "x", "two tokens": "/?token=" + token + "&token=" + token,
 	} {
-		if status, header, _ := sendRaw(t, http.MethodGet, url+path, nil, nil); status != http.StatusUnauthorized || header.Get("Set-Cookie") != "" {
+		if status, header, _ := gatewaytest.SendRaw(t, http.MethodGet, url+path, nil, nil); status != http.StatusUnauthorized || header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %d, cookie %q, want 401 and none", name, status, header.Get("Set-Cookie"))
 		}
 	}
-	status, header, _ := sendRaw(t, http.MethodGet, url+"/?token="+token, nil, nil)
+	status, header, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/?token="+token, nil, nil)
 	cookie, err := http.ParseSetCookie(header.Get("Set-Cookie"))
 	if status != http.StatusSeeOther || header.Get("Location") != "/" || err != nil {
 		t.Fatalf("got %d to %q, cookie %v", status, header.Get("Location"), err)
@@ -70,17 +71,17 @@ func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
 		{"the cookie and an invalid one", "GET", http.Header{"Cookie": {"rolecall=x; rolecall=" + cookie.Value}}, 200},
 		{"an invalid cookie", "GET", http.Header{"Cookie": {"rolecall=x"}}, 401},
 		{"the token as a cookie", "GET", http.Header{"Cookie": {"rolecall=" + token}}, 401},
-		{"the cookie as a token", "GET", bearerHeader(cookie.Value), 401},
+		{"the cookie as a token", "GET", gatewaytest.BearerHeader(cookie.Value), 401},
 	} {
 		if c.header.Get("Cookie") == "" {
 			c.header.Set("Cookie", "rolecall="+cookie.Value)
 		}
-		if status, _, body := sendRaw(t, c.method, url+"/api/v1/roles", c.header, strings.NewReader(`{"name":"made"}`)); status != c.want {
+		if status, _, body := gatewaytest.SendRaw(t, c.method, url+"/api/v1/roles", c.header, strings.NewReader(`{"name":"made"}`)); status != c.want {
 			t.Errorf("%s: %d %s, want %d", c.name, status, body, c.want)
 		}
 	}
 	tokens.Startup()
-	if status, _, _ := sendRaw(t, http.MethodGet, url+"/api/v1/roles", bearerHeader(token), nil); status != http.StatusUnauthorized {
+	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", gatewaytest.BearerHeader(token), nil); status != http.StatusUnauthorized {
 		t.Errorf("after a new startup token was created: %d, want 401", status)
 	}
 }

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"crypto/sha256"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,104 +10,30 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 )
 
-// testTime is the current time in the tests of tokens.
-var testTime = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-
-// newTokens returns Tokens for the roles of a fixture at testTime.
-func newTokens(t testing.TB, f *fixture, list ...gateway.Token) *gateway.Tokens {
-	t.Helper()
-	tokens, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: func() time.Time { return testTime }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tokens.Replace(list); err != nil {
-		t.Fatal(err)
-	}
-	return tokens
-}
-
-// newTestToken returns the token rc_NAME and its description.
-func newTestToken(name string, token gateway.Token) (string, gateway.Token) {
-	token.Name, token.Digest = name, sha256.Sum256([]byte("rc_"+name))
-	return "rc_" + name, token
-}
-
-// serveAPI serves the API of a fixture behind a HostCheck on loopback and
-// returns its URL.
-func serveAPI(t testing.TB, f *fixture, check gateway.HostCheck) string {
-	t.Helper()
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: check.Tokens.Authenticate, Version: "v0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveBehindHostCheck(t, check, handler)
-}
-
-// serveBehindHostCheck serves a handler behind a HostCheck on loopback and
-// returns its URL.
-func serveBehindHostCheck(t testing.TB, check gateway.HostCheck, handler http.Handler) string {
-	t.Helper()
-	l, err := gateway.ListenTCP("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveOn(t, l, check.Wrap(handler))
-	return "http://" + l.Addr().String()
-}
-
-// sendRaw sends a request without following redirects and returns status,
-// header and body.
-func sendRaw(t testing.TB, method, url string, header http.Header, body io.Reader) (int, http.Header, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, values := range header {
-		if name == "Host" {
-			r.Host = values[0]
-			continue
-		}
-		r.Header[name] = values
-	}
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, answer.Header, string(text)
-}
-
-// bearerHeader returns a header with a bearer token.
-func bearerHeader(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
-
 func TestTokens_AuthenticateBearer(t *testing.T) {
-	f := newFixture(t, teamModel)
-	reader, gone := f.addRole(t, "reader", "workspace"), f.addRole(t, "gone", "workspace")
-	if _, err := f.client().DeleteRole(t.Context(), string(gone.ID), false); err != nil {
+	f := newFixture(t, gatewaytest.TeamModel)
+	reader, gone := f.AddRole(t, "reader", "workspace"), f.AddRole(t, "gone", "workspace")
+	if _, err := f.Client().DeleteRole(t.Context(), string(gone.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	var list []gateway.Token
 	add := func(name string, token gateway.Token) {
-		_, token = newTestToken(name, token)
+		_, token = gatewaytest.NewToken(name, token)
 		list = append(list, token)
 	}
 	add("id", gateway.Token{Role: string(reader.ID)})
-	add("name", gateway.Token{Role: "reader", Expires: testTime.Add(time.Second)})
+	add("name", gateway.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Second)})
 	add("me", gateway.Token{Operator: true})
-	add("late", gateway.Token{Operator: true, Expires: testTime})
+	add("late", gateway.Token{Operator: true, Expires: gatewaytest.TestTime})
 	add("gone", gateway.Token{Role: "gone"})
 	add("never", gateway.Token{Role: "never"})
 	add("rooted", gateway.Token{Role: org.RootRole})
 	add("mcp", gateway.Token{Operator: true, Audience: "http://GW.example.com:80/mcp/"})
-	tokens := newTokens(t, f, list...)
+	tokens := gatewaytest.NewTokens(t, f, list...)
 	const invalid = ""
 	for _, c := range []struct {
 		name   string
@@ -177,8 +102,8 @@ func authenticateAs(tokens *gateway.Tokens, r *http.Request, marked bool) (p ide
 }
 
 func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
-	f := newFixture(t, teamModel)
-	tokens := newTokens(t, f)
+	f := newFixture(t, gatewaytest.TeamModel)
+	tokens := gatewaytest.NewTokens(t, f)
 	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +115,7 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 		t.Errorf("marked: got %s, %v, want the operator", p, err)
 	}
 	var zero gateway.Tokens
-	for _, header := range []http.Header{bearerHeader("rc_x"), {}, {"Cookie": {"rolecall="}}} {
+	for _, header := range []http.Header{gatewaytest.BearerHeader("rc_x"), {}, {"Cookie": {"rolecall="}}} {
 		r.Header = header
 		if p, err := authenticateAs(&zero, r, false); p != (identity.Principal{}) || errcode.Of(err) != errcode.Unauthenticated {
 			t.Errorf("zero Tokens: got %s, %v, want unauthenticated", p, err)
@@ -199,10 +124,10 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 }
 
 func TestTokensReplace_IsAtomic(t *testing.T) {
-	f := newFixture(t, teamModel)
-	_, good := newTestToken("good", gateway.Token{Operator: true})
-	tokens := newTokens(t, f, good)
-	_, other := newTestToken("other", gateway.Token{Operator: true})
+	f := newFixture(t, gatewaytest.TeamModel)
+	_, good := gatewaytest.NewToken("good", gateway.Token{Operator: true})
+	tokens := gatewaytest.NewTokens(t, f, good)
+	_, other := gatewaytest.NewToken("other", gateway.Token{Operator: true})
 	change := func(f func(*gateway.Token)) []gateway.Token {
 		changed := other
 		f(&changed)
@@ -229,7 +154,7 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header = bearerHeader(token)
+		r.Header = gatewaytest.BearerHeader(token)
 		p, _ := tokens.Authenticate(r)
 		return p.Kind
 	}
@@ -246,15 +171,15 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 
 // The response is the same for all invalid tokens.
 func TestTokens_SameErrorForAllInvalidTokens(t *testing.T) {
-	f := newFixture(t, teamModel)
-	_, late := newTestToken("late", gateway.Token{Operator: true, Expires: testTime.Add(-time.Hour)})
-	_, gone := newTestToken("gone", gateway.Token{Role: "gone"})
-	_, mcp := newTestToken("mcp", gateway.Token{Operator: true, Audience: "http://127.0.0.1/mcp"})
-	url := serveAPI(t, f, gateway.HostCheck{Tokens: newTokens(t, f, late, gone, mcp)}) + "/api/v1/tools"
+	f := newFixture(t, gatewaytest.TeamModel)
+	_, late := gatewaytest.NewToken("late", gateway.Token{Operator: true, Expires: gatewaytest.TestTime.Add(-time.Hour)})
+	_, gone := gatewaytest.NewToken("gone", gateway.Token{Role: "gone"})
+	_, mcp := gatewaytest.NewToken("mcp", gateway.Token{Operator: true, Audience: "http://127.0.0.1/mcp"})
+	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Tokens: gatewaytest.NewTokens(t, f, late, gone, mcp)}) + "/api/v1/tools"
 	var first string
 	for _, token := range []string{"rc_unknown", "rc_late", "rc_gone", "rc_mcp", "%", strings.Repeat("a", 5000)} {
-		status, header, body := sendRaw(t, http.MethodGet, url, bearerHeader(token), nil)
-		if got := decodeError(t, body); status != http.StatusUnauthorized || got.Code != errcode.Unauthenticated {
+		status, header, body := gatewaytest.SendRaw(t, http.MethodGet, url, gatewaytest.BearerHeader(token), nil)
+		if got := gatewaytest.DecodeError(t, body); status != http.StatusUnauthorized || got.Code != errcode.Unauthenticated {
 			t.Errorf("%.20s: %d %s, want 401 unauthenticated", token, status, body)
 		}
 		if got := header.Get("WWW-Authenticate"); got != `Bearer realm="rolecall", error="invalid_token"` {
@@ -267,25 +192,25 @@ func TestTokens_SameErrorForAllInvalidTokens(t *testing.T) {
 			t.Errorf("%.20s: got %s, want the same as others: %s", token, body, first)
 		}
 	}
-	status, header, _ := sendRaw(t, http.MethodGet, url+"?token=rc_late", nil, nil)
+	status, header, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"?token=rc_late", nil, nil)
 	if got := header.Get("WWW-Authenticate"); status != http.StatusUnauthorized || got != `Bearer realm="rolecall"` {
 		t.Errorf("without a token: %d, WWW-Authenticate %q", status, got)
 	}
 }
 
 func TestNewToken_RandomAndValid(t *testing.T) {
-	f := newFixture(t, teamModel)
+	f := newFixture(t, gatewaytest.TeamModel)
 	a, digest := gateway.NewToken()
 	b, _ := gateway.NewToken()
 	if a == b || len(a) < 40 || digest != sha256.Sum256([]byte(a)) {
 		t.Errorf("got %s and %s", a, b)
 	}
-	tokens := newTokens(t, f, gateway.Token{Name: "x", Digest: digest, Operator: true})
+	tokens := gatewaytest.NewTokens(t, f, gateway.Token{Name: "x", Digest: digest, Operator: true})
 	r, err := http.NewRequest(http.MethodGet, "http://a/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header = bearerHeader(a)
+	r.Header = gatewaytest.BearerHeader(a)
 	if p, err := tokens.Authenticate(r); err != nil || p.Kind != identity.Operator {
 		t.Errorf("got %s, %v", p, err)
 	}

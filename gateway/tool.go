@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"slices"
 	"time"
@@ -95,14 +94,3 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 // acceptTimeout limits how long acceptTool waits until the accepted tool is
 // registered.
 const acceptTimeout = 5 * time.Second
-
-// Quarantine lists the tools whose definitions wait for acceptance, sorted by
-// name.
-func (c *Client) Quarantine(ctx context.Context) iter.Seq2[wire.QuarantinedTool, error] {
-	return listAll[wire.QuarantinedTool](ctx, c, apiPath("quarantine"), nil)
-}
-
-// Accept accepts the pending definition of a tool with this digest.
-func (c *Client) Accept(ctx context.Context, name, digest string) (wire.QuarantinedTool, error) {
-	return doJSON[wire.QuarantinedTool](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: wire.AcceptRequest{Digest: digest}})
-}

@@ -30,7 +30,7 @@ import (
 // newToolboxFixture returns a fixture with a role flights, which has declared
 // tools in two groups, and a role secrets with a tool of its own. mine is the
 // API for a caller in the role flights.
-func newToolboxFixture(t *testing.T) (mine, operator *fixture) {
+func newToolboxFixture(t *testing.T) (mine, operator *gatewaytest.Fixture) {
 	t.Helper()
 	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: gatewaytest.FakeAuthn{},
@@ -39,8 +39,8 @@ func newToolboxFixture(t *testing.T) (mine, operator *fixture) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	f := &fixture{rt: rt, store: store}
-	if f.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v0"}); err != nil {
+	f := &gatewaytest.Fixture{Runtime: rt, Store: store}
+	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v0"}); err != nil {
 		t.Fatal(err)
 	}
 	yes, no := true, false
@@ -56,7 +56,7 @@ func newToolboxFixture(t *testing.T) (mine, operator *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.addGroup(t, "flights/find",
+	f.AddGroup(t, "flights/find",
 		gatewaytest.Declare(t, "s", "", nil, word),
 		gatewaytest.Declare(t, "many", "", nil,
 			parameter.Spec{Name: "n", Type: "integer", Description: "d", Required: &yes},
@@ -66,16 +66,16 @@ func newToolboxFixture(t *testing.T) (mine, operator *fixture) {
 		gatewaytest.Declare(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
 		gatewaytest.Declare(t, "no_rows", `[]`, nil),
 	)
-	f.addGroup(t, "flights/book",
+	f.AddGroup(t, "flights/book",
 		gatewaytest.Declare(t, "auth_param", "", nil, claim),
 		gatewaytest.Declare(t, "auth_req", `[{"one":1}]`, []string{"my_auth", "other-auth"}),
 		gatewaytest.Declare(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
 		ready, plain,
 	)
-	f.addGroup(t, "secret/all", gatewaytest.Declare(t, "secret_tool", `[{"one":1}]`, nil))
-	role := f.addRole(t, "flights", "flights/find", "flights/book")
-	f.addRole(t, "secrets", "secret/all")
-	return f.asCaller(t, role.ID), f
+	f.AddGroup(t, "secret/all", gatewaytest.Declare(t, "secret_tool", `[{"one":1}]`, nil))
+	role := f.AddRole(t, "flights", "flights/find", "flights/book")
+	f.AddRole(t, "secrets", "secret/all")
+	return f.AsCaller(t, role.ID), f
 }
 
 func TestToolbox_DescribesToolsets(t *testing.T) {
@@ -85,7 +85,7 @@ func TestToolbox_DescribesToolsets(t *testing.T) {
 		book = "auth_param auth_req plain ready_only"
 	)
 	for _, test := range []struct {
-		h          *fixture
+		h          *gatewaytest.Fixture
 		path, want string
 	}{
 		{mine, "/api/toolset", book + " " + find}, {mine, "/api/toolset/", book + " " + find},
@@ -93,14 +93,14 @@ func TestToolbox_DescribesToolsets(t *testing.T) {
 		{mine, "/api/tool/s", "s"}, {mine, "/roles/flights/api/tool/s", "s"},
 		{operator, "/roles/flights/api/toolset", book + " " + find}, {operator, "/roles/secrets/api/toolset/", "secret_tool"}, {operator, "/roles/secrets/api/tool/secret_tool", "secret_tool"},
 	} {
-		status, body := test.h.do(t, test.path, "")
+		status, body := test.h.Do(t, test.path, "")
 		var names []string
 		gjson.Get(body, "tools").ForEach(func(name, _ gjson.Result) bool { names = append(names, name.Str); return true })
 		if got := strings.Join(names, " "); status != 200 || got != strings.Join(sortedFields(test.want), " ") || gjson.Get(body, "serverVersion").Str != "v0" {
 			t.Errorf("%s: %d %s, want %s", test.path, status, body, test.want)
 		}
 	}
-	_, body := mine.do(t, "/api/toolset", "")
+	_, body := mine.Do(t, "/api/toolset", "")
 	for name, want := range map[string]string{
 		"s":          `{"description":"s of the tests","parameters":[{"name":"a","type":"string","required":true,"description":"d","authServices":[]}],"authRequired":[]}`,
 		"many":       `{"description":"many of the tests","parameters":[{"name":"n","type":"integer","required":true,"description":"d","authServices":[]},{"name":"f","type":"float","required":false,"description":"d","authServices":[],"default":1.5},{"name":"l","type":"array","required":false,"description":"d","authServices":[],"items":{"name":"x","type":"string","required":true,"description":"d","authServices":[]}},{"name":"m","type":"object","required":false,"description":"d","authServices":[],"additionalProperties":{"type":"integer"}}],"authRequired":[]}`,
@@ -121,7 +121,7 @@ func TestToolbox_AnswersCalls(t *testing.T) {
 	}
 	const unauthorized = "tool invocation not authorized. Please make sure you specify correct auth headers"
 	for name, test := range map[string]struct {
-		h          *fixture
+		h          *gatewaytest.Fixture
 		tool, body string
 		header     http.Header
 		status     int
@@ -172,7 +172,7 @@ func TestToolbox_AnswersCalls(t *testing.T) {
 			if !strings.HasPrefix(path, "/") {
 				path = "/api/tool/" + path
 			}
-			w := test.h.send(t, "POST "+path+"/invoke", test.body, test.header)
+			w := test.h.Send(t, "POST "+path+"/invoke", test.body, test.header)
 			got := gjson.ParseBytes(w.Body.Bytes())
 			text := got.Get("result").Str
 			if w.Code != 200 {
@@ -193,14 +193,14 @@ func TestToolbox_TokensReachOnlyGate(t *testing.T) {
 	mine, _ := newToolboxFixture(t)
 	header := http.Header{"My_auth_token": {"good my_auth"}, "Other-Auth_token": {"good other-auth"}}
 	for _, name := range []string{"auth_req", "auth_param", "s", "plain"} {
-		if w := mine.send(t, "POST /api/tool/"+name+"/invoke", `{"a":"x","words":[]}`, header); w.Code != 200 {
+		if w := mine.Send(t, "POST /api/tool/"+name+"/invoke", `{"a":"x","words":[]}`, header); w.Code != 200 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	if err := mine.rt.Flush(); err != nil {
+	if err := mine.Runtime.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range mine.store.Follow(t.Context(), 0, false) {
+	for e, err := range mine.Store.Follow(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,20 +222,20 @@ func sortedFields(words string) []string {
 func TestToolbox_HidesToolsetsWithoutTools(t *testing.T) {
 	mine, f := newToolboxFixture(t)
 	all, server := toolgroups.All(), "far"
-	if _, err := f.rt.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
+	if _, err := f.Runtime.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
 		t.Fatal(err)
 	}
-	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
+	role, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	restricted := mine.asCaller(t, role.ID)
+	restricted := mine.AsCaller(t, role.ID)
 	for _, form := range []string{"GET /api/toolset/%s", "GET /roles/restricted/api/toolset/%s"} {
-		if status, body := restricted.do(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
+		if status, body := restricted.Do(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
 			t.Errorf("its own toolset: %d %s", status, body)
 		}
 		for _, group := range []string{"flights/find", "secret/all"} {
-			if got, want := askNamed(t, restricted, form, group), askNamed(t, restricted, form, "nowhere"); got != want {
+			if got, want := gatewaytest.SendNamed(t, restricted, form, group), gatewaytest.SendNamed(t, restricted, form, "nowhere"); got != want {
 				t.Errorf("%s: got %s, want %s", group, got, want)
 			}
 		}
@@ -249,7 +249,7 @@ func TestToolbox_NaughtyStrings(t *testing.T) {
 	for i, s := range short.Sample(t, 300, append(corpus.NaughtyStrings(), corpus.Paths()...)) {
 		name := strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
 		for _, path := range []string{"GET /api/tool/" + name, "GET /api/toolset/" + name, "GET /roles/" + name + "/api/toolset", "POST /api/tool/" + name + "/invoke"} {
-			w := mine.send(t, path, `{}`, nil)
+			w := mine.Send(t, path, `{}`, nil)
 			if w.Code < 300 && s != "" && !strings.Contains(" s many no_rows two_rows ", " "+s+" ") || w.Code >= 500 || w.Code >= 400 && !json.Valid(w.Body.Bytes()) || strings.Contains(w.Body.String(), "secret_tool") {
 				t.Errorf("%s: %d %s", path, w.Code, w.Body)
 			}
@@ -257,11 +257,11 @@ func TestToolbox_NaughtyStrings(t *testing.T) {
 		if i%5 != 0 || !utf8.ValidString(s) { // only a fifth is used as argument and token
 			continue
 		}
-		w := mine.send(t, "POST /api/tool/s/invoke", asJSON(obj{"a": s}), nil)
+		w := mine.Send(t, "POST /api/tool/s/invoke", asJSON(obj{"a": s}), nil)
 		if got := gjson.Get(gjson.Get(w.Body.String(), "result").Str, "0.row.0").Str; w.Code != 200 || got != s {
 			t.Errorf("%q came back as %q: %d %s", s, got, w.Code, w.Body)
 		}
-		if w := mine.send(t, "POST /api/tool/auth_req/invoke", `{}`, http.Header{"My_auth_token": {s}}); w.Code != 401 || !json.Valid(w.Body.Bytes()) {
+		if w := mine.Send(t, "POST /api/tool/auth_req/invoke", `{}`, http.Header{"My_auth_token": {s}}); w.Code != 401 || !json.Valid(w.Body.Bytes()) {
 			t.Errorf("token %q: %d %s", s, w.Code, w.Body)
 		}
 	}

@@ -209,6 +209,32 @@ func TestOnlyAppImportsPersist(t *testing.T) {
 	}
 }
 
+// TestClientDoesNotImportServer: programs that only call a gateway do not contain
+// the runtime behind it.
+func TestClientDoesNotImportServer(t *testing.T) {
+	imports := map[string][]string{}
+	for _, s := range sources(t) {
+		imports[s.pkg()] = append(imports[s.pkg()], s.imports()...)
+	}
+	seen := map[string]bool{}
+	var visit func(pkg string)
+	visit = func(pkg string) {
+		if seen[pkg] {
+			return
+		}
+		seen[pkg] = true
+		for _, imported := range imports[pkg] {
+			visit(imported)
+		}
+	}
+	visit("gateway/client")
+	for _, server := range []string{"gateway", "gateway/auth", "gateway/mcpserver", "gateway/toolboxapi", "runtime", "gate", "builtin", "persist"} {
+		if seen[server] {
+			t.Errorf("gateway/client imports %s, directly or not", server)
+		}
+	}
+}
+
 // TestNoInit: nothing happens because a package is imported.
 func TestNoInit(t *testing.T) {
 	for _, s := range sources(t) {

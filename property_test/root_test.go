@@ -11,7 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
-	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/journal"
@@ -25,7 +25,7 @@ import (
 type fort struct {
 	*scene
 	rt            *runtime.Runtime
-	api           *gateway.Client
+	api           *client.Client
 	root, manager identity.AgentID
 	role          identity.RoleID // the manager's
 }
@@ -42,7 +42,7 @@ func newFort(t *testing.T) *fort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.api = gateway.Local(handler)
+	f.api = client.Local(handler)
 	t.Cleanup(func() { f.api.Close() })
 	id, err := f.rt.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator})
 	if err != nil {
@@ -93,11 +93,11 @@ var namings = []struct {
 		return err
 	}},
 	{"the API makes a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.api.CreateRole(t.Context(), wire.RoleRequest{Name: name}, false)
+		_, err := f.api.CreateRole(t.Context(), client.RoleRequest{Name: name}, false)
 		return err
 	}},
 	{"the API renames a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.api.UpdateRole(t.Context(), string(f.role), wire.RoleRequest{Name: name}, false)
+		_, err := f.api.UpdateRole(t.Context(), string(f.role), client.RoleRequest{Name: name}, false)
 		return err
 	}},
 }
@@ -223,8 +223,8 @@ func (f *fort) touch(t *testing.T, ref string, all *toolgroups.Set) map[string]e
 	if ref == "" { // the API has no path for it
 		return tries
 	}
-	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, wire.RoleRequest{Use: all}, false)
-	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, wire.RoleRequest{Name: "leaf"}, false)
+	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Use: all}, false)
+	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Name: "leaf"}, false)
 	_, tries["delete over the API"] = f.api.DeleteRole(t.Context(), ref, false)
 	_, tries["terminate over the API"] = f.api.Terminate(t.Context(), ref, "why not")
 	return tries

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 )
 
 // DefaultAddress is where ListenHTTP listens when neither its caller nor the
@@ -75,12 +76,12 @@ func (a *App) ServeSocket() (stop func() error, err error) {
 }
 
 // Client returns a client of the API within the process, as the operator.
-func (a *App) Client() (*gateway.Client, error) {
+func (a *App) Client() (*client.Client, error) {
 	handler, err := a.Handler()
 	if err != nil {
 		return nil, err
 	}
-	return gateway.Local(gateway.TrustLocalOwner(handler)), nil
+	return client.Local(gateway.TrustLocalOwner(handler)), nil
 }
 
 // CloseWithin closes the App, or gives up after d: a tool or script that does not

@@ -1,4 +1,4 @@
-package gateway_test
+package client_test
 
 import (
 	"errors"
@@ -8,7 +8,10 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -18,14 +21,14 @@ func TestRemote_RejectsTokenOverPlainHTTP(t *testing.T) {
 		"http://gw.example.com": false, "http://192.0.2.1": false, "http://localhost.example.com": false, "http://0.0.0.0": false,
 		"ftp://127.0.0.1": false, "127.0.0.1:7464": false, "": false, "http://": false, "http://me:rc_x@127.0.0.1": false, "http://127.0.0.1/?token=rc_x": false, "http://127.0.0.1/#x": false,
 	} {
-		if _, err := gateway.Remote(base, "rc_x"); (err == nil) != want || err != nil && (errcode.Of(err) != errcode.InvalidArguments || strings.Contains(err.Error(), "rc_x")) {
+		if _, err := client.Remote(base, "rc_x"); (err == nil) != want || err != nil && (errcode.Of(err) != errcode.InvalidArguments || strings.Contains(err.Error(), "rc_x")) {
 			t.Errorf("%q: %v, want accepted: %v", base, err, want)
 		}
 	}
-	if _, err := gateway.Remote("http://gw.example.com", ""); err != nil {
+	if _, err := client.Remote("http://gw.example.com", ""); err != nil {
 		t.Errorf("without a token: %v", err)
 	}
-	if _, err := gateway.Remote("http://127.0.0.1", "a b"); err == nil || strings.Contains(err.Error(), "a b") {
+	if _, err := client.Remote("http://127.0.0.1", "a b"); err == nil || strings.Contains(err.Error(), "a b") {
 		t.Errorf("an invalid token: %v", err)
 	}
 }
@@ -37,7 +40,7 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	c, err := gateway.Remote(serveBehindHostCheck(t, gateway.HostCheck{}, handler)+"/team/", "rc_x")
+	c, err := client.Remote(gatewaytest.ServeBehindHostCheck(t, gateway.HostCheck{}, handler)+"/team/", "rc_x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +54,8 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 }
 
 func TestClient_SameOverBothTransports(t *testing.T) {
-	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
-		f := newFixture(t, teamModel)
+	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
+		f := gatewaytest.New(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
 		c := dial(f)
 		use := toolgroups.Of("artifact")
 		role, err := c.CreateRole(t.Context(), wire.RoleRequest{Name: "a/b", Use: &use}, false)
@@ -76,12 +79,12 @@ func TestClient_SameOverBothTransports(t *testing.T) {
 		if err != nil || len(holders.Roles) != 1 {
 			t.Errorf("who: %+v, %v", holders, err)
 		}
-		task := f.run(t, "go")
+		task := f.Run(t, "go")
 		shown, err := c.Task(t.Context(), string(task.ID))
 		if err != nil || string(shown.Result) != `"done"` || shown.Groups.String() != "*" {
 			t.Errorf("task: %+v, %v", shown, err)
 		}
-		artifacts := collect(t, c.Artifacts(t.Context(), ""))
+		artifacts := gatewaytest.Collect(t, c.Artifacts(t.Context(), ""))
 		content, err := c.Content(t.Context(), artifacts[0].ID)
 		if err != nil || string(content) != "figures" {
 			t.Errorf("content: %q, %v", content, err)

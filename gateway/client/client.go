@@ -1,4 +1,17 @@
-package gateway
+// Package client calls the HTTP API of a gateway: over the socket of a data
+// directory, over TCP, or in the same process.
+//
+//	c, err := client.Dial(dataDir)                              // the operator, on this machine
+//	c, err := client.Remote("https://gw.example.com", token)    // the holder of a token
+//	c := client.Local(handler)                                  // a handler in this process
+//
+//	role, err := c.CreateRole(ctx, client.RoleRequest{Name: "reader", Use: &groups}, false)
+//	for agent, err := range c.Agents(ctx, "", "") { … }
+//
+// A method is one request, or one for each page of a list. Every error that the
+// gateway returns is an *errcode.Error, so that errcode.Of tells errors apart.
+// The package neither retries nor caches, and it does not import the server.
+package client
 
 import (
 	"bytes"
@@ -105,8 +118,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// clientRequest is one request of a Client.
-type clientRequest struct {
+// maxErrorBytes limits how much of an error response is read.
+const maxErrorBytes = 1 << 20
+
+// request is one request of a Client.
+type request struct {
 	method string
 	path   string // built by apiPath
 	query  url.Values
@@ -127,7 +143,7 @@ func apiPath(segments ...string) string {
 
 // do sends a request and returns the response if it is a success; the caller
 // must close its body. Other responses are returned as errors.
-func (c *Client) do(ctx context.Context, req clientRequest) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, req request) (*http.Response, error) {
 	var body io.Reader
 	if req.body != nil {
 		text, err := json.Marshal(req.body)
@@ -164,7 +180,7 @@ func (c *Client) do(ctx context.Context, req clientRequest) (*http.Response, err
 // responseError reads the error in a response.
 func responseError(answer *http.Response) error {
 	var body wire.ErrorBody
-	err := json.NewDecoder(io.LimitReader(answer.Body, maxBodyBytes)).Decode(&body)
+	err := json.NewDecoder(io.LimitReader(answer.Body, maxErrorBytes)).Decode(&body)
 	if err != nil || body.Error.Code == "" {
 		return errcode.New(errcode.Internal, "%s %s: unexpected response with status %d; the server is not a rolecall gateway", answer.Request.Method, answer.Request.URL.Path, answer.StatusCode)
 	}
@@ -172,7 +188,7 @@ func responseError(answer *http.Response) error {
 }
 
 // doJSON sends a request and decodes the response.
-func doJSON[T any](ctx context.Context, c *Client, req clientRequest) (T, error) {
+func doJSON[T any](ctx context.Context, c *Client, req request) (T, error) {
 	var v T
 	answer, err := c.do(ctx, req)
 	if err != nil {
@@ -189,7 +205,7 @@ func doJSON[T any](ctx context.Context, c *Client, req clientRequest) (T, error)
 // not sent.
 func listAll[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		req := clientRequest{method: http.MethodGet, path: path, query: url.Values{"limit": {fmt.Sprint(wire.MaxPageItems)}}}
+		req := request{method: http.MethodGet, path: path, query: url.Values{"limit": {fmt.Sprint(wire.MaxPageItems)}}}
 		for name, values := range query {
 			if values[0] != "" {
 				req.query[name] = values
