@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -122,7 +123,7 @@ func TestBackup_StoreWithoutBackups(t *testing.T) {
 	}
 	defer rt.Close()
 	f := &gatewaytest.Fixture{Runtime: rt}
-	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator}); err != nil {
+	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator}); err != nil {
 		t.Fatal(err)
 	}
 	status, body := f.Do(t, "/api/v1/backup", "")

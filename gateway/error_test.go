@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/persist/persisttest"
@@ -98,7 +99,7 @@ func TestErrors_HideInternalCause(t *testing.T) {
 }
 
 func TestErrors_AnswerPanic(t *testing.T) {
-	handler, err := gateway.New(gateway.Config{Runtime: new(runtime.Runtime), Authenticate: gateway.AlwaysOperator}) // the zero Runtime panics
+	handler, err := gateway.New(gateway.Config{Runtime: new(runtime.Runtime), Authenticate: auth.AlwaysOperator}) // the zero Runtime panics
 	if err != nil {
 		t.Fatal(err)
 	}

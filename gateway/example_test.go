@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/model"
@@ -31,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v1"})
+	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Version: "v1"})
 	if err != nil {
 		log.Fatal(err)
 	}

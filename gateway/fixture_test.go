@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -65,7 +66,7 @@ func newFixtureIn(t *testing.T, dir string, m gatewaytest.ModelFunc) *gatewaytes
 	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Metrics: figures, OnRefused: counted.Refused}); err != nil {
+	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Metrics: figures, OnRefused: counted.Refused}); err != nil {
 		t.Fatal(err)
 	}
 	return f

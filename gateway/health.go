@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
@@ -12,9 +13,9 @@ import (
 
 // index answers / with the routes that the sender may use.
 func (a *api) index(r *http.Request) (any, error) {
-	index, p := wire.Index{Version: a.version, Routes: []string{}}, sender(r)
+	index, p := wire.Index{Version: a.version, Routes: []string{}}, auth.Sender(r)
 	for _, route := range a.routes() {
-		if route.access.allows(p) {
+		if route.access.Allows(p) {
 			index.Routes = append(index.Routes, route.method+" "+strings.TrimSuffix(route.path, "{$}"))
 		}
 	}
@@ -38,7 +39,7 @@ func (a *api) ready(r *http.Request) (any, error) {
 
 // versionFor returns the version for authenticated senders, else "".
 func (a *api) versionFor(r *http.Request) string {
-	if sender(r).Kind == identity.None {
+	if auth.Sender(r).Kind == identity.None {
 		return ""
 	}
 	return a.version

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -38,7 +39,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	f := newFixture(t, gatewaytest.TeamModel)
-	gatewaytest.Serve(t, l, gateway.HostCheck{}.Wrap(f.Handler))
+	gatewaytest.Serve(t, l, auth.HostCheck{}.Wrap(f.Handler))
 	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
 		status, _, body := gatewaytest.SendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
 		if status != want {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 )
 
@@ -12,7 +13,7 @@ func (a *api) mcpRoutes() []route {
 	var list []route
 	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp", "/roles/{role}/mcp/{toolset...}"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-			list = append(list, route{method, path, "", accessCaller, a.serveMCP})
+			list = append(list, route{method, path, "", auth.AccessCaller, a.serveMCP})
 		}
 	}
 	return list
@@ -24,7 +25,7 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 		return routeNotFound(w, r)
 	}
 	if r.Header.Get("Upgrade") != "" { // the connection may outlive the sender's token
-		r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.reauthenticate(r) == nil }))
+		r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.authenticate.Revalidate(r) == nil }))
 	}
-	return a.mcp.Serve(w, r, sender(r))
+	return a.mcp.Serve(w, r, auth.Sender(r))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
@@ -57,12 +58,12 @@ func (p *upgradedConn) ask(line string) string {
 // An upgraded connection ends when its token is revoked, expires or gets another
 // role.
 func TestMCP_ConnectionEndsWithToken(t *testing.T) {
-	for why, end := range map[string]func(*gateway.Tokens, gateway.Token, *atomic.Int64){
-		"revoked": func(all *gateway.Tokens, _ gateway.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
-		"expired": func(_ *gateway.Tokens, _ gateway.Token, hours *atomic.Int64) { hours.Store(2) },
-		"changed role": func(all *gateway.Tokens, k gateway.Token, _ *atomic.Int64) {
+	for why, end := range map[string]func(*auth.Tokens, auth.Token, *atomic.Int64){
+		"revoked": func(all *auth.Tokens, _ auth.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
+		"expired": func(_ *auth.Tokens, _ auth.Token, hours *atomic.Int64) { hours.Store(2) },
+		"changed role": func(all *auth.Tokens, k auth.Token, _ *atomic.Int64) {
 			k.Role = "other"
-			_ = all.Replace([]gateway.Token{k})
+			_ = all.Replace([]auth.Token{k})
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -73,14 +74,14 @@ func TestMCP_ConnectionEndsWithToken(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			token, known := gatewaytest.NewToken("ci", gateway.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Hour)})
+			token, known := gatewaytest.NewToken("ci", auth.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Hour)})
 			var hours atomic.Int64
 			now := func() time.Time { return gatewaytest.TestTime.Add(time.Duration(hours.Load()) * time.Hour) }
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.Runtime.Org().FindRole, Now: now})
+			all, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := all.Replace([]gateway.Token{known}); err != nil {
+			if err := all.Replace([]auth.Token{known}); err != nil {
 				t.Fatal(err)
 			}
 			server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
@@ -92,7 +93,7 @@ func TestMCP_ConnectionEndsWithToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
+			c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler), "http://"), token)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`
 			if got := c.ask(list); !strings.Contains(got, `"result"`) {
 				t.Fatalf("with a valid token: got %q", got)

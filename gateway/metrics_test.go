@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
@@ -54,7 +55,7 @@ func TestMetrics_NotConfigured(t *testing.T) {
 func TestOnRefused_CalledForEachError(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	var reported []errcode.Code
-	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: gateway.AlwaysOperator, OnRefused: func(code errcode.Code) { reported = append(reported, code) }})
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, OnRefused: func(code errcode.Code) { reported = append(reported, code) }})
 	if err != nil {
 		t.Fatal(err)
 	}

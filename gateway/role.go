@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
@@ -38,7 +39,7 @@ func (a *api) createRole(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if dry {
-		role, err := a.org().PlanRole(operator, roleSpec(q))
+		role, err := a.org().PlanRole(auth.LocalOperator(), roleSpec(q))
 		return a.role(role), err
 	}
 	role, err := a.rt.CreateRole(r.Context(), operatorCall(), roleSpec(q))
@@ -55,7 +56,7 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, diff, err := a.rt.UpdateRole(operator, role.ID, roleSpec(q), dry)
+	next, diff, err := a.rt.UpdateRole(auth.LocalOperator(), role.ID, roleSpec(q), dry)
 	return wire.RoleChange{Role: a.role(next), Diff: diff}, err
 }
 
@@ -65,7 +66,7 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	diff, err := a.rt.DeleteRole(operator, role.ID, dry)
+	diff, err := a.rt.DeleteRole(auth.LocalOperator(), role.ID, dry)
 	role.Status, role.Revision = org.Deleted, role.Revision+1
 	return wire.RoleChange{Role: a.role(role), Diff: diff}, err
 }
@@ -112,5 +113,5 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 
 // operatorCall returns a call by the operator with a new id.
 func operatorCall() tool.Call {
-	return tool.Call{ID: identity.CallID(identity.NewID()), By: operator}
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: auth.LocalOperator()}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -21,7 +22,7 @@ import (
 // newQuarantineFixture returns a fixture whose module "fs" first offered read
 // and write, and then a changed write and a third tool. The function returns a
 // handler for an Authenticate.
-func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, func(gateway.Authenticate) http.Handler) {
+func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, func(auth.Authenticator) http.Handler) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	pins := modules.NewPins(f.Runtime)
 	pin := func(tool, description string) modules.Pin {
@@ -35,7 +36,7 @@ func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, fu
 			t.Fatal(err)
 		}
 	}
-	return f, pins, func(authenticate gateway.Authenticate) http.Handler {
+	return f, pins, func(authenticate auth.Authenticator) http.Handler {
 		handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Pins: pins})
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +47,7 @@ func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, fu
 
 func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	_, pins, handler := newQuarantineFixture(t)
-	c := client.Local(handler(gateway.AlwaysOperator))
+	c := client.Local(handler(auth.AlwaysOperator))
 	ctx := t.Context()
 
 	var listed []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
@@ -30,10 +31,10 @@ func (a *api) toolboxRoutes() (list []route) {
 	invoke := limitConcurrency(a.limiter(), a.invoke)
 	for _, at := range []string{"", "/roles/{role}"} {
 		list = append(list,
-			route{"GET", at + "/api/toolset", "", accessCaller, a.toolboxEndpoint(a.showToolset)},
-			route{"GET", at + "/api/toolset/{name...}", "", accessCaller, a.toolboxEndpoint(a.showToolset)},
-			route{"GET", at + "/api/tool/{name}", "", accessCaller, a.toolboxEndpoint(a.showDeclared)},
-			route{"POST", at + "/api/tool/{name}/invoke", "", accessCaller, a.toolboxEndpoint(invoke)},
+			route{"GET", at + "/api/toolset", "", auth.AccessCaller, a.toolboxEndpoint(a.showToolset)},
+			route{"GET", at + "/api/toolset/{name...}", "", auth.AccessCaller, a.toolboxEndpoint(a.showToolset)},
+			route{"GET", at + "/api/tool/{name}", "", auth.AccessCaller, a.toolboxEndpoint(a.showDeclared)},
+			route{"POST", at + "/api/tool/{name}/invoke", "", auth.AccessCaller, a.toolboxEndpoint(invoke)},
 		)
 	}
 	return list
@@ -51,7 +52,7 @@ func (a *api) limiter() *mcpserver.ConcurrencyLimiter {
 // endpoint.
 func limitConcurrency(limiter *mcpserver.ConcurrencyLimiter, serve endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		release, err := limiter.Acquire(sender(r))
+		release, err := limiter.Acquire(auth.Sender(r))
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func limitConcurrency(limiter *mcpserver.ConcurrencyLimiter, serve endpoint) end
 
 // toolboxScope returns the scope of a request's sender.
 func (a *api) toolboxScope(r *http.Request) (toolboxScope, error) {
-	by, role, err := mcpserver.ResolveCaller(a.org(), sender(r), r.PathValue("role"))
+	by, role, err := mcpserver.ResolveCaller(a.org(), auth.Sender(r), r.PathValue("role"))
 	if err != nil {
 		return toolboxScope{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -40,7 +41,7 @@ func newToolboxFixture(t *testing.T) (mine, operator *gatewaytest.Fixture) {
 	}
 	t.Cleanup(func() { rt.Close() })
 	f := &gatewaytest.Fixture{Runtime: rt, Store: store}
-	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Version: "v0"}); err != nil {
+	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Version: "v0"}); err != nil {
 		t.Fatal(err)
 	}
 	yes, no := true, false

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
@@ -23,7 +24,7 @@ type visibility struct {
 // visibilityFor returns the visibility for the sender of a request.
 func (a *api) visibilityFor(r *http.Request) visibility {
 	v := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
-	switch p := sender(r); p.Kind {
+	switch p := auth.Sender(r); p.Kind {
 	case identity.Operator:
 		v.all = true
 	case identity.Caller:

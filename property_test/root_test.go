@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
@@ -38,7 +39,7 @@ func newFort(t *testing.T) *fort {
 	}
 	f := &fort{scene: s, rt: s.realm.(*runtime.Runtime)}
 	t.Cleanup(func() { f.rt.Close() })
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: gateway.AlwaysOperator})
+	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: auth.AlwaysOperator})
 	if err != nil {
 		t.Fatal(err)
 	}

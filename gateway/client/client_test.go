@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -40,7 +40,7 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	c, err := client.Remote(gatewaytest.ServeBehindHostCheck(t, gateway.HostCheck{}, handler)+"/team/", "rc_x")
+	c, err := client.Remote(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{}, handler)+"/team/", "rc_x")
 	if err != nil {
 		t.Fatal(err)
 	}

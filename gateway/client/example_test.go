@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/model"
@@ -54,6 +55,6 @@ func newGateway() (handler http.Handler, done func(), err error) {
 	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
-	handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator})
+	handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator})
 	return handler, func() { rt.Close() }, err
 }

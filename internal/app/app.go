@@ -28,6 +28,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -78,7 +79,7 @@ func (o Options) withDefaults() Options {
 type App struct {
 	Runtime *runtime.Runtime
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
-	Tokens  *gateway.Tokens   // none are valid until a configuration lists some
+	Tokens  *auth.Tokens      // none are valid until a configuration lists some
 
 	options Options
 	store   *persist.Store
@@ -146,7 +147,7 @@ func (a *App) openRuntime() (err error) {
 }
 
 func (a *App) openServers() (err error) {
-	a.Tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: a.Runtime.Org().FindRole})
+	a.Tokens, err = auth.NewTokens(auth.TokensConfig{Role: a.Runtime.Org().FindRole})
 	if err != nil {
 		return err
 	}

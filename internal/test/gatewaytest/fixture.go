@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
@@ -42,12 +43,12 @@ func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	}
 	t.Cleanup(func() { rt.Close() })
 	f := &Fixture{Runtime: rt, Store: store}
-	return f.As(t, gateway.AlwaysOperator)
+	return f.As(t, auth.AlwaysOperator)
 }
 
 // As returns the Fixture with a gateway whose senders are identified by
 // authenticate.
-func (f *Fixture) As(t testing.TB, authenticate gateway.Authenticate) *Fixture {
+func (f *Fixture) As(t testing.TB, authenticate auth.Authenticator) *Fixture {
 	t.Helper()
 	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Version: "v0"})
 	if err != nil {

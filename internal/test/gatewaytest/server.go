@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 )
 
@@ -17,9 +18,9 @@ import (
 var TestTime = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
 // NewTokens returns Tokens for the roles of a fixture at TestTime.
-func NewTokens(t testing.TB, f *Fixture, list ...gateway.Token) *gateway.Tokens {
+func NewTokens(t testing.TB, f *Fixture, list ...auth.Token) *auth.Tokens {
 	t.Helper()
-	tokens, err := gateway.NewTokens(gateway.TokensConfig{Role: f.Runtime.Org().FindRole, Now: func() time.Time { return TestTime }})
+	tokens, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: func() time.Time { return TestTime }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,14 +31,14 @@ func NewTokens(t testing.TB, f *Fixture, list ...gateway.Token) *gateway.Tokens 
 }
 
 // NewToken returns the token rc_NAME and its description.
-func NewToken(name string, token gateway.Token) (string, gateway.Token) {
+func NewToken(name string, token auth.Token) (string, auth.Token) {
 	token.Name, token.Digest = name, sha256.Sum256([]byte("rc_"+name))
 	return "rc_" + name, token
 }
 
 // ServeAPI serves the API of a fixture behind a HostCheck on loopback and
 // returns its URL.
-func ServeAPI(t testing.TB, f *Fixture, check gateway.HostCheck) string {
+func ServeAPI(t testing.TB, f *Fixture, check auth.HostCheck) string {
 	t.Helper()
 	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: check.Tokens.Authenticate, Version: "v0"})
 	if err != nil {
@@ -48,7 +49,7 @@ func ServeAPI(t testing.TB, f *Fixture, check gateway.HostCheck) string {
 
 // ServeBehindHostCheck serves a handler behind a HostCheck on loopback and
 // returns its URL.
-func ServeBehindHostCheck(t testing.TB, check gateway.HostCheck, handler http.Handler) string {
+func ServeBehindHostCheck(t testing.TB, check auth.HostCheck, handler http.Handler) string {
 	t.Helper()
 	l, err := gateway.ListenTCP("127.0.0.1:0", false)
 	if err != nil {

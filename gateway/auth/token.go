@@ -1,4 +1,4 @@
-package gateway
+package auth
 
 import (
 	"crypto/sha256"
@@ -60,7 +60,7 @@ type storedToken struct {
 // TokensConfig that is missing.
 func NewTokens(config TokensConfig) (*Tokens, error) {
 	if config.Role == nil {
-		return nil, errors.New("gateway: TokensConfig.Role is missing")
+		return nil, errors.New("auth: TokensConfig.Role is missing")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -72,7 +72,7 @@ func NewTokens(config TokensConfig) (*Tokens, error) {
 // returns an error, nothing has changed.
 func (t *Tokens) Replace(list []Token) error {
 	if len(list) > MaxTokens {
-		return fmt.Errorf("gateway: %d tokens, at most %d are allowed", len(list), MaxTokens)
+		return fmt.Errorf("auth: %d tokens, at most %d are allowed", len(list), MaxTokens)
 	}
 	grants := make([]storedToken, len(list))
 	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{{}: true} // reserves the zero digest
@@ -80,13 +80,13 @@ func (t *Tokens) Replace(list []Token) error {
 		audience, err := parseAudience(token.Audience)
 		switch {
 		case err != nil:
-			return fmt.Errorf("gateway: token %q: %w", token.Name, err)
+			return fmt.Errorf("auth: token %q: %w", token.Name, err)
 		case token.Name == "" || names[token.Name] || token.Name == string(operator.User):
-			return fmt.Errorf("gateway: token %d: name %q is empty, already used or reserved for the operator", i, token.Name)
+			return fmt.Errorf("auth: token %d: name %q is empty, already used or reserved for the operator", i, token.Name)
 		case digests[token.Digest]:
-			return fmt.Errorf("gateway: token %q: digest is zero or already used", token.Name)
+			return fmt.Errorf("auth: token %q: digest is zero or already used", token.Name)
 		case (token.Role != "") == token.Operator:
-			return fmt.Errorf("gateway: token %q: set either a role or operator", token.Name)
+			return fmt.Errorf("auth: token %q: set either a role or operator", token.Name)
 		}
 		names[token.Name], digests[token.Digest] = true, true
 		grants[i] = storedToken{token, audience}
@@ -95,7 +95,7 @@ func (t *Tokens) Replace(list []Token) error {
 	return nil
 }
 
-// Authenticate implements the type Authenticate. All invalid tokens are
+// Authenticate is an Authenticator. All invalid tokens are
 // rejected with the same message; the cause is only logged.
 func (t *Tokens) Authenticate(r *http.Request) (identity.Principal, error) {
 	token, present, err := parseBearer(r.Header)

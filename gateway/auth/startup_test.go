@@ -1,4 +1,4 @@
-package gateway_test
+package auth_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -16,9 +16,9 @@ import (
 // The startup token opens the gateway in a browser: it is exchanged for a cookie
 // that scripts cannot read and other pages cannot send.
 func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
+	f := newFixture(t)
 	tokens := gatewaytest.NewTokens(t, f)
-	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
+	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Tokens: tokens, Origins: []hosts.Origin{{Scheme: "http", Host: hosts.Authority{Name: "app.example.com"}}}})
 	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
 		t.Errorf("an empty token without a startup token: %d, want 401", status)
 	}

@@ -1,4 +1,4 @@
-package gateway_test
+package auth_test
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -61,7 +62,7 @@ func TestHostCheck_BodyReadTimeout(t *testing.T) {
 						result <- "arrived, and answered after " + time.Since(began).String()
 					}
 				})
-				handler := gateway.HostCheck{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(slow)
+				handler := auth.HostCheck{Hosts: []hosts.Authority{{Name: "gw"}}}.Wrap(slow)
 				here, there := net.Pipe()
 				l := &oneShotListener{conns: make(chan net.Conn, 1)}
 				l.conns <- there

@@ -1,4 +1,4 @@
-package gateway_test
+package auth_test
 
 import (
 	"io"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -18,10 +18,10 @@ import (
 var appOrigin = hosts.Origin{Scheme: "https", Host: hosts.Authority{Name: "app.example.com"}}
 
 func TestHostCheck_HostAndOrigin(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
+	f := newFixture(t)
+	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
 	var codes []errcode.Code
-	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{
+	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{
 		Hosts: []hosts.Authority{{Name: "gw.example.com"}, {Name: "port.example.com", Port: "8080"}, {Name: "2001:db8::1"}}, Origins: []hosts.Origin{appOrigin},
 		Tokens: gatewaytest.NewTokens(t, f, me), OnRefused: func(c errcode.Code) { codes = append(codes, c) },
 	})
@@ -87,10 +87,10 @@ func TestHostCheck_HostAndOrigin(t *testing.T) {
 }
 
 func TestHostCheck_CORS(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
+	f := newFixture(t)
+	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
 	const page = "https://app.example.com"
-	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Origins: []hosts.Origin{appOrigin}, Tokens: gatewaytest.NewTokens(t, f, me)})
+	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Origins: []hosts.Origin{appOrigin}, Tokens: gatewaytest.NewTokens(t, f, me)})
 	ask := http.Header{"Origin": {page}, "Access-Control-Request-Method": {"PATCH"}}
 	status, header, _ := gatewaytest.SendRaw(t, http.MethodOptions, url+"/api/v1/roles", ask, nil)
 	if status != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != page || header.Get("Access-Control-Allow-Credentials") != "" ||
@@ -111,8 +111,8 @@ func TestHostCheck_CORS(t *testing.T) {
 }
 
 func TestHostCheck_WithoutLocalAddress(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	behind := &gatewaytest.Fixture{Handler: gateway.HostCheck{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(f.Handler)}
+	f := newFixture(t)
+	behind := &gatewaytest.Fixture{Handler: auth.HostCheck{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(f.Handler)}
 	for host, want := range map[string]int{"gw.example.com": 200, "127.0.0.1": 403, "localhost": 403, "example.com": 403} {
 		if status, _ := behind.Do(t, "http://"+host+"/healthz", ""); status != want {
 			t.Errorf("%s: %d, want %d", host, status, want)
@@ -121,9 +121,9 @@ func TestHostCheck_WithoutLocalAddress(t *testing.T) {
 }
 
 func TestHostCheck_LimitsBodiesAndHeaders(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
-	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Tokens: gatewaytest.NewTokens(t, f, me)})
+	f := newFixture(t)
+	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
+	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Tokens: gatewaytest.NewTokens(t, f, me)})
 	for _, c := range []struct {
 		name string
 		body io.Reader

@@ -1,4 +1,4 @@
-package gateway_test
+package auth_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -24,8 +24,8 @@ func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{"Bearer rc_me", "bearer   rc_me", "Bearer rc_me ", "Bearer\trc_me", "Basic rc_me", "Bearer rc_me, Bearer rc_x", "", "Bearer", "Bearer ====", "Bearer rc_me=", "Bearer \u212acafé"} {
 		f.Add(seed)
 	}
-	_, me := gatewaytest.NewToken("me", gateway.Token{Operator: true})
-	tokens := gatewaytest.NewTokens(f, newFixture(f, gatewaytest.TeamModel), me)
+	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
+	tokens := gatewaytest.NewTokens(f, newFixture(f), me)
 	f.Fuzz(func(t *testing.T, header string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header["Authorization"] = []string{header}
@@ -52,7 +52,7 @@ func FuzzHostAndOrigin(f *testing.F) {
 	}
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	gw, app := hosts.Authority{Name: "gw.example.com"}, hosts.Authority{Name: "app.example.com"}
-	handler := gateway.HostCheck{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(teapot)
+	handler := auth.HostCheck{Hosts: []hosts.Authority{gw}, Origins: []hosts.Origin{{Scheme: "https", Host: app}}}.Wrap(teapot)
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7464}
 	f.Fuzz(func(t *testing.T, host, origin string, sent bool) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

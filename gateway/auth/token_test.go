@@ -1,4 +1,4 @@
-package gateway_test
+package auth_test
 
 import (
 	"crypto/sha256"
@@ -8,31 +8,31 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 )
 
 func TestTokens_AuthenticateBearer(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
+	f := newFixture(t)
 	reader, gone := f.AddRole(t, "reader", "workspace"), f.AddRole(t, "gone", "workspace")
 	if _, err := f.Client().DeleteRole(t.Context(), string(gone.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	var list []gateway.Token
-	add := func(name string, token gateway.Token) {
+	var list []auth.Token
+	add := func(name string, token auth.Token) {
 		_, token = gatewaytest.NewToken(name, token)
 		list = append(list, token)
 	}
-	add("id", gateway.Token{Role: string(reader.ID)})
-	add("name", gateway.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Second)})
-	add("me", gateway.Token{Operator: true})
-	add("late", gateway.Token{Operator: true, Expires: gatewaytest.TestTime})
-	add("gone", gateway.Token{Role: "gone"})
-	add("never", gateway.Token{Role: "never"})
-	add("rooted", gateway.Token{Role: org.RootRole})
-	add("mcp", gateway.Token{Operator: true, Audience: "http://GW.example.com:80/mcp/"})
+	add("id", auth.Token{Role: string(reader.ID)})
+	add("name", auth.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Second)})
+	add("me", auth.Token{Operator: true})
+	add("late", auth.Token{Operator: true, Expires: gatewaytest.TestTime})
+	add("gone", auth.Token{Role: "gone"})
+	add("never", auth.Token{Role: "never"})
+	add("rooted", auth.Token{Role: org.RootRole})
+	add("mcp", auth.Token{Operator: true, Audience: "http://GW.example.com:80/mcp/"})
 	tokens := gatewaytest.NewTokens(t, f, list...)
 	const invalid = ""
 	for _, c := range []struct {
@@ -92,17 +92,17 @@ func TestTokens_AuthenticateBearer(t *testing.T) {
 }
 
 // authenticateAs authenticates a request, marked by TrustLocalOwner or not.
-func authenticateAs(tokens *gateway.Tokens, r *http.Request, marked bool) (p identity.Principal, err error) {
+func authenticateAs(tokens *auth.Tokens, r *http.Request, marked bool) (p identity.Principal, err error) {
 	var handler http.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { p, err = tokens.Authenticate(r) })
 	if marked {
-		handler = gateway.TrustLocalOwner(handler)
+		handler = auth.TrustLocalOwner(handler)
 	}
 	handler.ServeHTTP(nil, r)
 	return p, err
 }
 
 func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
+	f := newFixture(t)
 	tokens := gatewaytest.NewTokens(t, f)
 	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 	if p, err := authenticateAs(tokens, r, true); p.Kind != identity.Operator || err != nil {
 		t.Errorf("marked: got %s, %v, want the operator", p, err)
 	}
-	var zero gateway.Tokens
+	var zero auth.Tokens
 	for _, header := range []http.Header{gatewaytest.BearerHeader("rc_x"), {}, {"Cookie": {"rolecall="}}} {
 		r.Header = header
 		if p, err := authenticateAs(&zero, r, false); p != (identity.Principal{}) || errcode.Of(err) != errcode.Unauthenticated {
@@ -124,26 +124,26 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 }
 
 func TestTokensReplace_IsAtomic(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	_, good := gatewaytest.NewToken("good", gateway.Token{Operator: true})
+	f := newFixture(t)
+	_, good := gatewaytest.NewToken("good", auth.Token{Operator: true})
 	tokens := gatewaytest.NewTokens(t, f, good)
-	_, other := gatewaytest.NewToken("other", gateway.Token{Operator: true})
-	change := func(f func(*gateway.Token)) []gateway.Token {
+	_, other := gatewaytest.NewToken("other", auth.Token{Operator: true})
+	change := func(f func(*auth.Token)) []auth.Token {
 		changed := other
 		f(&changed)
-		return []gateway.Token{changed, good}
+		return []auth.Token{changed, good}
 	}
-	for name, list := range map[string][]gateway.Token{
-		"no name":                change(func(t *gateway.Token) { t.Name = "" }),
-		"a name twice":           change(func(t *gateway.Token) { t.Name = "good" }),
-		"no digest":              change(func(t *gateway.Token) { t.Digest = [32]byte{} }),
-		"a digest twice":         change(func(t *gateway.Token) { t.Digest = good.Digest }),
-		"no role":                change(func(t *gateway.Token) { t.Operator = false }),
-		"role and operator":      change(func(t *gateway.Token) { t.Role = "reader" }),
-		"a relative audience":    change(func(t *gateway.Token) { t.Audience = "/mcp" }),
-		"an audience with ..":    change(func(t *gateway.Token) { t.Audience = "http://a/b/../c" }),
-		"too many":               make([]gateway.Token, gateway.MaxTokens+1),
-		"an audience and a user": change(func(t *gateway.Token) { t.Audience = "http://me@a/" }),
+	for name, list := range map[string][]auth.Token{
+		"no name":                change(func(t *auth.Token) { t.Name = "" }),
+		"a name twice":           change(func(t *auth.Token) { t.Name = "good" }),
+		"no digest":              change(func(t *auth.Token) { t.Digest = [32]byte{} }),
+		"a digest twice":         change(func(t *auth.Token) { t.Digest = good.Digest }),
+		"no role":                change(func(t *auth.Token) { t.Operator = false }),
+		"role and operator":      change(func(t *auth.Token) { t.Role = "reader" }),
+		"a relative audience":    change(func(t *auth.Token) { t.Audience = "/mcp" }),
+		"an audience with ..":    change(func(t *auth.Token) { t.Audience = "http://a/b/../c" }),
+		"too many":               make([]auth.Token, auth.MaxTokens+1),
+		"an audience and a user": change(func(t *auth.Token) { t.Audience = "http://me@a/" }),
 	} {
 		if err := tokens.Replace(list); err == nil {
 			t.Errorf("%s: no error", name)
@@ -161,21 +161,21 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 	if kindOf("rc_good") != identity.Operator || kindOf("rc_other") != identity.None {
 		t.Error("a rejected list changed something")
 	}
-	if err := tokens.Replace([]gateway.Token{other}); err != nil || kindOf("rc_good") != identity.None || kindOf("rc_other") != identity.Operator {
+	if err := tokens.Replace([]auth.Token{other}); err != nil || kindOf("rc_good") != identity.None || kindOf("rc_other") != identity.Operator {
 		t.Errorf("replaced: %v, or the old token is still valid", err)
 	}
-	if _, err := gateway.NewTokens(gateway.TokensConfig{}); err == nil || !strings.Contains(err.Error(), "TokensConfig.Role") {
+	if _, err := auth.NewTokens(auth.TokensConfig{}); err == nil || !strings.Contains(err.Error(), "TokensConfig.Role") {
 		t.Errorf("got %v, want an error that names TokensConfig.Role", err)
 	}
 }
 
 // The response is the same for all invalid tokens.
 func TestTokens_SameErrorForAllInvalidTokens(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	_, late := gatewaytest.NewToken("late", gateway.Token{Operator: true, Expires: gatewaytest.TestTime.Add(-time.Hour)})
-	_, gone := gatewaytest.NewToken("gone", gateway.Token{Role: "gone"})
-	_, mcp := gatewaytest.NewToken("mcp", gateway.Token{Operator: true, Audience: "http://127.0.0.1/mcp"})
-	url := gatewaytest.ServeAPI(t, f, gateway.HostCheck{Tokens: gatewaytest.NewTokens(t, f, late, gone, mcp)}) + "/api/v1/tools"
+	f := newFixture(t)
+	_, late := gatewaytest.NewToken("late", auth.Token{Operator: true, Expires: gatewaytest.TestTime.Add(-time.Hour)})
+	_, gone := gatewaytest.NewToken("gone", auth.Token{Role: "gone"})
+	_, mcp := gatewaytest.NewToken("mcp", auth.Token{Operator: true, Audience: "http://127.0.0.1/mcp"})
+	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Tokens: gatewaytest.NewTokens(t, f, late, gone, mcp)}) + "/api/v1/tools"
 	var first string
 	for _, token := range []string{"rc_unknown", "rc_late", "rc_gone", "rc_mcp", "%", strings.Repeat("a", 5000)} {
 		status, header, body := gatewaytest.SendRaw(t, http.MethodGet, url, gatewaytest.BearerHeader(token), nil)
@@ -199,13 +199,13 @@ func TestTokens_SameErrorForAllInvalidTokens(t *testing.T) {
 }
 
 func TestNewToken_RandomAndValid(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
-	a, digest := gateway.NewToken()
-	b, _ := gateway.NewToken()
+	f := newFixture(t)
+	a, digest := auth.NewToken()
+	b, _ := auth.NewToken()
 	if a == b || len(a) < 40 || digest != sha256.Sum256([]byte(a)) {
 		t.Errorf("got %s and %s", a, b)
 	}
-	tokens := gatewaytest.NewTokens(t, f, gateway.Token{Name: "x", Digest: digest, Operator: true})
+	tokens := gatewaytest.NewTokens(t, f, auth.Token{Name: "x", Digest: digest, Operator: true})
 	r, err := http.NewRequest(http.MethodGet, "http://a/", nil)
 	if err != nil {
 		t.Fatal(err)
