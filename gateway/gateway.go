@@ -28,6 +28,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/toolboxapi"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
@@ -62,6 +63,7 @@ type api struct {
 	version      string
 	metrics      http.Handler
 	mcp          *mcpserver.Server
+	toolbox      *toolboxapi.API
 	onRefused    func(errcode.Code)
 	pins         *modules.Pins
 	waitIdle     func(context.Context) error
@@ -85,7 +87,15 @@ func New(config Config) (http.Handler, error) {
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
-	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle}
+	toolbox, err := newToolboxAPI(config)
+	if err != nil {
+		return nil, err
+	}
+	a := &api{
+		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version,
+		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox,
+		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
+	}
 	return a.withRecovery(a.mux()), nil
 }
 

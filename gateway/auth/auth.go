@@ -43,8 +43,8 @@ func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator
 //
 // Errors: that of the Authenticator, unless the access is AccessPublic;
 // InsufficientPermissions if the access does not allow the sender.
-func (authenticate Authenticator) Admit(r *http.Request, required Access) (*http.Request, error) {
-	p, err := authenticate(r)
+func (f Authenticator) Admit(r *http.Request, required Access) (*http.Request, error) {
+	p, err := f(r)
 	if err != nil {
 		p = identity.Principal{}
 	}
@@ -60,8 +60,8 @@ func (authenticate Authenticator) Admit(r *http.Request, required Access) (*http
 // Revalidate returns an error unless the sender of an admitted request would be
 // authenticated as the same principal now. It is for responses that may outlive
 // the token.
-func (authenticate Authenticator) Revalidate(r *http.Request) error {
-	now, err := authenticate(r)
+func (f Authenticator) Revalidate(r *http.Request) error {
+	now, err := f(r)
 	if err == nil && now != Sender(r) {
 		err = missingToken()
 	}

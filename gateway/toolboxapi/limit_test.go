@@ -1,4 +1,4 @@
-package gateway_test
+package toolboxapi_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -51,7 +52,7 @@ func asUsers(t *testing.T, f *gatewaytest.Fixture, role identity.RoleID, server 
 func TestToolbox_LimitsConcurrentCalls(t *testing.T) {
 	for name, few := range map[string]bool{"without MCP": false, "with MCP": true} {
 		t.Run(name, func(t *testing.T) {
-			operator := newFixture(t, gatewaytest.TeamModel)
+			operator := gatewaytest.New(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
 			role, began, release := addWaitingRole(t, operator)
 			var server *mcpserver.Server
 			most := 64

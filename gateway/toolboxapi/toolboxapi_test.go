@@ -1,4 +1,4 @@
-package gateway_test
+package toolboxapi_test
 
 import (
 	"context"
@@ -205,7 +205,7 @@ func TestToolbox_TokensReachOnlyGate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := asJSON(e); strings.Contains(text, "good ") {
+		if text := asJSON(t, e); strings.Contains(text, "good ") {
 			t.Errorf("a token was recorded: %s", text)
 		}
 	}
@@ -258,7 +258,7 @@ func TestToolbox_NaughtyStrings(t *testing.T) {
 		if i%5 != 0 || !utf8.ValidString(s) { // only a fifth is used as argument and token
 			continue
 		}
-		w := mine.Send(t, "POST /api/tool/s/invoke", asJSON(obj{"a": s}), nil)
+		w := mine.Send(t, "POST /api/tool/s/invoke", asJSON(t, map[string]string{"a": s}), nil)
 		if got := gjson.Get(gjson.Get(w.Body.String(), "result").Str, "0.row.0").Str; w.Code != 200 || got != s {
 			t.Errorf("%q came back as %q: %d %s", s, got, w.Code, w.Body)
 		}
@@ -266,4 +266,14 @@ func TestToolbox_NaughtyStrings(t *testing.T) {
 			t.Errorf("token %q: %d %s", s, w.Code, w.Body)
 		}
 	}
+}
+
+// asJSON encodes a value and fails the test for one that cannot be encoded.
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
