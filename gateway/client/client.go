@@ -9,7 +9,7 @@
 //	for agent, err := range c.Agents(ctx, "", "") { … }
 //
 // A method is one request, or one for each page of a list. Every error that the
-// gateway returns is an *errcode.Error, so that errcode.Of tells errors apart.
+// gateway returns is an *errcode.Error; errcode.Of returns its code.
 // The package neither retries nor caches, and it does not import the server.
 package client
 
