@@ -163,7 +163,7 @@ func TestGrant_ComparesIDsIntersectsTools(t *testing.T) {
 	f.wantTools(helper, "search")                     // by tool, both contain search
 }
 
-// An agent may spawn roles whose Use and Grant are within its own Grant, whoever created
+// An agent may spawn roles whose Use and Grant are within its own Grant, no matter who created
 // the role.
 func TestSpawn_Permission(t *testing.T) {
 	f := newFixture(t)

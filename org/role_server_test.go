@@ -40,8 +40,8 @@ func (f *fixture) wantToolGated(want bool, ids ...identity.AgentID) {
 	}
 }
 
-// A role with a server has the tools of that server that are in its groups, whoever
-// references them, also after a restart. Tools of a new owner are not among them.
+// A role with a server has the tools of that server that are in its groups, through
+// whatever group, also after a restart. Tools of a new owner are not among them.
 func TestRole_ServerRestrictsTools(t *testing.T) {
 	tests := []struct {
 		name string

@@ -211,6 +211,31 @@ func TestLayers_OnlyAppImportsPersist(t *testing.T) {
 	}
 }
 
+// Programs that only call a gateway do not contain the runtime behind it.
+func TestLayers_ClientDoesNotImportServer(t *testing.T) {
+	imports := map[string][]string{}
+	for _, s := range sources(t) {
+		imports[s.pkg()] = append(imports[s.pkg()], s.imports()...)
+	}
+	seen := map[string]bool{}
+	var visit func(pkg string)
+	visit = func(pkg string) {
+		if seen[pkg] {
+			return
+		}
+		seen[pkg] = true
+		for _, imported := range imports[pkg] {
+			visit(imported)
+		}
+	}
+	visit("gateway/client")
+	for _, server := range []string{"gateway", "gateway/auth", "gateway/mcpserver", "gateway/toolboxapi", "runtime", "gate", "builtin", "persist"} {
+		if seen[server] {
+			t.Errorf("gateway/client imports %s, directly or not", server)
+		}
+	}
+}
+
 // Importing a package has no effect: there are no init functions.
 func TestSources_HaveNoInit(t *testing.T) {
 	for _, s := range sources(t) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/journal"
@@ -24,7 +26,7 @@ import (
 type rootFixture struct {
 	*attackEnv
 	rt            *runtime.Runtime
-	api           *gateway.Client
+	api           *client.Client
 	root, manager identity.AgentID
 	role          identity.RoleID // role of the manager
 }
@@ -38,11 +40,11 @@ func newRootFixture(t *testing.T) *rootFixture {
 	}
 	f := &rootFixture{attackEnv: s, rt: s.system.(*runtime.Runtime)}
 	t.Cleanup(func() { f.rt.Close() })
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: gateway.AlwaysOperator})
+	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: auth.AlwaysOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.api = gateway.Local(handler)
+	f.api = client.Local(handler)
 	t.Cleanup(func() { f.api.Close() })
 	id, err := f.rt.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator})
 	if err != nil {
@@ -93,11 +95,11 @@ var namingCalls = []struct {
 		return err
 	}},
 	{"create over the API", func(f *rootFixture, t *testing.T, name string) error {
-		_, err := f.api.CreateRole(t.Context(), gateway.RoleRequest{Name: name}, false)
+		_, err := f.api.CreateRole(t.Context(), client.RoleRequest{Name: name}, false)
 		return err
 	}},
 	{"rename over the API", func(f *rootFixture, t *testing.T, name string) error {
-		_, err := f.api.UpdateRole(t.Context(), string(f.role), gateway.RoleRequest{Name: name}, false)
+		_, err := f.api.UpdateRole(t.Context(), string(f.role), client.RoleRequest{Name: name}, false)
 		return err
 	}},
 }
@@ -223,8 +225,8 @@ func (f *rootFixture) operatorChanges(t *testing.T, ref string, all *toolgroups.
 	if ref == "" { // there is no API path for it
 		return tries
 	}
-	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, gateway.RoleRequest{Use: all}, false)
-	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, gateway.RoleRequest{Name: "leaf"}, false)
+	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Use: all}, false)
+	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Name: "leaf"}, false)
 	_, tries["delete over the API"] = f.api.DeleteRole(t.Context(), ref, false)
 	_, tries["terminate over the API"] = f.api.Terminate(t.Context(), ref, "why not")
 	return tries

@@ -37,6 +37,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -88,7 +89,7 @@ func (o Options) withDefaults() Options {
 type App struct {
 	Runtime *runtime.Runtime
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
-	Tokens  *gateway.Tokens   // no token is valid until a configuration lists it
+	Tokens  *auth.Tokens      // no token is valid until a configuration lists it
 
 	options Options
 	store   *persist.Store
@@ -157,7 +158,7 @@ func (a *App) openRuntime() (err error) {
 }
 
 func (a *App) openServers() (err error) {
-	a.Tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: a.Runtime.Org().FindRole})
+	a.Tokens, err = auth.NewTokens(auth.TokensConfig{Role: a.Runtime.Org().FindRole})
 	if err != nil {
 		return err
 	}
