@@ -130,6 +130,8 @@ type contestFixture struct {
 	*runtime.Runtime
 	effects effectLog
 	agents  map[toolgroups.Owner]identity.AgentID // by the owner its role is bound to; "" for the role with all groups
+
+	contested atomic.Int64 // allowed calls of the contested tool
 }
 
 // contestedGroup has the id, and its tool the name, that all attackers
@@ -189,11 +191,12 @@ func (f *contestFixture) startAgent(t *testing.T, name toolgroups.Owner, use ...
 }
 
 // registerRandomly registers and unregisters groups as an attacker, with ids
-// and tool names of its own and of others.
+// and tool names of its own and of others: so many rounds, and more until the
+// contested tool has run.
 func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.Owner, rounds int) {
 	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, contestedGroup.id, contestedGroup.id, contestedGroup.id, victimGroup.id)
 	names := []string{"t0", "t1", "t9", "t9", "t9", "T0", "create_role", "put_artifact", "t10"}
-	for range rounds {
+	for n := 0; n < rounds || f.contested.Load() == 0 && n < 1000*rounds; n++ {
 		g := groupSpec{id: wanted[r.IntN(len(wanted))], refs: []string{"t0", "create_role", "t9"}}
 		for range 1 + r.IntN(2) {
 			g.tools = append(g.tools, toolSpec{name: names[r.IntN(len(names))]})
@@ -249,6 +252,9 @@ func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.Owner, allowe
 			}
 			if out.Allowed() {
 				allowed[name]++
+				if name == "t9" {
+					f.contested.Add(1)
+				}
 			}
 			if mustBeAllowed := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; mustBeAllowed && !out.Allowed() {
 				t.Errorf("agent for %q: %s of an owner without contest: %v", who, name, out.Err)
