@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 )
 
-// tokensOf returns the tokens that a configuration lists.
-func tokensOf(cfg *config.Config) ([]gateway.Token, error) {
+// gatewayTokens returns the tokens that a configuration lists.
+func gatewayTokens(cfg *config.Config) ([]gateway.Token, error) {
 	var list []gateway.Token
 	for _, t := range cfg.Gateway.Tokens {
 		token := gateway.Token{Name: t.Name, Role: t.Role, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}
