@@ -77,7 +77,7 @@ func TestRun_ToolboxExampleOnPostgres(t *testing.T) {
 		"my_db", db.Name, "my_user", db.User, "my_pass", strconv.Quote(db.Password),
 	).Replace(string(example))
 	dir := t.TempDir()
-	for name, content := range map[string]string{"tools.yaml": text, "org.yaml": exampleOrg, "brain.js": exampleScript} {
+	for name, content := range map[string]string{"tools.yaml": text, "org.yaml": exampleOrg, "agents.js": exampleScript} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -89,9 +89,9 @@ func TestRun_ToolboxExampleOnPostgres(t *testing.T) {
 }
 
 const (
-	exampleOrg = `{kind: organization, name: example, model: brain}
+	exampleOrg = `{kind: organization, name: example, model: main}
 ---
-{kind: model, name: brain, type: script, file: brain.js}
+{kind: model, name: main, type: script, file: agents.js}
 ---
 {kind: role, name: asker, toolGroups: [example_toolset]}
 `
