@@ -15,42 +15,43 @@ import (
 	"unicode"
 
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// How much of an artifact is shown.
+// Limits of a preview.
 const (
 	previewLines = 20
 	previewWidth = 120
 	previewBytes = 64
-	previewImage = 1 << 20 // of a picture is looked at to find its size
+	previewImage = 1 << 20 // bytes read to find the size of an image
 )
 
-// preview says how an artifact's content begins, in lines that act on no
-// terminal.
+// preview returns the beginning of an artifact's content, without characters that control
+// a terminal.
 func preview(a client.Artifact, content []byte) string {
 	if a.Binary {
-		return previewOfBytes(content)
+		return binaryPreview(content)
 	}
 	text := content
 	if pretty := new(bytes.Buffer); isObject(content) && json.Indent(pretty, content, "", "  ") == nil {
 		text = pretty.Bytes()
 	}
-	return previewOfText(string(text[:min(len(text), 4*previewLines*previewWidth)]), len(text))
+	return textPreview(string(text[:min(len(text), 4*previewLines*previewWidth)]), len(text))
 }
 
 func isObject(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("{")) || bytes.HasPrefix(content, []byte("["))
 }
 
-// previewOfText gives the first lines of a text that has size bytes.
-func previewOfText(text string, size int) string {
+// textPreview returns the first lines of a text, of which size is the full length in bytes.
+func textPreview(text string, size int) string {
 	more := len(text) < size
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(lines) > previewLines {
 		lines, more = lines[:previewLines], true
 	}
 	for i, line := range lines {
-		lines[i] = cut(clean(line), previewWidth)
+		lines[i] = textutil.TruncateWidth(textutil.Sanitize(line), previewWidth)
 	}
 	if more {
 		lines = append(lines, "…")
@@ -58,15 +59,15 @@ func previewOfText(text string, size int) string {
 	return strings.Join(lines, "\n")
 }
 
-// sizers find the size of a picture from its beginning.
-var sizers = map[string]func(io.Reader) (image.Config, error){
+// imageSizers find the size of an image from its beginning, by media type.
+var imageSizers = map[string]func(io.Reader) (image.Config, error){
 	"image/png": png.DecodeConfig, "image/jpeg": jpeg.DecodeConfig, "image/gif": gif.DecodeConfig,
 }
 
-// previewOfBytes gives a picture's size, or the first bytes of what is none.
-func previewOfBytes(content []byte) string {
+// binaryPreview returns the size of an image, or a hex dump of the first bytes.
+func binaryPreview(content []byte) string {
 	kind := http.DetectContentType(content)
-	if size, ok := sizers[kind]; ok {
+	if size, ok := imageSizers[kind]; ok {
 		if c, err := size(bytes.NewReader(content[:min(len(content), previewImage)])); err == nil {
 			return fmt.Sprintf("%s of %d × %d pixels", kind, c.Width, c.Height)
 		}
@@ -78,16 +79,16 @@ func previewOfBytes(content []byte) string {
 	return text
 }
 
-// extensions are those that files get. What a double click would run, a page
-// or a program, is in none of them.
+// extensions maps media types to file extensions. It has none that a double click would
+// execute or open as a page.
 var extensions = map[string]string{
 	"text/markdown": ".md", "text/csv": ".csv", "application/json": ".json",
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	"application/pdf": ".pdf", "application/zip": ".zip", "application/x-gzip": ".gz",
 }
 
-// extension goes by what the content is; only among texts does it believe what
-// the artifact says of itself.
+// extension returns the file extension for a content. It depends on the content; only for
+// text does it use the media type that the artifact declares.
 func extension(a client.Artifact, content []byte) string {
 	if a.Binary {
 		if ext, ok := extensions[http.DetectContentType(content)]; ok {
@@ -98,9 +99,9 @@ func extension(a client.Artifact, content []byte) string {
 	if isObject(content) && json.Valid(content) {
 		return ".json"
 	}
-	for _, said := range []string{metaText(a, "mediaType"), a.Type} {
-		if strings.HasPrefix(said, "text/") && extensions[said] != "" {
-			return extensions[said]
+	for _, declared := range []string{metaText(a, "mediaType"), a.Type} {
+		if strings.HasPrefix(declared, "text/") && extensions[declared] != "" {
+			return extensions[declared]
 		}
 	}
 	return ".txt"
@@ -109,25 +110,25 @@ func extension(a client.Artifact, content []byte) string {
 // maxName is how many characters of a title a file name has.
 const maxName = 60
 
-// fileName makes a name of an artifact's title or type. It has letters,
-// digits, '-', '_' and '.', begins with a letter or digit, and ends with the
-// extension. beside tells it from others of the same title.
-func fileName(a client.Artifact, content []byte, beside string) string {
+// fileName returns a file name made of an artifact's title or type and an extension. It
+// consists of letters, digits, '-', '_' and '.', and begins with a letter or digit. A
+// suffix, if not empty, distinguishes it from others of the same title.
+func fileName(a client.Artifact, content []byte, suffix string) string {
 	ext := extension(a, content)
 	name := slug(metaText(a, "title"))
 	if name == "" {
 		name = slug(a.Type)
 	}
 	if name = strings.TrimSuffix(name, ext); name == "" {
-		name, beside = a.ID, ""
+		name, suffix = a.ID, ""
 	}
-	if beside != "" {
-		name += "-" + beside
+	if suffix != "" {
+		name += "-" + suffix
 	}
 	return name + ext
 }
 
-// slug takes from a text what does not belong into a file name.
+// slug replaces the characters of a text that do not belong into a file name.
 func slug(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.'
@@ -136,10 +137,10 @@ func slug(text string) string {
 	return strings.TrimRight(string(runes[:min(len(runes), maxName)]), "-_.")
 }
 
-// metaText gives a text of an artifact's facts, "" when there is none.
+// metaText returns a text field of an artifact's metadata; "" if there is none.
 func metaText(a client.Artifact, field string) string {
 	var facts map[string]any
-	_ = json.Unmarshal(a.Meta, &facts) // free form, or nothing at all
+	_ = json.Unmarshal(a.Meta, &facts) // metadata is free-form and may be missing
 	text, _ := facts[field].(string)
 	return text
 }

@@ -17,8 +17,8 @@ func artifactTitled(title string) client.Artifact {
 	return client.Artifact{ID: "5c8c53b4", Type: "report", Meta: meta}
 }
 
-func TestAFileIsNamedAfterItsTitle(t *testing.T) {
-	for _, c := range []struct{ title, content, beside, want string }{
+func TestFileName(t *testing.T) {
+	for _, c := range []struct{ title, content, suffix, want string }{
 		{"Findings of May", "x", "", "Findings-of-May.md"},
 		{"Findings.md", "x", "", "Findings.md"},
 		{"Findings.md", "x", "id", "Findings-id.md"},
@@ -37,12 +37,12 @@ func TestAFileIsNamedAfterItsTitle(t *testing.T) {
 		{strings.Repeat("é", 500), "x", "", strings.Repeat("é", 60) + ".md"},
 	} {
 		t.Run(c.title, func(t *testing.T) {
-			if got := fileName(artifactTitled(c.title), []byte(c.content), c.beside); got != c.want {
+			if got := fileName(artifactTitled(c.title), []byte(c.content), c.suffix); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
-	t.Run("of bytes by what they are", func(t *testing.T) {
+	t.Run("binary content", func(t *testing.T) {
 		a := artifactTitled("x.png")
 		a.Binary = true
 		for content, want := range map[string]string{"\x89PNG\r\n\x1a\n": "x.png", "<html>": "x.png.bin", "MZ": "x.png.bin", "": "x.png.bin"} {
@@ -51,14 +51,14 @@ func TestAFileIsNamedAfterItsTitle(t *testing.T) {
 			}
 		}
 	})
-	t.Run("after itself when nothing else is left", func(t *testing.T) {
+	t.Run("without title and type", func(t *testing.T) {
 		if got := fileName(client.Artifact{ID: "5c8c53b4", Type: "/"}, []byte("x"), ""); got != "5c8c53b4.txt" {
 			t.Errorf("got %q", got)
 		}
 	})
 }
 
-// Whatever a title is, the name stands in the directory and acts on nothing.
+// Whatever the title is, the file name stays in its directory and has no special characters.
 func FuzzFileName(f *testing.F) {
 	for _, title := range []string{"", "a", "..", "../x", "a/b", ".x", "-x", "x.md", "\x00", "\u202e", "é", "CON", strings.Repeat("x", 300)} {
 		f.Add(title)
@@ -75,7 +75,7 @@ func FuzzFileName(f *testing.F) {
 	})
 }
 
-func TestAPreviewShowsHowItBegins(t *testing.T) {
+func TestPreview(t *testing.T) {
 	text, binary := client.Artifact{}, client.Artifact{Binary: true}
 	for _, c := range []struct {
 		name    string
@@ -83,16 +83,16 @@ func TestAPreviewShowsHowItBegins(t *testing.T) {
 		content string
 		want    string
 	}{
-		{"a text", text, "one\ntwo\n", "one\ntwo"},
-		{"nothing", text, "", ""},
+		{"text", text, "one\ntwo\n", "one\ntwo"},
+		{"empty text", text, "", ""},
 		{"many lines", text, strings.Repeat("x\n", 21), strings.Repeat("x\n", 20) + "…"},
-		{"a long line", text, strings.Repeat("x", 200), strings.Repeat("x", 119) + "…"},
-		{"a very long text", text, strings.Repeat("x", 10_000), strings.Repeat("x", 119) + "…\n…"},
-		{"what acts on a terminal", text, "a\x1b[2J\u202eb\tc\u009bd", "a [2J b c d"},
+		{"long line", text, strings.Repeat("x", 200), strings.Repeat("x", 119) + "…"},
+		{"very long text", text, strings.Repeat("x", 10_000), strings.Repeat("x", 119) + "…\n…"},
+		{"control characters", text, "a\x1b[2J\u202eb\tc\u009bd", "a\ufffd[2J\ufffdb c\ufffdd"},
 		{"JSON, indented", text, `{"a":[1]}`, "{\n  \"a\": [\n    1\n  ]\n}"},
-		{"what only begins as JSON", text, `{"a"`, `{"a"`},
+		{"invalid JSON", text, `{"a"`, `{"a"`},
 		{"bytes", binary, "\x00A", "00000000  00 41                                             |.A|\n"},
-		{"a picture that is none", binary, "\x89PNG\r\n\x1a\n", "00000000  89 50 4e 47 0d 0a 1a 0a                           |.PNG....|\n"},
+		{"invalid image", binary, "\x89PNG\r\n\x1a\n", "00000000  89 50 4e 47 0d 0a 1a 0a                           |.PNG....|\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := preview(c.a, []byte(c.content)); got != c.want {

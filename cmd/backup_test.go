@@ -10,13 +10,13 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// A backup whose folder may not be written to, and a restore of a file that
-// may not be read, say so and leave nothing.
-func TestBackupWithoutPermission(t *testing.T) {
+// A backup into a read-only folder and a restore of an unreadable file fail with the cause
+// and leave no files.
+func TestBackup_ReportsMissingPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may write and read everything; run the tests as an ordinary user to see this one")
+		t.Skip("root ignores permissions; run this test as an ordinary user")
 	}
-	data, shut := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "shut")
+	data, readOnly := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "readonly")
 	store, err := persist.Open(data)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestBackupWithoutPermission(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(shut, 0o500); err != nil {
+	if err := os.Mkdir(readOnly, 0o500); err != nil {
 		t.Fatal(err)
 	}
 	secret := filepath.Join(t.TempDir(), "secret.backup")
@@ -33,9 +33,9 @@ func TestBackupWithoutPermission(t *testing.T) {
 	}
 	other := filepath.Join(t.TempDir(), "other")
 	for _, args := range [][]string{
-		{"backup", "--data", data, filepath.Join(shut, "x.backup")},
+		{"backup", "--data", data, filepath.Join(readOnly, "x.backup")},
 		{"restore", "--data", other, secret},
-		{"restore", "--data", filepath.Join(shut, "data"), secret},
+		{"restore", "--data", filepath.Join(readOnly, "data"), secret},
 	} {
 		var stdout, stderr bytes.Buffer
 		c := &common{launcher: launcher, in: strings.NewReader(""), out: &stdout, err: &stderr, env: os.LookupEnv}
@@ -44,6 +44,6 @@ func TestBackupWithoutPermission(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(other); !os.IsNotExist(err) {
-		t.Errorf("a data directory was made: %v", err)
+		t.Errorf("a data directory was created: %v", err)
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-// canary is a key that must be written nowhere.
+// canary is an API key that must not be written anywhere.
 const canary = "sk-canary-6b1f0e9d2c"
 
-// echo answers whatever it is asked with the key it was sent: in errors, in
-// text, in names and arguments of calls, in reasoning.
-func echo(asked *atomic.Int64) http.Handler {
+// echoKey returns a provider that answers with the key it was sent: in errors, text, names
+// and arguments of calls, and reasoning.
+func echoKey(requests *atomic.Int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		key := r.Header.Get("Authorization") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
-		say := func(form string, args ...any) {
+		send := func(form string, args ...any) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "data: "+form+"\n\n", args...)
 		}
@@ -32,53 +32,53 @@ func echo(asked *atomic.Int64) http.Handler {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		switch n := asked.Add(1); {
+		switch n := requests.Add(1); {
 		case n%4 == 1:
-			http.Error(w, fmt.Sprintf(`{"error":{"message":"key %s is tired"}}`, key), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf(`{"error":{"message":"key %s is overloaded"}}`, key), http.StatusServiceUnavailable)
 		case n%4 == 2 && strings.Contains(r.URL.Path, "/chat/completions"):
-			say(`{"choices":[{"index":0,"delta":{"reasoning_content":%q,"content":%q,"tool_calls":[{"index":0,"id":%q,"function":{"name":%q,"arguments":"{\"name\":\"%s\"}"}}]},"finish_reason":"tool_calls"}]}`, key, key, key, "find_role_by_name", canary)
-			say(`[DONE]`)
+			send(`{"choices":[{"index":0,"delta":{"reasoning_content":%q,"content":%q,"tool_calls":[{"index":0,"id":%q,"function":{"name":%q,"arguments":"{\"name\":\"%s\"}"}}]},"finish_reason":"tool_calls"}]}`, key, key, key, "find_role_by_name", canary)
+			send(`[DONE]`)
 		case n%4 == 3 && strings.Contains(r.URL.Path, "/chat/completions"):
-			say(`{"choices":[{"index":0,"delta":{"content":%q},"finish_reason":"stop"}]}`, "the key is "+key)
-			say(`[DONE]`)
+			send(`{"choices":[{"index":0,"delta":{"content":%q},"finish_reason":"stop"}]}`, "the key is "+key)
+			send(`[DONE]`)
 		default:
 			http.Error(w, `{"error":{"message":"no `+key+`","details":[{"key":"`+key+`"}]}}`, http.StatusBadRequest)
 		}
 	})
 }
 
-// transcript is what several write to at once, as to a terminal.
-type transcript struct {
+// syncBuffer is a buffer that is safe for concurrent use.
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (s *transcript) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
 }
 
-// String gives all that was written.
-func (s *transcript) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+// String returns everything written.
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
-// Keys never reach a log, an error, an event, a record or a recording, also
-// when a provider sends them back.
-func TestKeysAreWrittenNowhere(t *testing.T) {
-	var asked atomic.Int64
-	server := httptest.NewServer(echo(&asked))
+// API keys appear in no log, error, event, record or recording, even if a provider sends
+// them back.
+func TestRun_WritesNoKeys(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewServer(echoKey(&requests))
 	defer server.Close()
 	for _, c := range []struct{ name, kind, key string }{
 		{"openai", "openai", canary}, {"anthropic", "anthropic", canary}, {"gemini", "gemini", canary},
-		{"a key with space around it", "openai", " " + canary + " "},
+		{"key with surrounding spaces", "openai", " " + canary + " "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			asked.Store(0)
+			requests.Store(0)
 			key := c.key
 			dir := t.TempDir()
 			file := filepath.Join(dir, "org.yaml")
@@ -86,32 +86,34 @@ func TestKeysAreWrittenNowhere(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var said transcript
+			var output syncBuffer
 			for _, args := range [][]string{
 				{"check", "-f", file, "--json"},
 				{"run", "-v", "-f", file, "which key have you?"},
 				{"run", "-v", "--json", "-f", file, "which key have you?"},
 				{"task", "list", "--json"}, {"role", "list", "--json"}, {"agent", "list", "--json"},
 			} {
-				c := &common{launcher: launcher, in: strings.NewReader(""), out: &said, err: &said, env: func(name string) (string, bool) { return key, name == "CANARY" }}
+				c := &common{launcher: launcher, in: strings.NewReader(""), out: &output, err: &output, env: func(name string) (string, bool) { return key, name == "CANARY" }}
 				run(t.Context(), c, append(args, "--data", filepath.Join(dir, "data")))
 			}
-			if asked.Load() == 0 {
-				t.Fatal("the provider was not asked")
+			if requests.Load() == 0 {
+				t.Fatal("the provider got no request")
 			}
-			noCanary(t, "what was printed", said.text.Bytes())
+			noCanary(t, "the output", output.text.Bytes())
 			noCanaryUnder(t, dir)
 		})
 	}
 }
 
+// noCanary checks that a text does not contain the key.
 func noCanary(t *testing.T, where string, text []byte) {
 	t.Helper()
 	if i := bytes.Index(text, []byte(canary)); i >= 0 {
-		t.Errorf("the key stands in %s: …%s…", where, text[max(0, i-200):min(len(text), i+100)])
+		t.Errorf("the key is in %s: …%s…", where, text[max(0, i-200):min(len(text), i+100)])
 	}
 }
 
+// noCanaryUnder checks all files of a folder.
 func noCanaryUnder(t *testing.T, dir string) {
 	t.Helper()
 	files := 0
@@ -125,6 +127,6 @@ func noCanaryUnder(t *testing.T, dir string) {
 		return err
 	})
 	if err != nil || files < 2 {
-		t.Errorf("looked at %d files, %v", files, err)
+		t.Errorf("checked %d files, %v", files, err)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/rolecall/rolecall/gateway/client"
 )
 
-// The variables by which commands act as the holder of a token.
+// Environment variables that name a gateway and the token to use there.
 const (
 	urlVariable   = "ROLECALL_URL"
 	tokenVariable = "ROLECALL_TOKEN"
 )
 
-// variable gives a variable of the environment; "" when it is not set.
-func (c *common) variable(name string) string {
+// getenv returns a variable of the environment; "" if it is not set.
+func (c *common) getenv(name string) string {
 	if c.env == nil {
 		return ""
 	}
@@ -24,14 +24,14 @@ func (c *common) variable(name string) string {
 	return value
 }
 
-// newClient makes a client of the gateway that ROLECALL_URL names, or else of the
-// process that serves the data directory; it acts as the holder of
-// ROLECALL_TOKEN when that is set. Without a process a token is nobody's.
+// newClient returns a client of the gateway in ROLECALL_URL, or of the process that serves
+// the data directory. It sends the token in ROLECALL_TOKEN if that is set.
 //
-// Errors: client.ErrNotServed when there is neither and no token.
+// It returns client.ErrNotServed if there is neither gateway nor process, and no token.
+// A token without a process is an error, because only a process can verify it.
 func newClient(c *common) (*client.Client, error) {
-	token := c.variable(tokenVariable)
-	if base := c.variable(urlVariable); base != "" {
+	token := c.getenv(tokenVariable)
+	if base := c.getenv(urlVariable); base != "" {
 		api, err := client.Remote(base, token)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("%s: %w", urlVariable, err)}
@@ -40,7 +40,7 @@ func newClient(c *common) (*client.Client, error) {
 	}
 	api, err := client.Dial(c.data)
 	if errors.Is(err, client.ErrNotServed) && token != "" {
-		return nil, fmt.Errorf("%s is set and no process serves %s; start one with serve, or unset it", tokenVariable, c.data)
+		return nil, fmt.Errorf("%s is set and no process serves %s; start \"rolecall serve\" or unset the variable", tokenVariable, c.data)
 	}
 	if err != nil || token == "" {
 		return api, err
@@ -48,17 +48,17 @@ func newClient(c *common) (*client.Client, error) {
 	return api.WithToken(token)
 }
 
-// hint says, behind an error of a gateway, what of the environment leads there
-// and what to do; "" where that is not it.
-func (c *common) hint(err error) string {
-	base, token := c.variable(urlVariable), c.variable(tokenVariable)
+// errorHint returns what to do about an error that ROLECALL_URL or ROLECALL_TOKEN causes,
+// to be appended to it; "" for any other error.
+func (c *common) errorHint(err error) string {
+	base, token := c.getenv(urlVariable), c.getenv(tokenVariable)
 	switch {
 	case base != "" && errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("; nobody answers at %s, which %s names: start \"rolecall serve\" there, or unset it", base, urlVariable)
+		return fmt.Sprintf("; no process answers at %s (%s): start \"rolecall serve\" there or unset the variable", base, urlVariable)
 	case base == "" && token == "" || errcode.Of(err) != errcode.Unauthenticated:
 		return ""
 	case token == "":
-		return fmt.Sprintf("; set %s to the token that serve prints, or to one that \"rolecall token\" made for its configuration", tokenVariable)
+		return fmt.Sprintf("; set %s to the token that serve prints, or to one that \"rolecall token\" created for its configuration", tokenVariable)
 	}
-	return fmt.Sprintf("; it is what %s holds: see whether the configuration lists it, and until when", tokenVariable)
+	return fmt.Sprintf("; check that the configuration lists the token in %s and that it has not expired", tokenVariable)
 }

@@ -14,21 +14,22 @@ import (
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 func newAgentCommand(c *common) *cobra.Command {
-	return parentCommand(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "agent",
-		Short: "Look at agents, write to them, end them",
-		Long: `Agents are named by id, or by their role's name where only one agent of a
-running task has it (or, when no task runs, only one agent at all).`,
+		Short: "List, show, message and terminate agents",
+		Long: `An agent is named by its id, or by the name of its role. A role name must be
+unambiguous among the agents of running tasks, or among all agents if no task runs.`,
 		Example: `  rolecall agent tree
   rolecall agent show analyst
   rolecall agent send analyst "Look at yesterday too."`,
 	}, newAgentListCommand(c), newAgentShowCommand(c), newAgentTreeCommand(c), newAgentTerminateCommand(c), newAgentSendCommand(c))
 }
 
-// agentFilter chooses agents.
+// agentFilter selects agents.
 type agentFilter struct{ task, status string }
 
 func (o *agentFilter) list(ctx context.Context, api *client.Client) iter.Seq2[client.Agent, error] {
@@ -39,15 +40,15 @@ func newAgentListCommand(c *common) *cobra.Command {
 	o := &agentFilter{}
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List agents, the oldest first, terminated ones too",
+		Short:   "List agents, oldest first, including terminated ones",
 		Example: "  rolecall agent list --status working\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return agentListFunc(ctx, c.out, api, o, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task of this `id`")
-	cmd.Flags().StringVar(&o.status, "status", "", "only agents that are `working`, idle or terminated")
+	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`")
+	cmd.Flags().StringVar(&o.status, "status", "", "only agents with this `status`: working, idle or terminated")
 	return cmd
 }
 
@@ -61,9 +62,9 @@ func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *ag
 func newAgentShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show AGENT",
-		Short:   "Show one agent: what it is for and what it may call now",
+		Short:   "Show an agent, its task brief and the tools it can call now",
 		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 --json",
-		Args:    exactly(1, "one agent, by id or role name"),
+		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return agentShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
@@ -88,11 +89,11 @@ func newAgentTreeCommand(c *common) *cobra.Command {
 	o := &agentFilter{}
 	cmd := &cobra.Command{
 		Use:   "tree",
-		Short: "Show who spawned whom, task by task",
-		Long: `Show who spawned whom, task by task, the oldest first. With --json it is the
+		Short: "Show the agent tree",
+		Long: `Show which agent spawned which, task by task, oldest first. With --json, print the
 list of agents, each with its parent.`,
 		Example: "  rolecall agent tree\n  rolecall agent tree --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
-		Args:    exactly(0, "no arguments; name a task with --task"),
+		Args:    exactArgs(0, "no arguments; name a task with --task"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			if c.json {
 				return agentListFunc(ctx, c.out, api, o, true)
@@ -100,7 +101,7 @@ list of agents, each with its parent.`,
 			return agentTreeFunc(ctx, c.out, api, o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task of this `id`")
+	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`")
 	return cmd
 }
 
@@ -118,7 +119,7 @@ func agentTreeFunc(ctx context.Context, out io.Writer, api *client.Client, o *ag
 			return err
 		}
 		if rows := treeOf(agents, t.ID); len(rows) > 0 {
-			fmt.Fprintf(&b, "task %s  %s  %s\n", clean(string(t.ID)), t.Status, cut(clean(t.Text), maxCell))
+			fmt.Fprintf(&b, "task %s  %s  %s\n", textutil.Sanitize(string(t.ID)), t.Status, textutil.TruncateWidth(textutil.Sanitize(t.Text), maxCell))
 			if err := rows.print(&b); err != nil {
 				return err
 			}
@@ -128,8 +129,8 @@ func agentTreeFunc(ctx context.Context, out io.Writer, api *client.Client, o *ag
 	return err
 }
 
-// treeOf draws the agents of one task, parents before children. An agent
-// whose parent is not among them stands at the top.
+// treeOf returns the agents of one task as a tree, parents before children. An agent whose
+// parent is not listed is drawn at the top level.
 func treeOf(agents []client.Agent, task identity.TaskID) table {
 	below := map[identity.AgentID][]client.Agent{}
 	known := map[identity.AgentID]bool{}
@@ -163,17 +164,17 @@ func newAgentTerminateCommand(c *common) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "terminate AGENT",
-		Short: "End an agent and everything below it",
-		Long: `End an agent and everything below it, at once. Its unread messages are lost;
-artifacts and files stay. The agent a task started with ends with its task
-alone: see "rolecall task cancel".`,
+		Short: "Terminate an agent and all agents below it",
+		Long: `Terminate an agent and all agents below it immediately. Unread messages are lost;
+artifacts and files are kept. The root agent of a task ends only with its task: see
+"rolecall task cancel".`,
 		Example: `  rolecall agent terminate analyst --reason "it loops"`,
-		Args:    exactly(1, "one agent, by id or role name"),
+		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
 			return agentTerminateFunc(ctx, c.out, api, args[0], reason, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason (recorded)")
 	return cmd
 }
 
@@ -185,7 +186,7 @@ func agentTerminateFunc(ctx context.Context, out io.Writer, api *client.Client, 
 	if asJSON {
 		return printJSON(out, a)
 	}
-	_, err = fmt.Fprintf(out, "agent %s (%s) terminated\n", clean(string(a.ID)), clean(a.Role))
+	_, err = fmt.Fprintf(out, "agent %s (%s) terminated\n", textutil.Sanitize(string(a.ID)), textutil.Sanitize(a.Role))
 	return err
 }
 
@@ -199,10 +200,10 @@ func newAgentSendCommand(c *common) *cobra.Command {
 	o := &sendOptions{}
 	cmd := &cobra.Command{
 		Use:   "send AGENT [TEXT]",
-		Short: "Write to an agent, as the user",
-		Long: `Write to an agent, as the user. It reads the message at its next step; when no
-process works on its task the message waits until the task is resumed. TEXT
-becomes {"text": TEXT}; --payload sends any JSON instead.`,
+		Short: "Send a message to an agent",
+		Long: `Send a message to an agent, as the user. The agent reads it at its next step. If no
+process works on its task, the message waits until the task is resumed. TEXT is
+sent as {"text": TEXT}; --payload sends any JSON instead.`,
 		Example: `  rolecall agent send analyst "Look at yesterday too."
   rolecall agent send analyst --payload '{"approve": true}' --delay 5m`,
 		Args: cobra.ArbitraryArgs,
@@ -216,8 +217,8 @@ becomes {"text": TEXT}; --payload sends any JSON instead.`,
 			})(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&o.payload, "payload", "", "a `JSON` document to send instead of TEXT")
-	cmd.Flags().DurationVar(&o.delay, "delay", 0, "hold the message back for this `time`")
+	cmd.Flags().StringVar(&o.payload, "payload", "", "send this `JSON` instead of TEXT")
+	cmd.Flags().DurationVar(&o.delay, "delay", 0, "deliver the message after this `duration`")
 	return cmd
 }
 
@@ -231,7 +232,7 @@ func (o *sendOptions) request(args []string) (client.MessageRequest, error) {
 	case len(args) == 1 && json.Valid([]byte(o.payload)):
 		q.Payload = json.RawMessage(o.payload)
 	case len(args) == 1 && o.payload != "":
-		return q, usageError{errors.New("--payload is not JSON; a plain text goes without the flag")}
+		return q, usageError{errors.New("--payload is not JSON; pass plain text as an argument")}
 	default:
 		return q, usageError{errors.New("agent send takes an agent and either a text, in quotes, or --payload")}
 	}

@@ -10,14 +10,15 @@ import (
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 func newArtifactCommand(c *common) *cobra.Command {
-	return parentCommand(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "artifact",
-		Short: "Look at what agents have kept, and fetch it",
-		Long: `Artifacts are pieces of work that agents keep and hand on by reference. They
-are named by id or by reference (artifact:ID).`,
+		Short: "List, show and export artifacts",
+		Long: `Artifacts are results that agents store and pass on by reference. An artifact is
+named by its id or its reference (artifact:ID).`,
 		Example: `  rolecall artifact list
   rolecall artifact get artifact:5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md`,
 	}, newArtifactListCommand(c), newArtifactShowCommand(c), newArtifactGetCommand(c), newArtifactSweepCommand(c))
@@ -27,14 +28,14 @@ func newArtifactListCommand(c *common) *cobra.Command {
 	var task string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List artifacts, the oldest first",
+		Short:   "List artifacts, oldest first",
 		Example: "  rolecall artifact list\n  rolecall artifact list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return artifactListFunc(ctx, c.out, api, task, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&task, "task", "", "only artifacts of the task of this `id`")
+	cmd.Flags().StringVar(&task, "task", "", "only artifacts of the task with this `id`")
 	return cmd
 }
 
@@ -46,19 +47,18 @@ func artifactListFunc(ctx context.Context, out io.Writer, api *client.Client, ta
 	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
 	return printList(out, asJSON, api.Artifacts(ctx, identity.TaskID(task)), head, func(a client.Artifact) []string {
-		return []string{a.ID, cut(clean(a.Type), maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
+		return []string{a.ID, textutil.TruncateWidth(a.Type, maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
 	})
 }
 
 func newArtifactShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ARTIFACT",
-		Short: "Show what is known of one artifact, and how it begins",
-		Long: `Show what is known of one artifact and how it begins: the first lines of a
-text, the size of a picture, the first bytes of anything else. With --json the
-record alone.`,
+		Short: "Show an artifact with a preview of its content",
+		Long: `Show the record of an artifact and a preview: the first lines of a text, the size of
+an image, or the first bytes of anything else. With --json, print only the record.`,
 		Example: "  rolecall artifact show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1",
-		Args:    exactly(1, "one artifact id"),
+		Args:    exactArgs(1, "one artifact id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return artifactShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
@@ -88,17 +88,17 @@ func newArtifactSweepCommand(c *common) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove stored contents that nothing names any more",
-		Long: `Remove stored contents that no artifact, no task and no event names, such as
-the configuration of a task that was killed before it began. Artifacts stay.
-The data directory's file keeps its size; what is freed is used again.`,
+		Short: "Garbage-collect unreferenced artifact content",
+		Long: `Remove stored content that no artifact, task or event refers to, such as the
+configuration of a task that was killed before it started. Artifacts are kept. The
+data file keeps its size; the space is reused.`,
 		Example: "  rolecall artifact gc --dry-run\n  rolecall artifact gc",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, _ []string) error {
 			return artifactSweepFunc(ctx, c.out, api, dryRun, c.json)
 		}),
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be removed")
 	return cmd
 }
 
@@ -114,6 +114,6 @@ func artifactSweepFunc(ctx context.Context, out io.Writer, api *client.Client, d
 	if dryRun {
 		verb = "would remove"
 	}
-	_, err = fmt.Fprintf(out, "%s %d stored contents of %d bytes\n", verb, swept.Contents, swept.Bytes)
+	_, err = fmt.Fprintf(out, "%s %d unreferenced contents, %d bytes\n", verb, swept.Contents, swept.Bytes)
 	return err
 }

@@ -17,8 +17,10 @@ import (
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
+// artifactGetOptions are the flags of artifact get.
 type artifactGetOptions struct {
 	output string // a file, a directory, or "-"
 	force  bool
@@ -31,22 +33,22 @@ func newArtifactGetCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get (ARTIFACT | --all --task ID -o DIR)",
 		Short: "Write the content of artifacts to stdout or to files",
-		Long: `Write the content of one artifact: a text as it is, bytes as they are,
-anything else as JSON. On a terminal nothing is written that could act on it;
-into a file or a pipe every byte is. In a directory the file is named after
-the artifact's title or type, and its name is printed. No file is overwritten
-without --force.
+		Long: `Write the content of an artifact to stdout, or with -o to a file. Text and binary
+content is written unchanged, anything else as JSON. On a terminal, control
+characters are replaced and binary content is rejected. If -o names a directory,
+the file is named after the artifact's title or type, and its name is printed.
+Existing files are overwritten only with --force.
 
-With --all every artifact of a task is written into a directory, which is made
-when it is absent; the names of the files are printed.`,
+With --all, write every artifact of a task into a directory, which is created if
+missing, and print the names of the files.`,
 		Example: `  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1
   rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md
   rolecall artifact get --all --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df -o results`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.all {
-				return exactly(0, "no artifact beside --all")(cmd, args)
+				return exactArgs(0, "no artifact with --all")(cmd, args)
 			}
-			return exactly(1, "one artifact id")(cmd, args)
+			return exactArgs(1, "one artifact id")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(c.json); err != nil {
@@ -62,20 +64,20 @@ when it is absent; the names of the files are printed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.output, "output", "o", "", "write to this `file` or into this directory; - is stdout")
-	flags.BoolVar(&o.force, "force", false, "overwrite files")
-	flags.BoolVar(&o.all, "all", false, "all artifacts of the task given with --task")
-	flags.StringVar(&o.task, "task", "", "with --all, the `id` of a task")
+	flags.BoolVar(&o.force, "force", false, "overwrite existing files")
+	flags.BoolVar(&o.all, "all", false, "write all artifacts of the task given with --task")
+	flags.StringVar(&o.task, "task", "", "`id` of the task, with --all")
 	return cmd
 }
 
 func (o *artifactGetOptions) check(asJSON bool) error {
 	switch {
 	case asJSON:
-		return errors.New("artifact get writes the content itself; artifact show --json gives the record")
+		return errors.New("artifact get writes the content; \"artifact show --json\" prints the record")
 	case o.all && (o.task == "" || o.output == "" || o.output == "-"):
-		return errors.New("--all wants --task ID and -o DIR")
+		return errors.New("--all needs --task ID and -o DIR")
 	case o.task != "" && !o.all:
-		return errors.New("--task goes with --all; an artifact is named by its id")
+		return errors.New("--task can only be used with --all")
 	}
 	return nil
 }
@@ -93,12 +95,12 @@ func artifactGetFunc(ctx context.Context, out io.Writer, api *client.Client, ref
 	case o.output == "" || o.output == "-":
 		return printContent(out, content)
 	case err == nil && info.IsDir():
-		return newExport(o).show(out, a, content)
+		return newExport(o).add(out, a, content)
 	}
 	return writeContent(func(flag int) (*os.File, error) { return os.OpenFile(o.output, flag, 0o666) }, o.output, content, o.force)
 }
 
-// printContent writes to stdout, and nothing that acts on a terminal to one.
+// printContent writes to out, as forTerminal does if it is a terminal.
 func printContent(out io.Writer, content []byte) (err error) {
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		if content, err = forTerminal(content); err != nil {
@@ -109,16 +111,16 @@ func printContent(out io.Writer, content []byte) (err error) {
 	return err
 }
 
-// forTerminal takes from a text what could act on a terminal and ends it with
-// a line break; it refuses what is no text.
+// forTerminal replaces the control characters of a text and ends it with a line break. It
+// returns an error for binary content.
 func forTerminal(content []byte) ([]byte, error) {
 	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
-		return nil, fmt.Errorf("the content is no text; write it to a file with -o FILE, or into a pipe")
+		return nil, fmt.Errorf("the content is not text; write it to a file with -o FILE or to a pipe")
 	}
-	return []byte(cleanLines(strings.TrimSuffix(string(content), "\n")) + "\n"), nil
+	return []byte(textutil.SanitizeLines(strings.TrimSuffix(string(content), "\n")) + "\n"), nil
 }
 
-// artifactGetAllFunc writes all artifacts of a task, the oldest first.
+// artifactGetAllFunc writes all artifacts of a task, oldest first.
 func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
 	if _, err := api.Task(ctx, o.task); err != nil {
 		return err
@@ -135,14 +137,14 @@ func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, 
 		if err != nil {
 			return err
 		}
-		if err := to.show(out, a, content); err != nil {
+		if err := to.add(out, a, content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// export writes artifacts into a directory under names of their own.
+// export writes artifacts into a directory, each under a name of its own.
 type export struct {
 	dir   string
 	force bool
@@ -153,17 +155,17 @@ func newExport(o *artifactGetOptions) *export {
 	return &export{o.output, o.force, map[string]bool{}}
 }
 
-// show writes one artifact and says under which name.
-func (e *export) show(out io.Writer, a client.Artifact, content []byte) error {
+// add writes one artifact and prints the name of its file.
+func (e *export) add(out io.Writer, a client.Artifact, content []byte) error {
 	name, err := e.write(a, content)
 	if err == nil {
-		_, err = fmt.Fprintln(out, clean(name))
+		_, err = fmt.Fprintln(out, textutil.Sanitize(name))
 	}
 	return err
 }
 
-// write writes one artifact and gives its file's name. The name is what an
-// agent made of it: the directory is opened so that none leads out of it.
+// write writes one artifact and returns the name of its file. Agents control the name, so
+// the directory is opened as a root that no name can escape.
 func (e *export) write(a client.Artifact, content []byte) (string, error) {
 	root, err := os.OpenRoot(e.dir)
 	if err != nil {
@@ -178,7 +180,7 @@ func (e *export) write(a client.Artifact, content []byte) (string, error) {
 	return name, writeContent(func(flag int) (*os.File, error) { return root.OpenFile(name, flag, 0o666) }, filepath.Join(e.dir, name), content, e.force)
 }
 
-// writeContent writes a file, over one that is there only with force.
+// writeContent writes a file; it overwrites an existing one only with force.
 func writeContent(open func(flag int) (*os.File, error), name string, content []byte, force bool) error {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
@@ -186,7 +188,7 @@ func writeContent(open func(flag int) (*os.File, error), name string, content []
 	}
 	file, err := open(flag)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already; --force overwrites it", name)
+		return fmt.Errorf("%s already exists; --force overwrites it", name)
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/persist"
 )
@@ -21,29 +22,29 @@ func newBackupCommand(c *common) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the organization into a file, also while it works",
-		Long: `Copy the organization into FILE, as it is at one moment, also while it works:
-roles, agents, tasks, journals, mail, artifacts, and the configuration each
-task was started with. FILE appears when the copy is checked and on disk; it is
-for its owner alone, for it holds every prompt and every answer. One that is
-there already is overwritten only with --force.
+		Short: "Write a consistent backup, online or offline",
+		Long: `Write a consistent backup of the organization to FILE, also while it runs. It
+contains roles, agents, tasks, journals, messages, artifacts, and the configuration
+that each task was started with. FILE appears once the backup is verified and on
+disk. It contains every prompt and answer, so only its owner can read it. An
+existing file is overwritten only with --force.
 
-Not in it: the agents' workspaces and the recordings, which are folders to be
-copied with any other tool, and values of the environment, keys for instance.
-"rolecall restore FILE" brings it back.`,
+A backup does not contain values of environment variables, such as API keys, nor the
+folders of workspaces and recordings, which any other tool can copy.
+"rolecall restore FILE" restores a backup.`,
 		Example: `  rolecall backup before-upgrade.backup
   rolecall backup --force /var/backups/rolecall.backup`,
-		Args: exactly(1, "the file to write"),
+		Args: exactArgs(1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return backupFunc(cmd.Context(), c, args[0], force)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }
 
-// backupShown is what backup says with --json.
-type backupShown struct {
+// backupOutput is the output of backup with --json.
+type backupOutput struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	Seq   uint64 `json:"seq"` // of the last event in it
@@ -51,12 +52,12 @@ type backupShown struct {
 
 func backupFunc(ctx context.Context, c *common, path string, force bool) error {
 	if path == "-" {
-		return usageError{errors.New("backup writes a file that it can check, not stdout; name one")}
+		return usageError{errors.New("backup verifies what it has written, so it cannot write to stdout; name a file")}
 	}
 	if filepath.Base(path) == persist.FileName {
-		return fmt.Errorf("%s is what the data file of an organization is called; give the backup another name", path)
+		return fmt.Errorf("%s is the name of an organization's data file; choose another name for the backup", path)
 	}
-	if err := mayWrite(path, force); err != nil {
+	if err := checkTarget(path, force); err != nil {
 		return err
 	}
 	shown, err := writeBackup(ctx, c, path, force)
@@ -66,12 +67,12 @@ func backupFunc(ctx context.Context, c *common, path string, force bool) error {
 	case c.json:
 		return printJSON(c.out, shown)
 	}
-	_, err = fmt.Fprintf(c.out, "%s: %d bytes, everything up to event %d\n", clean(path), shown.Bytes, shown.Seq)
+	_, err = fmt.Fprintf(c.out, "%s: %d bytes, everything up to event %d\n", textutil.Sanitize(path), shown.Bytes, shown.Seq)
 	return err
 }
 
-// mayWrite refuses a target that is in use.
-func mayWrite(path string, force bool) error {
+// checkTarget returns an error if path cannot be written, or exists and force is not set.
+func checkTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -81,33 +82,33 @@ func mayWrite(path string, force bool) error {
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory; name a file in it", path)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file; name another", path)
+		return fmt.Errorf("%s is not a regular file; name another", path)
 	case !force:
-		return fmt.Errorf("%s is there already; --force overwrites it", path)
+		return fmt.Errorf("%s already exists; --force overwrites it", path)
 	}
 	return nil
 }
 
-// writeBackup writes beside the target, and gives the copy its name when it is
-// checked and on disk.
-func writeBackup(ctx context.Context, c *common, path string, force bool) (shown backupShown, err error) {
+// writeBackup writes a temporary file next to the target, verifies it, and renames it once
+// it is on disk.
+func writeBackup(ctx context.Context, c *common, path string, force bool) (shown backupOutput, err error) {
 	part, err := os.CreateTemp(filepath.Dir(path), ".rolecall-backup-*.part") // mode 0600
 	if err != nil {
-		return shown, fmt.Errorf("write a backup beside %s: %w", path, err)
+		return shown, fmt.Errorf("create a temporary file next to %s: %w", path, err)
 	}
-	defer os.Remove(part.Name()) // there is none after the rename
+	defer os.Remove(part.Name()) // fails after the rename, as it should
 	err = backupTo(ctx, c, part)
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return shown, err
 	}
-	shown, err = checked(ctx, part.Name(), path)
+	shown, err = verifyCopy(ctx, part.Name(), path)
 	switch {
 	case errors.Is(err, journal.ErrDamaged):
-		return shown, fmt.Errorf("check the copy, which is thrown away: %w; the organization itself holds it: keep your older backups, and copy the data file while nobody works", err)
+		return shown, fmt.Errorf("verify the backup, which is discarded: %w; the data file itself is damaged: keep older backups, and copy the data file while no process uses it", err)
 	case err != nil:
-		return shown, fmt.Errorf("check the copy, which is thrown away: %w", err)
+		return shown, fmt.Errorf("verify the backup, which is discarded: %w", err)
 	}
-	if err := mayWrite(path, force); err != nil { // somebody may have been faster
+	if err := checkTarget(path, force); err != nil { // the file may exist by now
 		return shown, err
 	}
 	if err := os.Rename(part.Name(), path); err != nil {
@@ -116,42 +117,42 @@ func writeBackup(ctx context.Context, c *common, path string, force bool) (shown
 	return shown, persist.SyncFolder(filepath.Dir(path))
 }
 
-// checked checks a copy that is to become the file at path.
-func checked(ctx context.Context, copied, path string) (backupShown, error) {
+// verifyCopy verifies a backup that will be renamed to path.
+func verifyCopy(ctx context.Context, copied, path string) (backupOutput, error) {
 	info, err := os.Stat(copied)
 	if err != nil {
-		return backupShown{}, err
+		return backupOutput{}, err
 	}
 	seq, err := persist.Verify(ctx, copied)
-	return backupShown{File: path, Bytes: info.Size(), Seq: seq}, err
+	return backupOutput{File: path, Bytes: info.Size(), Seq: seq}, err
 }
 
-// backupTo copies through the process that serves the data directory, or else
-// from the file.
+// backupTo writes a backup through the process that serves the data directory, or from the
+// data file.
 func backupTo(ctx context.Context, c *common, to io.Writer) error {
 	for try := 1; ; try++ {
 		api, err := newClient(c)
 		if err == nil {
-			return errors.Join(fetchCopy(ctx, api, to), api.Close())
+			return errors.Join(fetchBackup(ctx, api, to), api.Close())
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return err
 		}
 		err = copyStore(ctx, c.data, to)
-		if errcode.Of(err) != errcode.Conflict || try == maxTries { // a process came or went
+		if errcode.Of(err) != errcode.Conflict || try == maxAttempts { // a process has started or stopped
 			return err
 		}
 	}
 }
 
-func fetchCopy(ctx context.Context, api *client.Client, to io.Writer) error {
+func fetchBackup(ctx context.Context, api *client.Client, to io.Writer) error {
 	from, err := api.Backup(ctx)
 	if err != nil {
 		return err
 	}
 	n, err := io.Copy(to, from)
 	if err != nil {
-		err = fmt.Errorf("the copy broke off after %d bytes: %w", n, err)
+		err = fmt.Errorf("the backup ended early, after %d bytes: %w", n, err)
 	}
 	return errors.Join(err, from.Close())
 }
@@ -162,7 +163,7 @@ func copyStore(ctx context.Context, dir string, to io.Writer) error {
 		return err
 	}
 	if !known {
-		return fmt.Errorf("there is no organization in %s; --data DIR names another place", dir)
+		return fmt.Errorf("no organization in %s; use --data DIR for another directory", dir)
 	}
 	store, err := persist.Open(dir)
 	if err != nil {

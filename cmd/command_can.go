@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -25,23 +26,24 @@ func newCanCommand(c *common) *cobra.Command {
 	o := &canOptions{}
 	cmd := &cobra.Command{
 		Use:   "can [--role R | --agent A | --who] TOOL",
-		Short: "Ask what the gate would say, and why",
-		Long: `Ask what the gate would say if an agent of a role, or an agent, called a tool
-now, and which rule decides. A role is judged as if its agents stood directly
-below root; --state and --group ask in a workflow state and under the
-narrowing of a task. With --who it lists every role and agent that may call
-the tool. The holder of a role's token (ROLECALL_TOKEN) need not name its role.
+		Short: "Check whether a tool call would be allowed",
+		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
+checks for an agent of that role directly below root, --agent for an existing agent.
+--state and --group check in a workflow state and under the restriction of a task.
+--who lists every role and agent that can call the tool. The holder of a role's token
+(ROLECALL_TOKEN) does not need to name the role.
 
-It prints "allowed", or "denied: CODE: reason", and exits 0 or 1. A role, an
-agent or a tool that nobody knows is a denial. Of a tool that asks for a token of
-an auth service it says so: callers of the role may have one, agents never.`,
+The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
+exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
+of an auth service, the output says so: callers of the role may have one, agents
+never do.`,
 		Example: `  rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 send_message
   rolecall can --who run_javascript`,
-		Args: exactly(1, "one tool name"),
+		Args: exactArgs(1, "one tool name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, err := o.question(args[0], c.variable(tokenVariable) != "")
+			q, err := o.question(args[0], c.getenv(tokenVariable) != "")
 			if err != nil {
 				return err
 			}
@@ -54,19 +56,19 @@ an auth service it says so: callers of the role may have one, agents never.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.role, "role", "", "ask for the `role` of this id or name")
-	flags.StringVar(&o.agent, "agent", "", "ask for the `agent` of this id or role name")
-	flags.BoolVar(&o.who, "who", false, "list who may call the tool")
-	flags.StringVar(&o.state, "state", "", "ask in this workflow `state`; an agent's own when left out")
-	flags.StringSliceVar(&o.groups, "group", nil, "ask under a narrowing to this tool `group`; may be given more than once")
+	flags.StringVar(&o.role, "role", "", "check for this `role`, by id or name")
+	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
+	flags.BoolVar(&o.who, "who", false, "list the roles and agents that can call the tool")
+	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's own")
+	flags.StringSliceVar(&o.groups, "group", nil, "check under a restriction to this tool `group`; can be repeated")
 	return cmd
 }
 
-// errAmbiguous is a question about nobody.
-var errAmbiguous = usageError{errors.New("can needs one of --role ROLE, --agent AGENT and --who; only the holder of a role's token asks without, for that role")}
+// errNoSubject is the error for a check without a role or agent.
+var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AGENT and --who; only the holder of a role's token can omit them")}
 
-// question makes of the flags what the gateway is asked; token says that
-// somebody asks who may have a role.
+// question returns the query for the gateway. token reports whether the caller has a token,
+// which may imply a role.
 func (o *canOptions) question(tool string, token bool) (client.Question, error) {
 	q := client.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
 	n := 0
@@ -76,10 +78,10 @@ func (o *canOptions) question(tool string, token bool) (client.Question, error) 
 		}
 	}
 	if n > 1 || n == 0 && !token {
-		return q, errAmbiguous
+		return q, errNoSubject
 	}
 	if tool == "" {
-		return q, usageError{errors.New("can needs the name of a tool")}
+		return q, usageError{errors.New("specify the name of a tool")}
 	}
 	if o.who {
 		q.Who, q.Tool = tool, ""
@@ -91,7 +93,7 @@ func (o *canOptions) question(tool string, token bool) (client.Question, error) 
 	return q, nil
 }
 
-// verdictView is a verdict, and what a call has to bring beside the right.
+// verdictView is a verdict, and what the call needs in addition to the permission.
 type verdictView struct {
 	client.Verdict
 	Needs string `json:"needs,omitempty"`
@@ -100,20 +102,20 @@ type verdictView struct {
 func canFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	v, err := api.Can(ctx, q)
 	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
-		return errAmbiguous // the token is an operator's
+		return errNoSubject // the token is an operator's
 	}
 	if err != nil {
 		return err
 	}
 	shown := verdictView{Verdict: v}
 	if v.Allowed {
-		if shown.Needs, err = needsOf(ctx, api, v.Tool); err != nil {
+		if shown.Needs, err = authNeeds(ctx, api, v.Tool); err != nil {
 			return err
 		}
 	}
 	if shown.Needs != "" && q.Agent != "" {
 		shown.Allowed, shown.Code, shown.Rule = false, errcode.Unauthenticated, "agents have no tokens"
-		shown.Reason = "tool " + v.Tool + " asks for " + shown.Needs + ", and agents have none"
+		shown.Reason = "tool " + v.Tool + " requires " + shown.Needs + ", which agents never have"
 	}
 	if c.json {
 		err = printJSON(c.out, shown)
@@ -121,20 +123,20 @@ func canFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 		_, err = io.WriteString(c.out, verdictText(shown))
 	}
 	if err == nil && !shown.Allowed {
-		return errRefused
+		return errReported
 	}
 	return err
 }
 
-// needsOf says what a tool asks of who calls it, that agents never have; "" is
-// nothing.
-func needsOf(ctx context.Context, api *client.Client, name string) (string, error) {
+// authNeeds describes the tokens and secure arguments that a tool requires of its caller
+// and that agents never have; "" if it requires none.
+func authNeeds(ctx context.Context, api *client.Client, name string) (string, error) {
 	t, err := api.Tool(ctx, name)
 	if err != nil || t.Auth == nil {
 		return "", err
 	}
 	var list []string
-	if tokens := vouchers(t.Auth); tokens != "" {
+	if tokens := authText(t.Auth); tokens != "" {
 		list = append(list, "a token of "+tokens)
 	}
 	if t.Auth.SecureArgs {
@@ -143,23 +145,24 @@ func needsOf(ctx context.Context, api *client.Client, name string) (string, erro
 	return strings.Join(list, ", and "), nil
 }
 
-// verdictText words a verdict, the decision on its first line.
+// verdictText formats a verdict, with the decision on the first line.
 func verdictText(v verdictView) string {
 	decision := "allowed"
 	switch {
 	case !v.Allowed:
-		decision = fmt.Sprintf("denied: %s: %s", v.Code, clean(v.Reason))
+		decision = fmt.Sprintf("denied: %s: %s", v.Code, textutil.Sanitize(v.Reason))
 	case v.Needs != "":
 		decision = needsText(v.Needs)
 	}
-	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\nrule: %s\n", decision, orDash(clean(string(v.Group))), v.Epoch, clean(v.Rule))
+	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\nrule: %s\n", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, textutil.Sanitize(v.Rule))
 }
 
 func needsText(needs string) string {
-	return "allowed only with " + clean(needs) + "; agents never are"
+	return "allowed only with " + textutil.Sanitize(needs) + ", which agents never have"
 }
 
-// holderView are those that may call a tool, and what a call has to bring beside.
+// holderView lists the roles and agents that can call a tool, and what a call needs in
+// addition.
 type holderView struct {
 	client.Holders
 	Needs string `json:"needs,omitempty"`
@@ -169,7 +172,7 @@ func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 	h, err := api.Who(ctx, q)
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
-		shown.Needs, err = needsOf(ctx, api, h.Tool)
+		shown.Needs, err = authNeeds(ctx, api, h.Tool)
 	}
 	if shown.Needs != "" {
 		shown.Agents = shown.Agents[:0]
@@ -180,7 +183,7 @@ func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 	case c.json:
 		err = printJSON(c.out, shown)
 	case h.Code != "":
-		_, err = fmt.Fprintf(c.out, "denied: %s: %s\n", h.Code, clean(h.Reason))
+		_, err = fmt.Fprintf(c.out, "denied: %s: %s\n", h.Code, textutil.Sanitize(h.Reason))
 	default:
 		err = holderTable(shown.Holders).print(c.out)
 		if shown.Needs != "" {
@@ -188,7 +191,7 @@ func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 		}
 	}
 	if err == nil && h.Code != "" {
-		return errRefused
+		return errReported
 	}
 	return err
 }

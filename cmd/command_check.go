@@ -11,17 +11,18 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 func newCheckCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check -f FILE",
-		Short: "Validate configuration; starts nothing",
-		Long: `Validate configuration and report every mistake with file, line, column and
-field. Nothing is started, and the data directory is not touched.`,
+		Short: "Validate a configuration without starting anything",
+		Long: `Validate a configuration and report every mistake with file, line, column and field.
+Nothing is started, and the data directory is not touched.`,
 		Example: `  rolecall check -f org.yaml
   rolecall check -f org.d --json`,
-		Args: exactly(0, "no arguments; name files with -f"),
+		Args: exactArgs(0, "no arguments; name files with -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return checkFunc(cmd.Context(), c) },
 	}
 }
@@ -37,7 +38,7 @@ func checkFunc(ctx context.Context, c *common) error {
 		return printCheck(c, cfg, notes, err)
 	}
 	for _, note := range notes {
-		fmt.Fprintln(c.err, "~ "+clean(note))
+		fmt.Fprintln(c.err, "~ "+textutil.Sanitize(note))
 	}
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func checkFunc(ctx context.Context, c *common) error {
 	return err
 }
 
-// plural says how many there are of what is counted.
+// plural returns a count with its noun.
 func plural(n int, of string) string {
 	if n == 1 {
 		return "1 " + of
@@ -55,9 +56,8 @@ func plural(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// dryRunConfig puts the configuration together on a data directory of its own,
-// which finds what the files alone do not show. loaded is what Load found.
-// The notes are no mistakes.
+// dryRunConfig applies the configuration to a temporary data directory, which finds mistakes
+// that loading does not. loaded is the error of loading. notes are not mistakes.
 func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded error) (notes []string, err error) {
 	dir, err := os.MkdirTemp("", "rolecall-check-")
 	if err != nil {
@@ -76,7 +76,7 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 	return s.Notes(), nil
 }
 
-// printCheck prints {"ok", "errors", "notes"}; the status still tells.
+// printCheck prints {"ok", "errors", "notes", …}. Its error only sets the exit status.
 func printCheck(c *common, cfg *config.Config, notes []string, err error) error {
 	list, ok := errors.AsType[config.Errors](err)
 	if err != nil && !ok {
@@ -90,7 +90,7 @@ func printCheck(c *common, cfg *config.Config, notes []string, err error) error 
 		return err
 	}
 	if err != nil {
-		return usageError{errRefused}
+		return usageError{errReported}
 	}
 	return nil
 }

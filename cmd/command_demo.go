@@ -17,7 +17,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// The demo's organization and what it works on.
+// The files and the task of the demo.
 const (
 	demoFolder = "incident-desk"
 	demoInput  = "access.log"
@@ -29,18 +29,19 @@ func newDemoCommand(c *common) *cobra.Command {
 	var input string
 	cmd := &cobra.Command{
 		Use:   "demo [--input FILE]",
-		Short: "Watch an organization look into an incident; needs no key and no network",
-		Long: `An incident desk reads a web server's access log: root creates three roles and
-spawns an agent of each. The analyst counts, the clerk tries a tool its role
-does not have and is denied, the writer writes the report.
+		Short: "Run an example organization that investigates an incident; needs no API key",
+		Long: `An example organization investigates an incident in a web server's access log. Root
+creates three roles and spawns an agent of each. The analyst counts requests. The
+clerk tries a tool that its role does not have and is denied. The writer writes the
+report.
 
-All of it is recorded in the data directory, for the commands printed at the end.`,
+Everything is recorded in the data directory. The commands printed at the end show it.`,
 		Example: `  rolecall demo
   rolecall demo --input /var/log/nginx/access.log`,
-		Args: exactly(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return demoFunc(cmd.Context(), c, input) },
 	}
-	cmd.Flags().StringVar(&input, "input", "", "an access log of your own, in combined format")
+	cmd.Flags().StringVar(&input, "input", "", "investigate this access log `FILE`, in combined format")
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 	spec := org.TaskSpec{Text: demoTask, Caller: identity.ByOperator("cli"), Workspace: dir}
 	if err := sandboxUnavailable(ctx, c); err != nil {
 		cfg.Command.Open = true
-		fmt.Fprintf(c.err, "%v; the demo's own scripts run without one\n", err)
+		fmt.Fprintf(c.err, "%v; the demo runs its own scripts without a sandbox\n", err)
 	}
 	return withSession(ctx, c, func(ctx context.Context, s *session) error {
 		before := s.Seq()
@@ -67,18 +68,18 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		if err := s.watch(ctx, c, id, before, 0); err != nil {
 			return err
 		}
-		demoNext(c, filepath.Join(dir, demoReport), id)
+		printNextCommands(c, filepath.Join(dir, demoReport), id)
 		return nil
 	})
 }
 
-// sandboxUnavailable says why this system gives no sandbox; nil when it does.
+// sandboxUnavailable returns why this system has no sandbox; nil if it has one.
 func sandboxUnavailable(ctx context.Context, c *common) error {
 	_, err := c.launcher.Run(ctx, sandbox.Job{Argv: []string{"true"}})
 	return err
 }
 
-// demoConfig reads the demo's organization from the binary.
+// demoConfig reads the configuration of the demo from the binary.
 func demoConfig(c *common) (*config.Config, error) {
 	var files []config.File
 	for _, name := range []string{"organization.yaml", "desk.js"} {
@@ -91,7 +92,7 @@ func demoConfig(c *common) (*config.Config, error) {
 	return config.Read(files, c.env)
 }
 
-// demoWorkspace makes the folder the agents work in, with the log in it.
+// demoWorkspace creates the folder that the agents work in, with the log in it.
 func demoWorkspace(c *common, input string) (string, error) {
 	log, err := fs.ReadFile(examples.Files, demoFolder+"/"+demoInput)
 	if input != "" {
@@ -105,29 +106,29 @@ func demoWorkspace(c *common, input string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make the demo's workspace: %w", err)
+		return "", fmt.Errorf("create the demo's workspace: %w", err)
 	}
 	return dir, os.WriteFile(filepath.Join(dir, demoInput), log, 0o600)
 }
 
-// demoNext says where the result is and how to look at what happened.
-func demoNext(c *common, report string, id identity.TaskID) {
+// printNextCommands prints where the report is and which commands show what happened.
+func printNextCommands(c *common, report string, id identity.TaskID) {
 	if wd, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(wd, report); err == nil && len(short) < len(report) {
 			report = short
 		}
 	}
-	fmt.Fprintf(c.err, "\nThe report: %s\n\nLook at what happened:\n", report)
+	fmt.Fprintf(c.err, "\nReport: %s\n\nInspect what happened:\n", report)
 	for _, line := range []string{
 		"task show " + string(id), "agent tree", "role list",
 		"can --role clerk run_command", "can --who run_javascript", "artifact list",
 	} {
-		fmt.Fprintf(c.err, "  %s %s%s\n", program(), line, c.dataFlag())
+		fmt.Fprintf(c.err, "  %s %s%s\n", programName(), line, c.dataFlag())
 	}
 }
 
-// program is how the reader started this program.
-func program() string {
+// programName returns how this program was started, for suggested commands.
+func programName() string {
 	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") {
 		return "go run ./cmd/rolecall"
 	}

@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 func newGroupCommand(c *common) *cobra.Command {
-	return parentCommand(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "group",
-		Short: "Look at the tool groups that roles are made of",
-		Long: `A tool group is an id and the tools that its owner brings. The groups of the
-owner builtin are always there; others come with modules and configuration.`,
+		Short: "List and show tool groups",
+		Long: `A tool group is a set of tools with one owner. The groups of the owner builtin always
+exist; others come with modules and the configuration.`,
 		Example: "  rolecall group list\n  rolecall group show workspace",
 	}, newGroupListCommand(c), newGroupShowCommand(c))
 }
@@ -25,9 +26,9 @@ owner builtin are always there; others come with modules and configuration.`,
 func newGroupListCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the tool groups, sorted by id",
+		Short:   "List tool groups, sorted by id",
 		Example: "  rolecall group list\n  rolecall group list --json",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return groupListFunc(ctx, c.out, api, c.json)
 		}),
@@ -37,16 +38,16 @@ func newGroupListCommand(c *common) *cobra.Command {
 func groupListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"ID", "OWNER", "TOOLS", "DESCRIPTION"}
 	return printList(out, asJSON, api.Groups(ctx), head, func(g toolgroups.Info) []string {
-		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), cut(clean(g.Description), maxCell)}
+		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), textutil.TruncateWidth(g.Description, maxCell)}
 	})
 }
 
 func newGroupShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show GROUP",
-		Short:   "Show one tool group with its tools",
+		Short:   "Show a tool group and its tools",
 		Example: "  rolecall group show workspace\n  rolecall group show workspace --json",
-		Args:    exactly(1, "one group id"),
+		Args:    exactArgs(1, "one group id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return groupShowFunc(ctx, c.out, api, args[0], c.json)
 		}),

@@ -17,18 +17,16 @@ func newMCPCommand(c *common) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use:   "mcp --role ROLE [-f …]",
-		Short: "Serve the tools of a role to an MCP client on stdin and stdout",
-		Long: `Serve the tools of a role, exactly those, to the client of the Model Context
-Protocol that started this command. Every call passes the gate and is on the
-record. It ends when stdin does.
+		Short: "Serve the tools of a role to an MCP client over stdin and stdout",
+		Long: `Serve the tools of a role to the MCP client that started this command, and no other
+tools. Every call is checked and recorded. The command ends when stdin closes.
 
-When a process serves the data directory, or ROLECALL_URL names a gateway, the
-client talks to that one; else the organization runs in this process, with the
-configuration of -f in force, and others reach it through the data directory's
-socket meanwhile.`,
+If a process serves the data directory, or ROLECALL_URL names a gateway, the client is
+connected to it. Otherwise the organization runs in this process with the
+configuration of -f, and other commands reach it through the data directory's socket.`,
 		Example: `  rolecall mcp --role analyst -f org.yaml
   claude mcp add rolecall -- rolecall mcp --role analyst --data /srv/org`,
-		Args: exactly(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if role == "" {
 				return usageError{errors.New("mcp needs --role ROLE, the id or name of the role whose tools it serves")}
@@ -36,33 +34,34 @@ socket meanwhile.`,
 			return mcpFunc(cmd.Context(), c, role)
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", "", "serve the tools of the `role` of this id or name")
+	cmd.Flags().StringVar(&role, "role", "", "serve the tools of this `role`, by id or name")
 	return cmd
 }
 
-// mcpFunc serves through the process that has the data directory, or is that
-// process. Nothing of stdin is read before one of both is settled.
+// mcpFunc connects stdin and stdout to the process that serves the data directory, or runs
+// the organization itself. It reads nothing of stdin before that is decided.
 func mcpFunc(ctx context.Context, c *common, role string) error {
 	for try := 1; ; try++ {
 		api, err := newClient(c)
 		if err == nil {
 			if len(c.files) > 0 {
-				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
+				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
 			}
 			return errors.Join(api.MCP(ctx, role, c.in, c.out), api.Close())
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return err
 		}
-		began, err := mcpAlone(ctx, c, role)
-		if began || errcode.Of(err) != errcode.Conflict || try == maxTries {
+		began, err := serveMCPLocally(ctx, c, role)
+		if began || errcode.Of(err) != errcode.Conflict || try == maxAttempts {
 			return err
 		}
 	}
 }
 
-// mcpAlone serves in a house of its own; began says that it got that far.
-func mcpAlone(ctx context.Context, c *common, role string) (began bool, err error) {
+// serveMCPLocally runs the organization in this process. began reports whether it could open
+// the data directory; if not, another process may have it, and the caller tries again.
+func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, err error) {
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return false, err

@@ -11,31 +11,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 func newMigrateCommand(c *common) *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
 		Use:   "migrate FILE",
-		Short: "Rewrite a configuration of MCP Toolbox in the current form",
-		Long: `Print FILE with a document for each source, tool, toolset and auth service:
-nested maps become documents, plural kinds singular ones. Comments and variables
-are kept, the layout is not. A file that is in the current form stays as it is.
+		Short: "Convert an MCP Toolbox configuration to the current format",
+		Long: `Print FILE in the current format, with one document for each source, tool, toolset
+and auth service. Nested maps become documents, and plural kinds become singular.
+Comments and variables are kept, the layout is not. A file in the current format is
+printed unchanged.
 
-With --write FILE itself is rewritten, and what it held is kept as FILE.bak.`,
+With --write, FILE is rewritten and its old content is kept as FILE.bak.`,
 		Example: `  rolecall migrate tools.yaml > new.yaml
   rolecall migrate tools.yaml --write`,
-		Args: exactly(1, "one file"),
+		Args: exactArgs(1, "one file"),
 		RunE: func(_ *cobra.Command, args []string) error { return migrateFunc(c, args[0], write) },
 	}
-	cmd.Flags().BoolVar(&write, "write", false, "rewrite FILE, and keep what it held as FILE.bak")
+	cmd.Flags().BoolVar(&write, "write", false, "rewrite FILE and keep its old content as FILE.bak")
 	return cmd
 }
 
 func migrateFunc(c *common, path string, write bool) error {
 	data, err := os.ReadFile(path)
 	if info, also := os.Stat(path); also == nil && info.IsDir() {
-		return usageError{fmt.Errorf("migrate %s: it is a directory; migrate takes one file: call it for each, as %s", path, filepath.Join(path, "tools.yaml"))}
+		return usageError{fmt.Errorf("migrate %s: it is a directory; name one file, such as %s", path, filepath.Join(path, "tools.yaml"))}
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("migrate %s: %w", path, err)}
@@ -54,20 +56,20 @@ func migrateFunc(c *common, path string, write bool) error {
 		_, err = c.out.Write(out)
 		return err
 	case bytes.Equal(out, data):
-		_, err = fmt.Fprintf(c.err, "%s is in the current form\n", clean(path))
+		_, err = fmt.Fprintf(c.err, "%s is already in the current format\n", textutil.Sanitize(path))
 		return err
 	}
-	backup, err := rewrite(path, data, out)
+	backup, err := replaceFile(path, data, out)
 	if err != nil {
 		return fmt.Errorf("migrate %s: %w", path, err)
 	}
-	_, err = fmt.Fprintf(c.err, "%s is rewritten; what it held is in %s\n", clean(path), clean(backup))
+	_, err = fmt.Fprintf(c.err, "%s is rewritten; its old content is in %s\n", textutil.Sanitize(path), textutil.Sanitize(backup))
 	return err
 }
 
-// rewrite replaces what a file holds, in one step, and keeps its mode. What it
-// held is in the backup. One that fails leaves nothing beside it.
-func rewrite(path string, old, data []byte) (string, error) {
+// replaceFile replaces the content of a file in one step and keeps its mode. The old content
+// is kept in the backup file. If it fails it leaves no other file behind.
+func replaceFile(path string, old, data []byte) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err
@@ -77,10 +79,10 @@ func rewrite(path string, old, data []byte) (string, error) {
 		return "", err
 	}
 	fresh, backup := path+".new", path+".bak"
-	if err := create(fresh, data, info.Mode()); err != nil {
+	if err := createFile(fresh, data, info.Mode()); err != nil {
 		return "", err
 	}
-	if err := create(backup, old, info.Mode()); err != nil {
+	if err := createFile(backup, old, info.Mode()); err != nil {
 		return "", errors.Join(err, os.Remove(fresh))
 	}
 	if err := os.Rename(fresh, path); err != nil {
@@ -89,11 +91,12 @@ func rewrite(path string, old, data []byte) (string, error) {
 	return backup, nil
 }
 
-// create writes a file that is not there, with a mode, to the disk.
-func create(path string, data []byte, mode fs.FileMode) error {
+// createFile creates a file with a mode and syncs it to disk. It returns an error if the
+// file exists.
+func createFile(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already; move it away", path)
+		return fmt.Errorf("%s already exists; move it away", path)
 	}
 	if err != nil {
 		return err

@@ -10,39 +10,39 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/persist"
 )
 
 func newRestoreCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Bring an organization back from a backup",
-		Long: `Bring the organization in FILE, which "rolecall backup" wrote, back into the
-data directory of --data. There must be no organization in it; nothing is
-overwritten. FILE is checked completely first: one that was cut short or
-changed anywhere is refused, and leaves no organization there.
+		Short: "Restore from a backup",
+		Long: `Restore the organization in FILE, which "rolecall backup" wrote, into the data
+directory. The directory must not contain an organization; nothing is overwritten.
+FILE is verified first. If it is truncated or changed anywhere, nothing is restored.
 
-Nothing starts by itself: "rolecall run --resume ID" goes on with a task.
+No task starts by itself: "rolecall run --resume ID" resumes one.
 
-An organization that is brought back knows nothing of what came after the
-backup. Rights that were taken away since are there again: look at them with
-"rolecall role list" first. A task that goes on does again what it did since;
-cancel those that must not. Let it never work beside the one that was copied.`,
+The restored organization does not know what happened after the backup. Permissions
+that were revoked since are back: check them with "rolecall role list" first. A
+resumed task repeats what it did since; cancel tasks that must not. Never run the
+restored organization next to the original one.`,
 		Example: `  rolecall restore before-upgrade.backup
   rolecall restore --data elsewhere /var/backups/rolecall.backup`,
-		Args: exactly(1, "the file to read"),
+		Args: exactArgs(1, "the file to read"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return restoreFunc(cmd.Context(), c, args[0])
 		},
 	}
 }
 
-// restoreShown is what restore says with --json.
-type restoreShown struct {
+// restoreOutput is the output of restore with --json.
+type restoreOutput struct {
 	File       string   `json:"file"`
 	Data       string   `json:"data"`
 	Tasks      int      `json:"tasks"`
-	Unfinished []string `json:"unfinished"` // tasks, by age
+	Unfinished []string `json:"unfinished"` // task ids, oldest first
 }
 
 func restoreFunc(ctx context.Context, c *common, path string) error {
@@ -60,14 +60,14 @@ func restoreFunc(ctx context.Context, c *common, path string) error {
 	if err := persist.Restore(ctx, file, c.data); err != nil {
 		return fmt.Errorf("restore %s: %w", path, err)
 	}
-	shown := restoreShown{File: path, Data: c.data, Unfinished: []string{}}
-	if err := shown.look(ctx, c); err != nil {
-		return fmt.Errorf("%s is restored; look at it: %w", path, err)
+	shown := restoreOutput{File: path, Data: c.data, Unfinished: []string{}}
+	if err := shown.countTasks(ctx, c); err != nil {
+		return fmt.Errorf("%s is restored; list its tasks: %w", path, err)
 	}
-	return shown.tell(c)
+	return shown.print(c)
 }
 
-// checkNotServed refuses a data directory that a process works on.
+// checkNotServed returns errcode.Conflict if a process serves the data directory.
 func checkNotServed(dir string) error {
 	api, err := client.Dial(dir)
 	switch {
@@ -77,15 +77,15 @@ func checkNotServed(dir string) error {
 		return err
 	}
 	return errors.Join(
-		errcode.New(errcode.Conflict, "a process works on the organization in %s; restore into another data directory, or end it and move %s away", dir, persist.FileName),
+		errcode.New(errcode.Conflict, "a process serves the organization in %s; restore into another data directory, or stop it and move %s away", dir, persist.FileName),
 		api.Close(),
 	)
 }
 
-// look counts what was brought back.
-func (s *restoreShown) look(ctx context.Context, c *common) error {
+// countTasks fills in the restored tasks.
+func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
 	bare := *c
-	bare.files = nil // no configuration is put in force
+	bare.files = nil // no configuration is applied
 	api, done, err := connect(ctx, &bare, readOnly)
 	if err != nil {
 		return err
@@ -102,16 +102,16 @@ func (s *restoreShown) look(ctx context.Context, c *common) error {
 	return done()
 }
 
-func (s *restoreShown) tell(c *common) error {
+func (s *restoreOutput) print(c *common) error {
 	if c.json {
 		return printJSON(c.out, s)
 	}
-	_, err := fmt.Fprintf(c.out, "restored %s into %s: %d tasks, %d of them unfinished\n", clean(s.File), clean(s.Data), s.Tasks, len(s.Unfinished))
+	_, err := fmt.Fprintf(c.out, "restored %s into %s: %d tasks, %d of them unfinished\n", textutil.Sanitize(s.File), textutil.Sanitize(s.Data), s.Tasks, len(s.Unfinished))
 	for _, id := range s.Unfinished {
-		fmt.Fprintf(c.err, "  %s run --resume %s%s\n", program(), id, c.dataFlag())
+		fmt.Fprintf(c.err, "  %s run --resume %s%s\n", programName(), id, c.dataFlag())
 	}
 	if len(s.Unfinished) > 0 {
-		fmt.Fprintln(c.err, "The agents' workspaces were not in it; put their folders back before a task goes on.")
+		fmt.Fprintln(c.err, "The backup does not contain the agents' workspaces; restore their folders before you resume a task.")
 	}
 	return err
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 func newRoleCommand(c *common) *cobra.Command {
-	return parentCommand(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "role",
-		Short: "Say what agents are told and which tools they may use",
-		Long: `A role says which tool groups the agents that hold it may use, and which
-groups they may grant to roles they create. Roles are named by id or by exact
-name. A group that nobody has registered, or not the owner it had when the
-role was written, gives nothing and is shown as dangling.`,
+		Short: "Manage roles",
+		Long: `A role decides which tool groups its agents can use, and which groups they can grant
+to roles they create. A role is named by its id or its exact name. Group ids are bound
+to their owner when the role is written. A group that is not registered, or has another
+owner now, gives no tools and is shown as dangling.`,
 		Example: `  rolecall role list
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
@@ -33,9 +34,9 @@ role was written, gives nothing and is shown as dangling.`,
 func newRoleListCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the roles, sorted by name",
+		Short:   "List roles, sorted by name",
 		Example: "  rolecall role list\n  rolecall role list --json",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return roleListFunc(ctx, c.out, api, c.json)
 		}),
@@ -43,13 +44,13 @@ func newRoleListCommand(c *common) *cobra.Command {
 }
 
 func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
-	head := []string{"NAME", "ID", "USES", "MAY GRANT", "MADE BY", "MODEL"}
+	head := []string{"NAME", "ID", "USES", "MAY GRANT", "CREATED BY", "MODEL"}
 	return printList(out, asJSON, api.Roles(ctx), head, func(r client.Role) []string {
 		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model))}
 	})
 }
 
-// groupsOf shows a role's groups, and which of them dangle.
+// groupsOf lists the groups of a role and marks those that are dangling.
 func groupsOf(r client.Role, set toolgroups.Set) string {
 	if set.IsAll() {
 		return "all"
@@ -66,11 +67,11 @@ func groupsOf(r client.Role, set toolgroups.Set) string {
 func newRoleShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ROLE",
-		Short: "Show one role",
-		Long: `Show one role. With --json it is the record itself; a field "dangling" is
-added when it names groups that give nothing.`,
+		Short: "Show a role",
+		Long: `Show a role. With --json, print the stored record; a field "dangling" is added if some
+of its groups give no tools.`,
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
-		Args:    exactly(1, "one role, by id or name"),
+		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return roleShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
@@ -89,7 +90,7 @@ func roleFields(r client.Role) fields {
 	f := fields{
 		{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)},
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
-		{"made by", r.CreatedBy + ", " + formatTime(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
+		{"created by", r.CreatedBy + ", " + formatTime(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
 	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
@@ -105,11 +106,11 @@ type roleOptions struct {
 }
 
 func (o *roleOptions) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&o.prompt, "prompt", "", "what its agents are told")
-	flags.StringVar(&o.model, "model", "", "`name` of the model that thinks for them; the organization's when left out")
-	o.use.bind(flags, "use", "its agents may use")
-	o.grant.bind(flags, "grant", "its agents may put into roles they create")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be, and change nothing")
+	flags.StringVar(&o.prompt, "prompt", "", "system `prompt` of its agents")
+	flags.StringVar(&o.model, "model", "", "`name` of the model of its agents; default: the organization's model")
+	o.use.bind(flags, "use", "its agents can use")
+	o.grant.bind(flags, "grant", "its agents can grant to roles they create")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
 
 func (o *roleOptions) request() (client.RoleRequest, error) {
@@ -121,23 +122,23 @@ func (o *roleOptions) request() (client.RoleRequest, error) {
 	return client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
 }
 
-// groupOptions are three flags that choose groups: some, all or none.
+// groupOptions are three flags that select tool groups: some, all or none.
 type groupOptions struct {
 	flag      string
 	ids       []string
 	all, none bool
-	given     func() bool // whether ids were
+	given     func() bool // reports whether ids were given
 }
 
 func (o *groupOptions) bind(flags *pflag.FlagSet, name, what string) {
 	o.flag = name
 	o.given = func() bool { return flags.Changed(name) }
 	flags.StringSliceVar(&o.ids, name, nil, "tool `groups` "+what)
-	flags.BoolVar(&o.all, name+"-all", false, "all tool groups, also those to come")
+	flags.BoolVar(&o.all, name+"-all", false, "all tool groups, including future ones")
 	flags.BoolVar(&o.none, name+"-none", false, "no tool groups")
 }
 
-// set gives the choice; nil when there is none.
+// set returns the selected groups; nil if no flag is given.
 func (o *groupOptions) set() (*toolgroups.Set, error) {
 	chosen, n := toolgroups.OfNames(o.ids...), 0
 	for _, on := range []bool{o.given(), o.all, o.none} {
@@ -147,9 +148,9 @@ func (o *groupOptions) set() (*toolgroups.Set, error) {
 	}
 	switch {
 	case n > 1:
-		return nil, usageError{fmt.Errorf("--%s, --%s-all and --%s-none exclude each other", o.flag, o.flag, o.flag)}
+		return nil, usageError{fmt.Errorf("--%s, --%s-all and --%s-none are mutually exclusive", o.flag, o.flag, o.flag)}
 	case o.given() && slices.Equal(o.ids, []string{}), slices.Contains(o.ids, ""):
-		return nil, usageError{fmt.Errorf("--%s has an empty group id; for no groups say --%s-none", o.flag, o.flag)}
+		return nil, usageError{fmt.Errorf("--%s has an empty group id; use --%s-none for no groups", o.flag, o.flag)}
 	case n == 0:
 		return nil, nil
 	case o.all:
@@ -163,14 +164,14 @@ func newRoleCreateCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a role",
-		Long: `Create a role. Without a use flag its agents may use every tool group, also
-those to come, or the groups that the configuration names as defaultToolGroups.
-Without a grant flag they may grant what they use if that holds
-org_management, else nothing.`,
+		Long: `Create a role. Without a use flag, its agents can use the groups that the configuration
+lists as defaultToolGroups, or else all tool groups, including future ones. Without a
+grant flag, they can grant what they can use if that includes org_management, and
+nothing otherwise.`,
 		Example: `  rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role create lead --prompt "You lead." --use org_management --grant workspace
   rolecall role create thinker --prompt "You only think." --use-none`,
-		Args: exactly(1, "one name"),
+		Args: exactArgs(1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.json = args[0], c.json
 			return roleCreateFunc(cmd.Context(), c, o)
@@ -185,7 +186,7 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
-	api, done, err := connect(ctx, c, o.purpose(createIfMissing))
+	api, done, err := connect(ctx, c, o.access(createIfMissing))
 	if err != nil {
 		return err
 	}
@@ -197,28 +198,29 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if o.json {
 		return printJSON(c.out, r)
 	}
-	fmt.Fprintf(c.err, "role %s %s\n", clean(r.Name), o.done("created"))
+	fmt.Fprintf(c.err, "role %s %s\n", textutil.Sanitize(r.Name), o.outcome("created"))
 	return roleFields(r).print(c.out)
 }
 
-// purpose is what the command wants, unless it is a dry run.
-func (o *roleOptions) purpose(p accessMode) accessMode {
+// access returns the access mode that the command needs: p, or readOnly for a dry run.
+func (o *roleOptions) access(p accessMode) accessMode {
 	if o.dryRun {
 		return readOnly
 	}
 	return p
 }
 
-func (o *roleOptions) done(what string) string {
+func (o *roleOptions) outcome(what string) string {
 	if o.dryRun {
 		return "would be " + what
 	}
 	return what
 }
 
-func warnDangling(talk io.Writer, r client.Role) {
+// warnDangling warns about groups of a role that are not registered.
+func warnDangling(stderr io.Writer, r client.Role) {
 	for _, id := range r.Dangling {
-		fmt.Fprintf(talk, "nobody has registered the tool group %s: it gives nothing until the role is updated after somebody has\n", clean(string(id)))
+		fmt.Fprintf(stderr, "tool group %s is not registered and gives no tools; once it is registered, update the role\n", textutil.Sanitize(string(id)))
 	}
 }
 
@@ -226,22 +228,21 @@ func newRoleUpdateCommand(c *common) *cobra.Command {
 	o := &roleOptions{}
 	cmd := &cobra.Command{
 		Use:   "update ROLE",
-		Short: "Change a role and see who gains or loses which tools",
-		Long: `Change what the flags name and print the effective-permission diff: which
-agents gain or lose which tools. The change is in force when the command
-returns: no call that it forbids starts after it. Roles of the configuration
-are changed in its file.`,
+		Short: "Change a role and show which agents gain or lose tools",
+		Long: `Change the given fields of a role and print the effective-permission diff: which agents
+gain or lose which tools. The change is effective when the command returns: no call that
+it forbids starts afterwards. Roles of the configuration are changed in its file.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
   rolecall role update analyst --name reader --prompt "You only read."`,
-		Args: exactly(1, "one role, by id or name"),
+		Args: exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.json = c.json
 			return roleUpdateFunc(cmd.Context(), c, args[0], o)
 		},
 	}
 	o.bind(cmd.Flags())
-	cmd.Flags().StringVar(&o.name, "name", "", "another `name`")
+	cmd.Flags().StringVar(&o.name, "name", "", "new `name` of the role")
 	return cmd
 }
 
@@ -251,9 +252,9 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 		return err
 	}
 	if q == (client.RoleRequest{}) {
-		return usageError{errors.New("there is nothing to change; name it with --use, --grant, --prompt, --model or --name")}
+		return usageError{errors.New("nothing to change; use --use, --grant, --prompt, --model or --name")}
 	}
-	api, done, err := connect(ctx, c, o.purpose(readWrite))
+	api, done, err := connect(ctx, c, o.access(readWrite))
 	if err != nil {
 		return err
 	}
@@ -265,12 +266,12 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	return printChange(c, o, "updated", change)
 }
 
-// printChange prints a change's diff; the talk says what was changed.
+// printChange prints the diff of a change on stdout, and what was changed on stderr.
 func printChange(c *common, o *roleOptions, what string, change client.RoleChange) error {
 	if o.json {
 		return printJSON(c.out, change)
 	}
-	fmt.Fprintf(c.err, "role %s %s, revision %d\n", clean(change.Role.Name), o.done(what), change.Role.Revision)
+	fmt.Fprintf(c.err, "role %s %s, revision %d\n", textutil.Sanitize(change.Role.Name), o.outcome(what), change.Role.Revision)
 	if len(change.Diff) == 0 {
 		_, err := fmt.Fprintln(c.out, "no agent gains or loses a tool")
 		return err
@@ -290,22 +291,22 @@ func newRoleDeleteCommand(c *common) *cobra.Command {
 	o := &roleOptions{}
 	cmd := &cobra.Command{
 		Use:   "delete ROLE",
-		Short: "Take a role out of use; its agents lose every tool",
-		Long: `Take a role out of use and print who loses which tools: its agents, and those
-whose roles they made. The record stays, for those who read what happened.`,
+		Short: "Delete a role; its agents lose all tools",
+		Long: `Delete a role and print which agents lose which tools: the agents of the role, and
+agents of roles that they created. The record is kept for the history.`,
 		Example: "  rolecall role delete analyst --dry-run\n  rolecall role delete analyst",
-		Args:    exactly(1, "one role, by id or name"),
+		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.json = c.json
 			return roleDeleteFunc(cmd.Context(), c, args[0], o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be, and change nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 	return cmd
 }
 
 func roleDeleteFunc(ctx context.Context, c *common, ref string, o *roleOptions) error {
-	api, done, err := connect(ctx, c, o.purpose(readWrite))
+	api, done, err := connect(ctx, c, o.access(readWrite))
 	if err != nil {
 		return err
 	}

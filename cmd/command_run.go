@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/human"
@@ -26,12 +27,13 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
+// runOptions are the flags of run, and the task.
 type runOptions struct {
 	workspace string
 	groups    []string
 	state     string
 	timeout   time.Duration
-	timed     bool // --timeout is given
+	timed     bool // whether --timeout was given
 	resume    string
 
 	text string
@@ -41,21 +43,21 @@ func newRunCommand(c *common) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] \"TASK\"",
-		Short: "Give one task to the organization and wait for its result",
-		Long: `Give one task to the organization's root and wait for its result, which is
-printed on stdout. What the organization does is shown on stderr.
+		Short: "Run a task and wait for the result",
+		Long: `Run a task in the organization, starting with its root agent, and wait for the result.
+The result is printed on stdout, events are shown on stderr.
 
-Killed or interrupted, the task stays where it was; --resume takes it up again
-with the configuration and workspace it was started with.`,
+If the process is interrupted or killed, --resume continues the task with the
+configuration and workspace it was started with.`,
 		Example: `  rolecall run -f org.yaml "What went wrong last night?"
   rolecall run -f org.yaml --workspace ./logs:ro "Summarise the logs"
   rolecall run -f org.yaml --group workspace --group org_management "Only files"
   rolecall run --resume 01a1fded-ba9c-76b0-b2c8-51f0fecce8df`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.resume == "" {
-				return exactly(1, "one task in quotes")(cmd, args)
+				return exactArgs(1, "one task in quotes")(cmd, args)
 			}
-			return exactly(0, "no task beside --resume")(cmd, args)
+			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
@@ -63,11 +65,11 @@ with the configuration and workspace it was started with.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.workspace, "workspace", "", "`DIR[:ro]` that serves all agents of the task")
-	flags.StringArrayVar(&o.groups, "group", nil, "narrow the task to this tool `group`; may be given more than once")
-	flags.StringVar(&o.state, "state", "", "workflow `state` the agents start in")
-	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `time`")
-	flags.StringVar(&o.resume, "resume", "", "take up the task of this `id` again")
+	flags.StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of all agents of the task")
+	flags.StringArrayVar(&o.groups, "group", nil, "restrict the task to this tool `group`; can be repeated")
+	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
+	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
+	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`")
 	cmd.MarkFlagsMutuallyExclusive("resume", "workspace")
 	cmd.MarkFlagsMutuallyExclusive("resume", "group")
 	cmd.MarkFlagsMutuallyExclusive("resume", "state")
@@ -100,18 +102,18 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	})
 }
 
-// session is an App and the terminal that shows what it does.
+// session is an App and the terminal that shows its events.
 type session struct {
 	*app.App
 	screen *terminal
 }
 
-// openSession composes the application on the data directory. fatal is called when
-// the store has stopped; without it the application only answers questions.
+// openSession opens the application on the data directory. fatal is called when the store
+// has stopped; if it is nil the application is read-only (see app.Options.Fatal).
 func openSession(c *common, screen *terminal, fatal func(error)) (*session, error) {
 	var logs io.Writer = c.err
 	if fatal != nil {
-		logs = screen // a question to a person is not overwritten
+		logs = screen // the terminal holds them back while a person is asked
 	}
 	a, err := app.Open(app.Options{
 		Data: c.data, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
@@ -124,20 +126,20 @@ func openSession(c *common, screen *terminal, fatal func(error)) (*session, erro
 	return &session{a, screen}, nil
 }
 
-// newHuman returns the person at the terminal as a model. No tree is drawn on their
-// screen.
+// newHuman returns the person at the terminal as a model. It disables the tree, which would
+// overwrite the questions.
 func newHuman(in io.Reader, screen *terminal) model.Model {
 	screen.disableTree()
-	name := func(id identity.AgentID, role string) string { return screen.names.of(string(id), role) }
+	name := func(id identity.AgentID, role string) string { return screen.names.nameOf(string(id), role) }
 	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.lock})
 }
 
-// withSession opens a session, serves its socket while fn runs, and closes it. A
-// store that stops ends fn's context.
+// withSession opens a session, serves its socket while fn runs, and closes it. When the
+// store stops it cancels fn's context.
 func withSession(ctx context.Context, c *common, fn func(context.Context, *session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := openSession(c, newScreen(c.err), func(err error) { cancel(err) })
+	s, err := openSession(c, newTerminal(c.err), func(err error) { cancel(err) })
 	if err != nil {
 		return err
 	}
@@ -146,17 +148,17 @@ func withSession(ctx context.Context, c *common, fn func(context.Context, *sessi
 		return errors.Join(err, s.Close())
 	}
 	err = fn(ctx, s)
-	end, closed := stop(), s.CloseWithin(grace)
+	end, closed := stop(), s.CloseWithin(closeTimeout)
 	if persist.IsClosed(err) && persist.IsClosed(closed) {
-		closed = nil // the same error once more
+		closed = nil // it is the same error
 	}
 	return errors.Join(err, end, closed)
 }
 
-// grace is how long what is under way may take to end when the program does.
-const grace = 10 * time.Second
+// closeTimeout is how long the program waits on exit for tools and scripts in progress.
+const closeTimeout = 10 * time.Second
 
-// loadConfig reads what -f names; nil when it names nothing.
+// loadConfig reads the configuration of -f; nil without -f.
 func loadConfig(c *common) (*config.Config, error) {
 	if len(c.files) == 0 {
 		return nil, nil
@@ -164,10 +166,10 @@ func loadConfig(c *common) (*config.Config, error) {
 	return config.Load(c.files, c.env)
 }
 
-// spec reads the flags into a task.
+// spec converts the flags to a task.
 func (o *runOptions) spec() (org.TaskSpec, error) {
 	if o.timed && o.timeout <= 0 {
-		return org.TaskSpec{}, usageError{fmt.Errorf("--timeout %v is no time to work in; leave it out for no limit", o.timeout)}
+		return org.TaskSpec{}, usageError{fmt.Errorf("--timeout %v is not positive; omit it for no limit", o.timeout)}
 	}
 	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), State: o.state}
 	if o.groups != nil {
@@ -183,19 +185,20 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 		return spec, usageError{err}
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return spec, usageError{fmt.Errorf("--workspace %s is not a directory that can be read", dir)}
+		return spec, usageError{fmt.Errorf("--workspace %s is not a readable directory", dir)}
 	}
 	spec.Workspace, spec.ReadOnly = dir, readOnly
 	return spec, nil
 }
 
-// watch shows a task at work, as from event before on, and prints its result.
+// watch shows the events of a task after event before, waits for its end, and prints the
+// result.
 func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
 	s.printNotes()
 	if timeout > 0 {
 		stop := time.AfterFunc(timeout, func() {
-			if err := s.Runtime.Cancel(context.WithoutCancel(ctx), id, "it took longer than "+timeout.String()); err != nil {
+			if err := s.Runtime.Cancel(context.WithoutCancel(ctx), id, "timeout of "+timeout.String()+" exceeded"); err != nil {
 				fmt.Fprintln(c.err, "rolecall:", err)
 			}
 		})
@@ -216,23 +219,23 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	return printResult(c, task)
 }
 
-// printNotes prints what is missing of the models and stops nothing yet.
+// printNotes prints which models have no API key.
 func (s *session) printNotes() {
 	for _, note := range s.Notes() {
-		fmt.Fprintln(s.screen, "~ "+clean(note))
+		fmt.Fprintln(s.screen, "~ "+textutil.Sanitize(note))
 	}
 }
 
-// printUsage says what a task's models used up, if they counted. What is on a
-// recording somebody used up before.
+// printUsage prints the tokens that a task has used, if its models counted any. A recording
+// reports the usage of an earlier run, so it is not printed.
 func (s *session) printUsage(ctx context.Context, c *common, id identity.TaskID) {
 	u, err := s.Runtime.Usage(ctx, id)
 	if err != nil || u.Input+u.Output == 0 || !s.CountsTokens() {
 		return
 	}
-	line := fmt.Sprintf("used %d tokens, %d of them answers", u.Input+u.Output, u.Output)
+	line := fmt.Sprintf("used %d tokens, %d of them output", u.Input+u.Output, u.Output)
 	if u.Estimated {
-		line += ", in part estimated"
+		line += ", partly estimated"
 	}
 	if u.Cost > 0 {
 		line += "; cost " + u.Cost.String()
@@ -240,9 +243,8 @@ func (s *session) printUsage(ctx context.Context, c *common, id identity.TaskID)
 	fmt.Fprintln(c.err, line)
 }
 
-// show prints a task's events until it has ended or ctx does. Those up to
-// before were shown by an earlier process: the view only learns from them,
-// but for the end.
+// show prints the events of a task until it ends or ctx does. An earlier process has shown
+// the events up to before, so the view only learns from them, except for the result.
 func (s *session) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	task, err := s.Runtime.TaskRecord(ctx, id)
 	if err != nil {
@@ -265,22 +267,24 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 	return nil
 }
 
+// interrupted handles an error of watch: if ctx or the store has ended, it prints how to
+// resume the task.
 func (s *session) interrupted(ctx context.Context, c *common, id identity.TaskID, err error) error {
-	stopped := persist.IsClosed(err) // a reader may hear of it before ctx ends
+	stopped := persist.IsClosed(err) // may be seen before ctx ends
 	if ctx.Err() == nil && !stopped {
 		return err
 	}
-	fmt.Fprintf(c.err, "stopped; go on with: %s run --resume %s%s\n", program(), id, c.dataFlag())
+	fmt.Fprintf(c.err, "stopped; resume with: %s run --resume %s%s\n", programName(), id, c.dataFlag())
 	switch cause := context.Cause(ctx); {
 	case stopped:
 		return err
 	case !errors.Is(cause, context.Canceled):
 		return cause
 	}
-	return errRefused
+	return errReported
 }
 
-// dataFlag repeats --data in commands that are suggested.
+// dataFlag returns the flag --data for suggested commands; "" for the default.
 func (c *common) dataFlag() string {
 	if c.data == ".rolecall" {
 		return ""
@@ -288,16 +292,16 @@ func (c *common) dataFlag() string {
 	return " --data " + c.data
 }
 
-// printResult prints a task's outcome: a string as it is, anything else as
-// JSON; on a terminal without what could act on it.
+// printResult prints the result of a task: a string as text, anything else as JSON. It
+// sanitizes the text for a terminal only.
 func printResult(c *common, task org.Task) error {
 	if task.Status != org.Done {
 		if !c.json {
-			fmt.Fprintf(c.err, "rolecall: task %s: %s: %s\n", task.Status, task.Error.Code, clean(task.Error.Message))
+			fmt.Fprintf(c.err, "rolecall: task %s: %s: %s\n", task.Status, task.Error.Code, textutil.Sanitize(task.Error.Message))
 		}
-		return errRefused
+		return errReported
 	}
-	if c.json { // the last event has said it
+	if c.json { // the last event contains the result
 		return nil
 	}
 	var text string
@@ -307,8 +311,8 @@ func printResult(c *common, task org.Task) error {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	if onTerminal(c.out) {
-		text = cleanLines(text)
+	if isTerminal(c.out) {
+		text = textutil.SanitizeLines(text)
 	}
 	_, err := io.WriteString(c.out, text)
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // serveOptions are the flags of serve.
@@ -25,28 +26,27 @@ func newServeCommand(c *common) *cobra.Command {
 	o := &serveOptions{}
 	cmd := &cobra.Command{
 		Use:   "serve [--addr HOST:PORT] [-f …]",
-		Short: "Run the organization and answer programs over HTTP",
-		Long: `Run the organization of the data directory: put the configuration of -f in
-force, take up all unfinished tasks, and answer on the data directory's socket
-and over HTTP until SIGTERM or Ctrl-C. Then it takes no more requests, ends
-streams, lets running turns stop at their next step, and exits with 0; what was
-under way goes on with the next serve, or with run --resume. A second signal
-ends it at once.
+		Short: "Run the organization and serve its API",
+		Long: `Run the organization of the data directory: apply the configuration of -f, resume all
+unfinished tasks, and serve the API on the data directory's socket and over HTTP until
+SIGTERM or Ctrl-C. On shutdown, serve accepts no more requests, ends streams, lets
+running turns stop at their next step, and exits with 0. The next serve, or
+run --resume, continues the tasks. A second signal ends the process immediately.
 
-Without -f the roles are those of the data directory, and unfinished tasks go
-on with the configuration that the youngest of them was started with.
+Without -f, the roles are those of the data directory, and unfinished tasks continue
+with the configuration that the most recent of them was started with.
 
-Who asks over HTTP needs a bearer token: see "rolecall token --help". Without an
-operator's token in the configuration, serve on a loopback address prints a URL
-with a start-up token, whose holder is the operator until the process ends. An
-address that other hosts reach needs tokens in the configuration.`,
+HTTP requests need a bearer token: see "rolecall token --help". If the configuration
+lists no operator's token, serve on a loopback address prints a URL with a start-up
+token, which gives operator access until the process ends. An address that other hosts
+can reach requires tokens in the configuration.`,
 		Example: `  rolecall serve -f org.yaml
   rolecall serve -f org.yaml --addr 127.0.0.1:0
   ROLECALL_URL=http://127.0.0.1:7464 ROLECALL_TOKEN=rc_… rolecall tool list`,
-		Args: exactly(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveFunc(cmd.Context(), c, o) },
 	}
-	cmd.Flags().StringVar(&o.address, "addr", "", "listen on this `address`; the configuration's, or "+app.DefaultAddress)
+	cmd.Flags().StringVar(&o.address, "addr", "", "listen on this `address`; default: the configuration's, or "+app.DefaultAddress)
 	return cmd
 }
 
@@ -76,23 +76,22 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 	})
 }
 
-// raiseGCPercent has the collector wait for twice as much garbage as it would: next to
-// nothing of a call stays. It is said when all is loaded, which leaves a lot, and
-// GOGC has the last word.
+// raiseGCPercent lets the heap grow further between collections, because calls leave little
+// live data. It is called after loading, whose garbage is large. GOGC overrides it.
 func raiseGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
 }
 
-// serveOutput is what serve says with --json.
+// serveOutput is the output of serve with --json.
 type serveOutput struct {
 	Socket string `json:"socket"`
 	URL    string `json:"url"`
 	Token  string `json:"token,omitempty"` // the start-up token
 }
 
-// printAddress prints where the API answers: on stderr, and with --json on stdout.
+// printAddress prints the addresses of the API on stderr, and with --json on stdout.
 func printAddress(c *common, l *app.HTTPListener) error {
 	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: "http://" + l.Addr().String(), Token: l.Token}
 	fmt.Fprintf(c.err, "serving %s\n", shown.Socket)
@@ -102,7 +101,7 @@ func printAddress(c *common, l *app.HTTPListener) error {
 		fmt.Fprintf(c.err, "serving %s/?token=%s\n", shown.URL, l.Token)
 	}
 	if !l.Loopback() {
-		fmt.Fprintln(c.err, "tokens and answers cross the network in the clear; put a proxy before it that ends TLS")
+		fmt.Fprintln(c.err, "tokens and answers are sent unencrypted; use a reverse proxy with TLS")
 	}
 	if !c.json {
 		return nil
@@ -110,7 +109,7 @@ func printAddress(c *common, l *app.HTTPListener) error {
 	return printJSON(c.out, shown)
 }
 
-// startup applies the configuration and goes on with all unfinished tasks.
+// startup applies the configuration and resumes all unfinished tasks.
 func (s *session) startup(ctx context.Context, c *common, cfg *config.Config) error {
 	left, err := s.ResumeAll(ctx, cfg)
 	if err != nil {
@@ -118,7 +117,7 @@ func (s *session) startup(ctx context.Context, c *common, cfg *config.Config) er
 	}
 	s.printNotes()
 	for _, u := range left {
-		fmt.Fprintf(s.screen, "task %s waits: %s; go on with: %s run --resume %s%s\n", u.Task.ID, clean(u.Err.Error()), program(), u.Task.ID, c.dataFlag())
+		fmt.Fprintf(s.screen, "task %s is not resumed: %s; resume it with: %s run --resume %s%s\n", u.Task.ID, textutil.Sanitize(u.Err.Error()), programName(), u.Task.ID, c.dataFlag())
 	}
 	return nil
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
 
 func newTaskCommand(c *common) *cobra.Command {
-	return parentCommand(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "task",
-		Short: "Look at tasks and cancel them",
-		Long: `A task is what somebody gave to the organization. One that is running and that
-no process works on waits for "rolecall run --resume ID".`,
+		Short: "List, show and cancel tasks",
+		Long: `A task is a piece of work that a caller gave to the organization. If no process works on
+a running task, "rolecall run --resume ID" continues it.`,
 		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
 	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskCancelCommand(c))
 }
@@ -27,30 +28,30 @@ func newTaskListCommand(c *common) *cobra.Command {
 	var status string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the tasks, the oldest first",
+		Short:   "List tasks, oldest first",
 		Example: "  rolecall task list\n  rolecall task list --status failed --json",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return taskListFunc(ctx, c.out, api, status, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&status, "status", "", "only tasks that are `running`, done, failed or cancelled")
+	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, done, failed or cancelled")
 	return cmd
 }
 
 func taskListFunc(ctx context.Context, out io.Writer, api *client.Client, status string, asJSON bool) error {
 	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
 	return printList(out, asJSON, api.Tasks(ctx, status), head, func(t client.Task) []string {
-		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), cut(clean(t.Text), maxCell)}
+		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), textutil.TruncateWidth(t.Text, maxCell)}
 	})
 }
 
 func newTaskShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show TASK",
-		Short:   "Show one task and its result",
+		Short:   "Show a task and its result",
 		Example: "  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
-		Args:    exactly(1, "one task id"),
+		Args:    exactArgs(1, "one task id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return taskShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
@@ -71,7 +72,7 @@ func taskFields(t client.Task) fields {
 		{"started", formatTime(t.CreatedAt)}, {"ended", formatTime(t.EndedAt)},
 	}
 	if !t.Groups.IsAll() {
-		f = append(f, [2]string{"narrowed to", orDash(joinNames(t.Groups.IDs()))})
+		f = append(f, [2]string{"restricted to", orDash(joinNames(t.Groups.IDs()))})
 	}
 	if t.Workspace != "" {
 		mode := ""
@@ -93,17 +94,16 @@ func taskFields(t client.Task) fields {
 	return f
 }
 
-// usageText words what models used.
+// usageText formats the tokens that models have used.
 func usageText(u model.Usage) string {
 	text := fmt.Sprintf("%d in (%d cached), %d out", u.Input, u.Cached, u.Output)
 	if u.Estimated {
-		text += ", in part estimated"
+		text += ", partly estimated"
 	}
 	return text
 }
 
-// resultText gives a result as run prints it: a string as it is, anything
-// else as JSON.
+// resultText returns a result as run prints it: a string as text, anything else as JSON.
 func resultText(result json.RawMessage) string {
 	var text string
 	if json.Unmarshal(result, &text) != nil {
@@ -116,16 +116,16 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "cancel TASK",
-		Short: "End a task; its agents stop at once",
-		Long:  "End a task; its agents stop at once. A task that has ended stays as it is, and\nthat is a failure of this command.",
+		Short: "Cancel a task and stop its agents",
+		Long:  "Cancel a task and stop its agents immediately. Cancelling a task that has already ended\nchanges nothing and fails.",
 		Example: `  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
   rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --reason "asked for the wrong day"`,
-		Args: exactly(1, "one task id"),
+		Args: exactArgs(1, "one task id"),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
 			return taskCancelFunc(ctx, c.out, api, args[0], reason, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason (recorded)")
 	return cmd
 }
 
@@ -137,10 +137,10 @@ func taskCancelFunc(ctx context.Context, out io.Writer, api *client.Client, id, 
 	if asJSON {
 		err = printJSON(out, t)
 	} else {
-		_, err = fmt.Fprintf(out, "task %s is %s\n", clean(string(t.ID)), t.Status)
+		_, err = fmt.Fprintf(out, "task %s is %s\n", textutil.Sanitize(string(t.ID)), t.Status)
 	}
 	if err == nil && t.Status != org.Cancelled {
-		return errRefused
+		return errReported
 	}
 	return err
 }

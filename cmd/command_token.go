@@ -15,7 +15,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 )
 
-// tokenEntry is a token as kind: gateway lists it.
+// tokenEntry is a token as a document of kind gateway lists it.
 type tokenEntry struct {
 	Name     string `yaml:"name" json:"name"`
 	SHA256   string `yaml:"sha256" json:"sha256"`
@@ -25,8 +25,8 @@ type tokenEntry struct {
 	Expires  string `yaml:"expires,omitempty" json:"expires,omitempty"`
 }
 
-// tokenShown is what token says with --json.
-type tokenShown struct {
+// tokenOutput is the output of token with --json.
+type tokenOutput struct {
 	Token string     `json:"token"`
 	Entry tokenEntry `json:"entry"`
 }
@@ -35,19 +35,19 @@ func newTokenCommand(c *common) *cobra.Command {
 	o := &tokenEntry{}
 	cmd := &cobra.Command{
 		Use:   "token NAME (--role ROLE | --operator)",
-		Short: "Make a bearer token for somebody outside",
-		Long: `Make a bearer token for a program or person outside and print it, this once,
-with what to write under tokens of kind: gateway. The configuration holds the
-token's hash, never the token; nothing is changed by this command.
+		Short: "Create a bearer token for an external client",
+		Long: `Create a bearer token for an external program or person. The command prints the token,
+only this once, and the entry for the tokens of kind: gateway. The configuration
+contains the hash of the token, never the token. The command changes nothing.
 
-The holder of a token with --role acts in that role: it sees and calls what the
-role's agents would, and nothing else exists for it. The same token is taken
-over HTTP and MCP, and by rolecall itself, from ROLECALL_TOKEN. --operator makes
-a token that may do everything.`,
+The holder of a token with --role acts in that role: it sees and calls the tools that
+the role's agents would, and nothing else. The token is accepted over HTTP and MCP, and
+by rolecall itself in ROLECALL_TOKEN. The holder of a token with --operator can do
+everything.`,
 		Example: `  rolecall token ci --role reader
   rolecall token inspector --role reader --audience http://127.0.0.1:7464/mcp --expires 2027-01-31
   rolecall token me --operator --json`,
-		Args: exactly(1, "one name for the token's holder"),
+		Args: exactArgs(1, "one name for the token's holder"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if err := o.check(time.Now()); err != nil {
@@ -57,14 +57,14 @@ a token that may do everything.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Role, "role", "", "the `role`, of the configuration, that the holder acts in")
-	flags.BoolVar(&o.Operator, "operator", false, "the holder is the operator")
-	flags.StringVar(&o.Audience, "audience", "", "the `URL` that the token is for, with what is below; all of the gateway when left out")
-	flags.StringVar(&o.Expires, "expires", "", "the `date` from which the token is not taken any more, as 2027-01-31")
+	flags.StringVar(&o.Role, "role", "", "`role` of the configuration in which the holder acts")
+	flags.BoolVar(&o.Operator, "operator", false, "give the holder the operator's permissions")
+	flags.StringVar(&o.Audience, "audience", "", "`URL` that the token is valid for, including all paths below; default: the whole gateway")
+	flags.StringVar(&o.Expires, "expires", "", "`date` from which the token is invalid, such as 2027-01-31")
 	return cmd
 }
 
-// check refuses what a configuration would refuse.
+// check rejects what a configuration would reject.
 func (e tokenEntry) check(now time.Time) error {
 	if err := config.CheckTokenName(e.Name); err != nil {
 		return err
@@ -94,13 +94,13 @@ func tokenFunc(out io.Writer, e tokenEntry, asJSON bool) error {
 	token, digest := auth.NewToken()
 	e.SHA256 = hex.EncodeToString(digest[:])
 	if asJSON {
-		return printJSON(out, tokenShown{token, e})
+		return printJSON(out, tokenOutput{token, e})
 	}
 	entry, err := yaml.Marshal([]tokenEntry{e})
 	if err != nil {
 		return err
 	}
 	text := "  " + strings.ReplaceAll(strings.TrimRight(string(entry), "\n"), "\n", "\n  ")
-	_, err = fmt.Fprintf(out, "%s\n\n# It is shown this once. For the configuration; where that has a document of kind\n# gateway, the entry goes under its tokens.\nkind: gateway\nname: door\ntokens:\n%s\n", token, text)
+	_, err = fmt.Fprintf(out, "%s\n\n# The token is shown only once. Add this to the configuration; if that has a document\n# of kind gateway, add the entry to its tokens.\nkind: gateway\nname: http\ntokens:\n%s\n", token, text)
 	return err
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
 func newToolCommand(c *common) *cobra.Command {
-	return parentCommand(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "tool",
-		Short: "Look at the tools there are",
-		Long: `A tool belongs to one group; which agents may call it is decided by their
-roles: see "rolecall can --who TOOL".
+		Short: "List, show and accept tools",
+		Long: `Each tool belongs to one group. Roles decide which agents can call it: see
+"rolecall can --who TOOL".
 
-A definition from an MCP server that is new, or another than the one that was
-accepted, is in quarantine: nobody has the tool until "rolecall tool accept".`,
+A tool definition from an MCP server that is new or changed is quarantined: no role has
+the tool until "rolecall tool accept".`,
 		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool accept --dry-run fs",
 	}, newToolListCommand(c), newToolShowCommand(c), newToolAcceptCommand(c))
 }
@@ -33,9 +34,9 @@ func newToolListCommand(c *common) *cobra.Command {
 	var quarantined bool
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the tools, sorted by name",
+		Short:   "List tools, sorted by name",
 		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json\n  rolecall tool list --quarantined",
-		Args:    exactly(0, "no arguments"),
+		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			if quarantined {
 				return quarantineFunc(ctx, c.out, api, c.json)
@@ -43,8 +44,8 @@ func newToolListCommand(c *common) *cobra.Command {
 			return toolListFunc(ctx, c.out, api, group, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&group, "group", "", "only tools of the group of this `id`")
-	cmd.Flags().BoolVar(&quarantined, "quarantined", false, "only definitions that wait to be accepted")
+	cmd.Flags().StringVar(&group, "group", "", "only tools of the group with this `id`")
+	cmd.Flags().BoolVar(&quarantined, "quarantined", false, "only quarantined definitions")
 	cmd.MarkFlagsMutuallyExclusive("group", "quarantined")
 	return cmd
 }
@@ -52,11 +53,11 @@ func newToolListCommand(c *common) *cobra.Command {
 func toolListFunc(ctx context.Context, out io.Writer, api *client.Client, group string, asJSON bool) error {
 	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "STATES", "DESCRIPTION"}
 	return printList(out, asJSON, api.Tools(ctx, group), head, func(t client.Tool) []string {
-		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), cut(clean(t.Description), maxCell)}
+		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), textutil.TruncateWidth(t.Description, maxCell)}
 	})
 }
 
-// statesOf shows the workflow states that offer a tool.
+// statesOf lists the workflow states in which a tool can be called.
 func statesOf(t client.Tool) string {
 	switch {
 	case t.States == nil:
@@ -70,9 +71,9 @@ func statesOf(t client.Tool) string {
 func newToolShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show TOOL",
-		Short:   "Show one tool with its input schema",
+		Short:   "Show a tool with its input schema",
 		Example: "  rolecall tool show read_file\n  rolecall tool show read_file --json",
-		Args:    exactly(1, "one tool name"),
+		Args:    exactArgs(1, "one tool name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return toolShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
@@ -92,18 +93,18 @@ func toolShowFunc(ctx context.Context, out io.Writer, api *client.Client, name s
 		}
 		shown = fields{
 			{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
-			{"states", statesOf(t)}, {"moves to", t.State}, {"vouch", vouchers(t.Auth)}, {"description", t.Description}, {"input", schema.String()},
+			{"states", statesOf(t)}, {"next state", t.State}, {"auth", authText(t.Auth)}, {"description", t.Description}, {"input", schema.String()},
 		}
 	}
 	if t.QuarantineEntry != nil {
-		shown = append(shown, [2]string{"quarantine", differenceOf(t.Offered, t.Accepted)}, [2]string{"digest", t.Digest})
+		shown = append(shown, [2]string{"quarantine", quarantineDiff(t.Offered, t.Accepted)}, [2]string{"digest", t.Digest})
 	}
 	return printOne(out, asJSON, t, shown)
 }
 
-// vouchers says which auth services have to vouch for the caller of a tool, and
-// for what.
-func vouchers(a *tool.Auth) string {
+// authText describes the auth services whose tokens a tool requires, and what for; "" if
+// it requires none.
+func authText(a *tool.Auth) string {
 	if a == nil {
 		return ""
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules"
 )
 
@@ -25,16 +26,16 @@ func newToolAcceptCommand(c *common) *cobra.Command {
 	var digest string
 	cmd := &cobra.Command{
 		Use:   "accept TOOL|SERVER",
-		Short: "Put a definition that is in quarantine in force",
-		Long: `Show what a tool in quarantine would change, and put it in force: the
-definition that is shown and no other. The name of an MCP server means all of
-its tools in quarantine. What a definition says is the server's, and a model will
-read it: read it first.
+		Short: "Accept a quarantined tool definition",
+		Long: `Show what a quarantined definition would change, and accept exactly that definition. The
+name of an MCP server stands for all of its quarantined tools. The server wrote the
+definition and models will read it, so read it first.
 
-With --dry-run it only shows, with the digest of each definition. --digest then
-means the definition that was read, and is refused when another waits by now.`,
+With --dry-run, only show the change and the digest of each definition. With --digest,
+accept the definition that was read, and fail if the server has offered another one
+since.`,
 		Example: "  rolecall tool accept --dry-run fs\n  rolecall tool accept fs__read_file --digest $DIGEST",
-		Args:    exactly(1, "the name of one tool or server"),
+		Args:    exactArgs(1, "the name of one tool or server"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("digest") && !isDigest(digest) {
@@ -48,25 +49,25 @@ means the definition that was read, and is refused when another waits by now.`,
 			return toolAcceptFunc(ctx, c, api, args[0], digest, dryRun)
 		})(cmd, args)
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
-	cmd.Flags().StringVar(&digest, "digest", "", "only the definition of this `digest`")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the change without accepting it")
+	cmd.Flags().StringVar(&digest, "digest", "", "accept only the definition with this `digest`")
 	return cmd
 }
 
-// isDigest says whether text could be the digest of a definition.
+// isDigest reports whether text has the form of a digest.
 func isDigest(text string) bool {
 	sum, err := hex.DecodeString(text)
 	return err == nil && len(sum) == sha256.Size
 }
 
 func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, digest string, dryRun bool) error {
-	list, err := waitingFor(ctx, api, name, digest)
+	list, err := quarantinedTools(ctx, api, name, digest)
 	if err != nil {
 		return err
 	}
 	for i, s := range list {
 		if !c.json {
-			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", clean(s.Name), clean(string(s.Owner)), clean(s.Digest), differenceOf(s.Offered, s.Accepted))
+			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", textutil.Sanitize(s.Name), textutil.Sanitize(string(s.Owner)), textutil.Sanitize(s.Digest), quarantineDiff(s.Offered, s.Accepted))
 		}
 		if dryRun {
 			continue
@@ -78,7 +79,7 @@ func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, di
 			return err
 		}
 		if !c.json {
-			fmt.Fprintf(c.out, "accepted %s\n", clean(s.Name))
+			fmt.Fprintf(c.out, "accepted %s\n", textutil.Sanitize(s.Name))
 		}
 	}
 	if c.json {
@@ -87,14 +88,14 @@ func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, di
 	return nil
 }
 
-// errDigestChanged says that the definition that waits is not the one that was meant.
+// errDigestChanged is the error for a definition that has changed since it was read.
 func errDigestChanged(name string) error {
-	return errcode.New(errcode.Conflict, "accept %s: another definition is in quarantine by now; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
+	return errcode.New(errcode.Conflict, "accept %s: the quarantined definition has changed; \"rolecall tool accept --dry-run %s\" shows it with its digest", name, name)
 }
 
-// waitingFor lists what is in quarantine under the name of a tool or a server:
-// with a digest, the one definition that has it.
-func waitingFor(ctx context.Context, api *client.Client, name, digest string) (list []client.QuarantinedTool, err error) {
+// quarantinedTools lists the quarantined definitions of a tool or server; with a digest only
+// the one that has it.
+func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) (list []client.QuarantinedTool, err error) {
 	for s, err := range api.Quarantine(ctx) {
 		if err != nil {
 			return nil, err
@@ -104,7 +105,7 @@ func waitingFor(ctx context.Context, api *client.Client, name, digest string) (l
 		}
 	}
 	if len(list) == 0 {
-		return nil, errcode.New(errcode.UnknownTool, "nothing of the name %s is in quarantine; \"rolecall tool list --quarantined\" lists what is", name)
+		return nil, errcode.New(errcode.UnknownTool, "no quarantined definition of %s; \"rolecall tool list --quarantined\" lists all", name)
 	}
 	if digest == "" {
 		return list, nil
@@ -117,30 +118,29 @@ func waitingFor(ctx context.Context, api *client.Client, name, digest string) (l
 }
 
 func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
-	head := []string{"NAME", "OWNER", "WHY", "DESCRIPTION"}
+	head := []string{"NAME", "OWNER", "STATUS", "DESCRIPTION"}
 	return printList(out, asJSON, api.Quarantine(ctx), head, func(s client.QuarantinedTool) []string {
-		why := "new"
+		status := "new"
 		if s.Accepted != nil {
-			why = "changed"
+			status = "changed"
 		}
-		return []string{s.Name, string(s.Owner), why, cut(clean(s.Offered.Description), maxCell)}
+		return []string{s.Name, string(s.Owner), status, textutil.TruncateWidth(s.Offered.Description, maxCell)}
 	})
 }
 
-// differenceOf shows what accepting the offered definition would change. accepted
+// quarantineDiff returns what accepting the offered definition would change, as a unified diff. accepted
 // is nil for a new tool.
-func differenceOf(offered modules.Pin, accepted *modules.Pin) string {
+func quarantineDiff(offered modules.Pin, accepted *modules.Pin) string {
 	before, old := "", "/dev/null"
 	if accepted != nil {
 		before, old = pinText(*accepted), "accepted"
 	}
 	text := diff.Diff(old, []byte(before), "offered", []byte(pinText(offered)))
-	_, text, _ = bytes.Cut(text, []byte("\n")) // "diff old new" says nothing more
+	_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is "diff old new"
 	return string(text)
 }
 
-// pinText writes a definition for people, line by line, with what a terminal
-// would obey escaped.
+// pinText formats a definition line by line, with unprintable characters escaped.
 func pinText(p modules.Pin) string {
 	var b strings.Builder
 	if p.Kind != "" {
@@ -170,7 +170,7 @@ func pinText(p modules.Pin) string {
 	return b.String()
 }
 
-// escapeInvisible escapes what is not printable, as Go would write it.
+// escapeInvisible escapes characters that are not printable, in Go syntax.
 func escapeInvisible(text string) string {
 	var b strings.Builder
 	for _, r := range text {

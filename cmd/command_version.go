@@ -13,7 +13,7 @@ func newVersionCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  exactly(0, "no arguments"),
+		Args:  exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if c.json {
 				return json.NewEncoder(c.out).Encode(map[string]string{"version": version(), "go": goruntime.Version()})
@@ -24,7 +24,7 @@ func newVersionCommand(c *common) *cobra.Command {
 	}
 }
 
-// version is the module's version, or the revision it was built from.
+// version returns the version of the module, or else the revision it was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

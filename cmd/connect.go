@@ -17,33 +17,32 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// accessMode says what a command wants of the data directory.
+// accessMode is how a command uses the data directory.
 type accessMode int
 
 const (
-	readOnly        accessMode = iota // changes nothing, and makes no data directory
-	readWrite                         // changes what is there
-	createIfMissing                   // changes, and makes the data directory when it is absent
+	readOnly        accessMode = iota // changes nothing and creates no data directory
+	readWrite                         // changes an existing organization
+	createIfMissing                   // like readWrite; creates the data directory if missing
 )
 
-// maxTries is how often connect tries while another process comes or goes;
-// each try that meets a locked directory waits a moment by itself.
-const maxTries = 20
+// maxAttempts bounds how often a command tries to connect while another process starts or
+// stops. Opening a locked directory waits a moment, so attempts need no delay.
+const maxAttempts = 20
 
-// connect reaches the organization: the gateway that ROLECALL_URL names or the
-// process that serves the data directory, or else the directory's files through
-// a house of its own.
+// connect returns a client of the organization: of the gateway in ROLECALL_URL, of the
+// process that serves the data directory, or of an application that connect opens on the
+// data directory itself.
 //
-// Who looks leaves no trace. Without a data directory it sees an organization
-// without history, and with -f one in which that configuration is in force,
-// both on a temporary directory. The function it gives is to be called at the
-// end.
+// With readOnly it leaves no trace. If there is no data directory, or if -f names a
+// configuration, it works on a temporary copy, to which the configuration is applied. The
+// caller must call the returned function when it is done.
 func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
 	for try := 1; ; try++ {
 		api, err := newClient(c)
 		if err == nil {
 			if len(c.files) > 0 {
-				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
+				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
 			}
 			return api, api.Close, nil
 		}
@@ -51,13 +50,13 @@ func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func
 			return nil, nil, err
 		}
 		api, done, err := openLocal(ctx, c, p)
-		if errcode.Of(err) != errcode.Conflict || try == maxTries {
+		if errcode.Of(err) != errcode.Conflict || try == maxAttempts {
 			return api, done, err
 		}
 	}
 }
 
-// openLocal reaches the organization on the files.
+// openLocal connects without a serving process, on the data directory or a copy.
 func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
 	known, err := hasData(c.data)
 	if err != nil {
@@ -67,7 +66,7 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 		return openApp(ctx, c)
 	}
 	if !known && len(c.files) == 0 {
-		fmt.Fprintf(c.err, "there is no organization in %s yet; --data DIR looks elsewhere\n", c.data)
+		fmt.Fprintf(c.err, "no organization in %s yet; use --data DIR for another directory\n", c.data)
 	}
 	dir, err := os.MkdirTemp("", "rolecall-look-")
 	if err != nil {
@@ -79,17 +78,17 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 			return nil, nil, errors.Join(err, remove())
 		}
 	}
-	elsewhere := *c
-	elsewhere.data = dir
-	api, done, err := openApp(ctx, &elsewhere)
+	onCopy := *c
+	onCopy.data = dir
+	api, done, err := openApp(ctx, &onCopy)
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
 	return api, func() error { return errors.Join(done(), remove()) }, nil
 }
 
-// openApp puts a house together on the data directory, with the
-// configuration given in force, and talks to it without a socket.
+// openApp opens the application on the data directory, applies the configuration of -f and
+// returns a client within the process.
 func openApp(ctx context.Context, c *common) (*client.Client, func() error, error) {
 	s, err := openSession(c, &terminal{out: io.Discard}, nil)
 	if err != nil {
@@ -109,7 +108,7 @@ func openApp(ctx context.Context, c *common) (*client.Client, func() error, erro
 	return api, s.Close, nil
 }
 
-// hasData says whether there is a data directory with something in it.
+// hasData reports whether a directory contains the data file of an organization.
 func hasData(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, persist.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,7 +117,7 @@ func hasData(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// copyData copies a data directory's file while nobody else has it open.
+// copyData copies the data file while it holds the lock of the directory.
 func copyData(from, to string) error {
 	store, err := persist.Open(from)
 	if err != nil {
@@ -141,7 +140,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// withClient makes a cobra function of one that needs a client.
+// withClient returns a cobra function that connects, calls fn and disconnects.
 func withClient(c *common, p accessMode, fn func(ctx context.Context, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		api, done, err := connect(cmd.Context(), c, p)
@@ -152,12 +151,12 @@ func withClient(c *common, p accessMode, fn func(ctx context.Context, api *clien
 	}
 }
 
-// parentCommand makes a command that only holds others.
-func parentCommand(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+// commandGroup makes cmd a command that only has subcommands.
+func commandGroup(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usageError{fmt.Errorf("there is no command %q; %q lists what there is", cmd.CommandPath()+" "+args[0], cmd.CommandPath()+" --help")}
+			return usageError{fmt.Errorf("unknown command %q; %q lists the commands", cmd.CommandPath()+" "+args[0], cmd.CommandPath()+" --help")}
 		}
 		return cmd.Help()
 	}

@@ -15,76 +15,76 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// rolecall runs a command line on a data directory.
-func rolecall(t *testing.T, dir string, args ...string) (status int, stdout, stderr string) {
+// runCommand runs a command line on a data directory.
+func runCommand(t *testing.T, dir string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, talk bytes.Buffer
-	c := &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &talk, env: func(string) (string, bool) { return "", false }}
+	var out, log bytes.Buffer
+	c := &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &log, env: func(string) (string, bool) { return "", false }}
 	status = run(t.Context(), c, append([]string{"--data", dir}, args...))
-	return status, out.String(), talk.String()
+	return status, out.String(), log.String()
 }
 
-// must runs a command line that must succeed and gives its stdout.
-func must(t *testing.T, dir string, args ...string) string {
+// mustRun runs a command line that must succeed and returns its stdout.
+func mustRun(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	status, stdout, stderr := rolecall(t, dir, args...)
+	status, stdout, stderr := runCommand(t, dir, args...)
 	if status != 0 {
 		t.Fatalf("%v: status %d: %s%s", args, status, stdout, stderr)
 	}
 	return stdout
 }
 
-func TestLookingMakesNoDataDirectory(t *testing.T) {
+func TestConnect_ReadOnlyCreatesNoDataDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for _, args := range [][]string{
 		{"role", "list"}, {"agent", "list"}, {"agent", "tree"}, {"task", "list"}, {"artifact", "list"},
 		{"group", "list"}, {"tool", "list"}, {"tool", "show", "read_file"}, {"can", "--who", "read_file"},
 		{"can", "--role", "root", "create_role"}, {"role", "create", "a", "--dry-run"},
 	} {
-		must(t, dir, args...)
+		mustRun(t, dir, args...)
 	}
 	for _, args := range [][]string{
 		{"role", "show", "a"}, {"role", "update", "a", "--use-none"}, {"role", "delete", "a"},
 		{"agent", "terminate", "a"}, {"agent", "send", "a", "text"}, {"task", "cancel", "a"}, {"can", "--role", "a", "read_file"},
 	} {
-		if status, _, stderr := rolecall(t, dir, args...); status != 1 {
+		if status, _, stderr := runCommand(t, dir, args...); status != 1 {
 			t.Errorf("%v: status %d, want 1: %s", args, status, stderr)
 		}
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the data directory was made: %v", err)
+		t.Errorf("the data directory was created: %v", err)
 	}
-	must(t, dir, "role", "create", "a")
-	if got := must(t, dir, "role", "list"); !strings.Contains(got, "\na ") {
-		t.Errorf("after role create there is %q", got)
+	mustRun(t, dir, "role", "create", "a")
+	if got := mustRun(t, dir, "role", "list"); !strings.Contains(got, "\na ") {
+		t.Errorf("after role create: %q", got)
 	}
 }
 
-func TestLookingUnderAConfigurationChangesNothing(t *testing.T) {
+func TestConnect_ReadOnlyConfigChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "org.yaml")
 	if err := os.WriteFile(file, []byte("kind: role\nname: reader\nprompt: read\ntoolGroups: [workspace]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	must(t, dir, "role", "create", "a")
-	if got := must(t, dir, "role", "list", "-f", file); !strings.Contains(got, "reader") || !strings.Contains(got, "\na ") {
-		t.Errorf("with the configuration there is %q", got)
+	mustRun(t, dir, "role", "create", "a")
+	if got := mustRun(t, dir, "role", "list", "-f", file); !strings.Contains(got, "reader") || !strings.Contains(got, "\na ") {
+		t.Errorf("with the configuration: %q", got)
 	}
-	must(t, dir, "can", "--role", "reader", "read_file", "-f", file)
-	if got := must(t, dir, "role", "list"); strings.Contains(got, "reader") {
-		t.Errorf("looking put the configuration in force: %q", got)
+	mustRun(t, dir, "can", "--role", "reader", "read_file", "-f", file)
+	if got := mustRun(t, dir, "role", "list"); strings.Contains(got, "reader") {
+		t.Errorf("a read-only command applied the configuration: %q", got)
 	}
 }
 
-func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
+func TestConnect_UsesServingProcess(t *testing.T) {
 	dir := t.TempDir()
 	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-	h, err := openSession(c, &terminal{out: io.Discard}, nil)
+	s, err := openSession(c, &terminal{out: io.Discard}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
-	handler, err := gateway.New(gateway.Config{Runtime: h.Runtime, Authenticate: auth.AlwaysOperator})
+	defer s.Close()
+	handler, err := gateway.New(gateway.Config{Runtime: s.Runtime, Authenticate: auth.AlwaysOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +95,12 @@ func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- gateway.Serve(ctx, l, handler) }()
-	must(t, dir, "role", "create", "a", "--use", "workspace")
-	if role, ok := h.Runtime.Org().RoleNamed("a"); !ok || role.CreatedBy != org.CreatorOperator {
-		t.Errorf("the process that serves knows %+v", role)
+	mustRun(t, dir, "role", "create", "a", "--use", "workspace")
+	if role, ok := s.Runtime.Org().RoleNamed("a"); !ok || role.CreatedBy != org.CreatorOperator {
+		t.Errorf("the serving process has %+v", role)
 	}
-	status, _, stderr := rolecall(t, dir, "role", "list", "-f", "none.yaml")
-	if status != 0 || !strings.Contains(stderr, "-f is not read") {
+	status, _, stderr := runCommand(t, dir, "role", "list", "-f", "none.yaml")
+	if status != 0 || !strings.Contains(stderr, "-f is ignored") {
 		t.Errorf("with -f: status %d, %q", status, stderr)
 	}
 	cancel()
@@ -109,13 +109,13 @@ func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 	}
 }
 
-func TestCommandsEndWithTheRightStatus(t *testing.T) {
+func TestRun_ExitStatus(t *testing.T) {
 	dir := t.TempDir()
-	must(t, dir, "role", "create", "clerk", "--use", "workspace")
+	mustRun(t, dir, "role", "create", "clerk", "--use", "workspace")
 	tests := []struct {
 		args   string
 		status int
-		says   string // on stdout or stderr
+		output string // on stdout or stderr
 	}{
 		{"can --role clerk read_file", 0, "allowed\ngroup: workspace\n"},
 		{"can --role clerk run_command", 1, "denied: tool_not_available: tool run_command"},
@@ -131,13 +131,13 @@ func TestCommandsEndWithTheRightStatus(t *testing.T) {
 		{"can --role a --agent b read_file", 2, "one of --role"},
 		{"can --role clerk", 2, "one tool name"},
 		{"role", 0, "Usage:"},
-		{"role lst", 2, "there is no command"},
+		{"role lst", 2, "unknown command"},
 		{"role show", 2, "one role"},
 		{"role show nobody", 1, "role_not_found"},
 		{"role show clerk --colour", 2, "unknown flag"},
 		{"role create clerk", 1, "role_exists"},
 		{"role create root", 1, "invalid_role"},
-		{"role create a --use x --use-all", 2, "exclude each other"},
+		{"role create a --use x --use-all", 2, "mutually exclusive"},
 		{"role create a --use phones --dry-run", 0, "phones (dangling)"},
 		{"role update clerk", 2, "nothing to change"},
 		{"role update clerk --use-none --dry-run", 0, "no agent gains or loses a tool"},
@@ -153,18 +153,18 @@ func TestCommandsEndWithTheRightStatus(t *testing.T) {
 		{"group show none", 1, "group_not_found"},
 	}
 	for _, test := range tests {
-		status, stdout, stderr := rolecall(t, dir, strings.Fields(test.args)...)
-		if status != test.status || !strings.Contains(stdout+stderr, test.says) {
-			t.Errorf("%s: status %d, want %d with %q:\n%s%s", test.args, status, test.status, test.says, stdout, stderr)
+		status, stdout, stderr := runCommand(t, dir, strings.Fields(test.args)...)
+		if status != test.status || !strings.Contains(stdout+stderr, test.output) {
+			t.Errorf("%s: status %d, want %d with %q:\n%s%s", test.args, status, test.status, test.output, stdout, stderr)
 		}
 	}
 }
 
-func TestARoleIsShownAsItsRecord(t *testing.T) {
+func TestRoleShow_JSONIsTheRecord(t *testing.T) {
 	dir := t.TempDir()
-	must(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--grant-none")
+	mustRun(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--grant-none")
 	var got map[string]any
-	if err := json.Unmarshal([]byte(must(t, dir, "role", "show", "clerk", "--json")), &got); err != nil {
+	if err := json.Unmarshal([]byte(mustRun(t, dir, "role", "show", "clerk", "--json")), &got); err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"id", "name", "rolePrompt", "createdBy", "createdAt", "status", "llmServiceId", "toolGroups"} {

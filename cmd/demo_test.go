@@ -11,9 +11,8 @@ import (
 	"github.com/rolecall/rolecall/internal/test/accesslog"
 )
 
-// The demo's report must have the figures that an independent count of the
-// same log has.
-func TestDemoReportAgreesWithAnIndependentCount(t *testing.T) {
+// The numbers in the demo's report equal an independent count of the same log.
+func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
 	c := &common{launcher: launcher, out: new(bytes.Buffer), err: new(bytes.Buffer), env: os.LookupEnv}
 	dir := t.TempDir()
 	if status := run(t.Context(), c, []string{"demo", "--data", dir}); status != 0 {
@@ -27,11 +26,11 @@ func TestDemoReportAgreesWithAnIndependentCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures, err := accesslog.Read(bytes.NewReader(log))
+	counts, err := accesslog.Read(bytes.NewReader(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range figures.Rows() {
+	for _, row := range counts.Rows() {
 		if !strings.Contains(string(report), row) {
 			t.Errorf("the report has no line that begins with %q:\n%s", row, report)
 		}

@@ -5,20 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 )
 
-// lineView prints a line for each event worth one.
+// lineView prints one line for each event that a reader needs.
 type lineView struct {
 	screen *terminal
 	colour bool
-	denied map[identity.CallID]bool // calls whose error is shown already
+	denied map[identity.CallID]bool // denied calls, whose tool error is not printed again
 }
 
 func newLineView(s *terminal, colour bool) *lineView {
@@ -26,59 +25,59 @@ func newLineView(s *terminal, colour bool) *lineView {
 }
 
 func (v *lineView) event(e journal.Event) error {
-	line := v.line(e)
+	line := v.format(e)
 	if line == "" {
 		return nil
 	}
 	return v.screen.update(line+"\n", nil)
 }
 
-func (v *lineView) observe(e journal.Event) { v.name(e) }
+func (v *lineView) observe(e journal.Event) { v.agentName(e) }
 
-// line words an event; "" when it is not worth a line.
-func (v *lineView) line(e journal.Event) string {
-	who := v.name(e)
+// format returns the line of an event; "" if it has none.
+func (v *lineView) format(e journal.Event) string {
+	who := v.agentName(e)
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
 		return fmt.Sprintf("+ %s  may call %s", who, orNone(b.Tools))
 	case journal.AgentTerminated:
-		return fmt.Sprintf("- %s  %s", who, clean(b.Reason))
+		return fmt.Sprintf("- %s  %s", who, textutil.Sanitize(b.Reason))
 	case journal.ModelDelta:
 		if b.Note != "" {
-			return v.color(red, fmt.Sprintf("~ %s  %s", who, clean(b.Note)))
+			return v.color(red, fmt.Sprintf("~ %s  %s", who, textutil.Sanitize(b.Note)))
 		}
 	case journal.ModelAnswered:
 		return v.formatAnswer(who, b.Answer)
 	case journal.ContextCompressed:
-		return fmt.Sprintf("  %s  sums up its first %d entries", who, b.Items)
+		return fmt.Sprintf("  %s  summarizes its first %d entries", who, b.Items)
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
 			v.denied[b.Call] = true
-			return v.color(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, clean(b.Tool), refusal(b.Code), b.Code, clean(b.Reason)))
+			return v.color(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, textutil.Sanitize(b.Tool), deniedText(b.Code), b.Code, textutil.Sanitize(b.Reason)))
 		}
-		return fmt.Sprintf("  %s  %s %s", who, clean(b.Tool), brief(b.Args, 60))
+		return fmt.Sprintf("  %s  %s %s", who, textutil.Sanitize(b.Tool), payloadText(b.Args, 60))
 	case journal.ToolError:
-		return v.failure(who, b)
+		return v.formatToolError(who, b)
 	case journal.MessageSent:
-		return v.message(who, b)
+		return v.formatMessage(who, b)
 	case journal.Failed:
-		return v.color(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, clean(b.Message)))
+		return v.color(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, textutil.Sanitize(b.Message)))
 	case journal.StateTransition:
-		return fmt.Sprintf("  %s  state %s", who, clean(b.To))
+		return fmt.Sprintf("  %s  state %s", who, textutil.Sanitize(b.To))
 	}
 	return ""
 }
 
-// formatAnswer words an answer that is a plan, or was to be one, or was ended
-// before its time.
+// formatAnswer returns the line of an answer that is a plan, has an invalid plan, or was
+// cut off; "" for any other.
 func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	switch {
 	case a.PlanError != "":
-		return v.color(red, fmt.Sprintf("! %s  its plan does not hold: %s", who, clean(a.PlanError)))
+		return v.color(red, fmt.Sprintf("! %s  invalid plan: %s", who, textutil.Sanitize(a.PlanError)))
 	case a.Stop == model.Length:
-		return v.color(red, fmt.Sprintf("~ %s  its answer was cut off at its length (maxTokens)", who))
+		return v.color(red, fmt.Sprintf("~ %s  answer truncated at maxTokens", who))
 	case a.Stop == model.Refusal:
-		return v.color(red, fmt.Sprintf("~ %s  its model refused to answer", who))
+		return v.color(red, fmt.Sprintf("~ %s  the model refused to answer", who))
 	case a.Finish != model.FinishPlan:
 		return ""
 	}
@@ -89,39 +88,42 @@ func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	return fmt.Sprintf("  %s  plans to call %s", who, orNone(tools))
 }
 
-// refusal says what became of a call that did not run.
-func refusal(code errcode.Code) string {
+// deniedText describes a call that did not run.
+func deniedText(code errcode.Code) string {
 	if code == errcode.ToolInterrupted {
 		return "not repeated"
 	}
 	return journal.Denied
 }
 
-// failure words a call that failed; denials were worded with the call.
-func (v *lineView) failure(who string, b journal.ToolError) string {
+// formatToolError returns the line of a failed call; "" for a denied one, which has its
+// line already.
+func (v *lineView) formatToolError(who string, b journal.ToolError) string {
 	if v.denied[b.Call] {
 		delete(v.denied, b.Call)
 		return ""
 	}
-	return v.color(red, fmt.Sprintf("! %s  %s  %s", who, clean(b.Tool), brief(b.Result, 100)))
+	return v.color(red, fmt.Sprintf("! %s  %s  %s", who, textutil.Sanitize(b.Tool), payloadText(b.Result, 100)))
 }
 
-func (v *lineView) message(who string, b journal.MessageSent) string {
+func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
 	from := b.Message.From
 	if from == "user" {
 		who = "user"
 	}
-	to := cmp.Or(v.screen.names.of(b.Message.To, ""), clean(b.Message.To))
-	line := fmt.Sprintf("  %s → %s  %s", who, to, brief(b.Message.Payload, 60))
+	to := cmp.Or(v.screen.names.nameOf(b.Message.To, ""), textutil.Sanitize(b.Message.To))
+	line := fmt.Sprintf("  %s → %s  %s", who, to, payloadText(b.Message.Payload, 60))
 	if b.Due != "" {
-		line += "  (delivered at " + clean(b.Due) + ")"
+		line += "  (delivered at " + textutil.Sanitize(b.Due) + ")"
 	}
 	return line
 }
 
-func (v *lineView) name(e journal.Event) string { return v.screen.names.of(string(e.Agent), e.Role) }
+func (v *lineView) agentName(e journal.Event) string {
+	return v.screen.names.nameOf(string(e.Agent), e.Role)
+}
 
-// The colours used, as terminals take them.
+// Colors as parameters of the SGR escape sequence.
 const (
 	red   = "31"
 	dim   = "2"
@@ -139,41 +141,14 @@ func orNone(tools []string) string {
 	if len(tools) == 0 {
 		return "nothing"
 	}
-	return clean(strings.Join(tools, ", "))
+	return textutil.Sanitize(strings.Join(tools, ", "))
 }
 
-// brief gives the beginning of a JSON document on one line.
-func brief(raw []byte, width int) string {
+// payloadText returns the beginning of a JSON document, or of its field text, on one line.
+func payloadText(raw []byte, width int) string {
 	var payload struct{ Text string }
 	if json.Unmarshal(raw, &payload) == nil && payload.Text != "" {
-		return cut(clean(payload.Text), width)
+		return textutil.TruncateWidth(textutil.Sanitize(payload.Text), width)
 	}
-	return cut(clean(string(raw)), width)
-}
-
-// clean takes from a text what could act on a terminal or break a line.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
-}
-
-// cleanLines is clean for a text of several lines.
-func cleanLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = clean(lines[i])
-	}
-	return strings.Join(lines, "\n")
-}
-
-// cut shortens a text to a number of characters.
-func cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:max(0, width-1)]) + "…"
+	return textutil.TruncateWidth(textutil.Sanitize(string(raw)), width)
 }

@@ -1,10 +1,14 @@
-// Package cmd owns the command line: it reads flags and configuration, puts the
-// store, the groups, the models, the modules and the runtime together, and ends
-// cleanly. Exit status: 0 done, 1 the work was refused or failed, 2 the command
-// line or the configuration is wrong.
+// Package cmd is the command line: it reads flags and configuration, and runs each
+// command either against the gateway of a running process or on the data directory.
+// Package app composes the application itself.
 //
-// cmd/rolecall is its program; a build with modules of one's own is another main
-// that hands their kinds to Main.
+// Exit status: 0 success, 1 the work was rejected or failed, 2 the command line or the
+// configuration is invalid. Results go to stdout, everything else to stderr.
+//
+// The program is cmd/rolecall. A custom build is another main that passes its module
+// kinds to Main:
+//
+//	func main() { cmd.Main(modules.Kind{Name: "greeter", New: newGreeter}) }
 package cmd
 
 import (
@@ -23,12 +27,13 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules"
 )
 
-// Main runs the program with the modules that ship and those of the kinds
-// given, and exits with its status. It is the first line of a main: the process
-// may be one that rolecall started to run a program behind walls.
+// Main runs the program with the modules that ship and those of kinds, and exits with its
+// status. It must be the first statement of main: rolecall starts its own executable to
+// run programs in the sandbox, and Main handles that case.
 func Main(kinds ...modules.Kind) {
 	launcher := sandbox.Enter(builtin.Programs())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -39,29 +44,29 @@ func Main(kinds ...modules.Kind) {
 	os.Exit(status)
 }
 
-// common is what all commands share: the common flags and the streams.
+// common holds what all commands share: the global flags, the streams and the environment.
 type common struct {
 	files   []string
 	data    string
 	json    bool
 	verbose bool
 
-	kinds    []modules.Kind // beside those that ship
+	kinds    []modules.Kind // in addition to those that ship
 	launcher *sandbox.Launcher
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
 }
 
-// usageError is a command line that is wrong.
+// usageError is an invalid command line or configuration; the exit status is 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// errRefused is a failure that the command has already told on stdout.
-var errRefused = errors.New("refused")
+// errReported is a failure that the command has already printed; nothing else is printed.
+var errReported = errors.New("refused")
 
-// run executes a command line and gives the exit status.
+// run executes a command line and returns the exit status.
 func run(ctx context.Context, c *common, args []string) int {
 	root := newRootCommand(c)
 	root.SetArgs(args)
@@ -69,8 +74,8 @@ func run(ctx context.Context, c *common, args []string) int {
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, errRefused) {
-		fmt.Fprintf(c.err, "rolecall: %s\n", cleanLines(err.Error()+c.hint(err)))
+	if err != nil && !errors.Is(err, errReported) {
+		fmt.Fprintf(c.err, "rolecall: %s\n", textutil.SanitizeLines(err.Error()+c.errorHint(err)))
 	}
 	return status(err)
 }
@@ -87,7 +92,7 @@ func status(err error) int {
 	return 1
 }
 
-// newRootCommand lists what the program does.
+// newRootCommand returns the command rolecall with all its subcommands.
 func newRootCommand(c *common) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rolecall",
@@ -98,7 +103,7 @@ func newRootCommand(c *common) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("there is no command %q; %q lists what there is", args[0], "rolecall --help")}
+				return usageError{fmt.Errorf("unknown command %q; %q lists the commands", args[0], "rolecall --help")}
 			}
 			return cmd.Help()
 		},
@@ -107,8 +112,8 @@ func newRootCommand(c *common) *cobra.Command {
 		return usageError{fmt.Errorf("%w; %q shows the flags", err, cmd.CommandPath()+" --help")}
 	})
 	flags := root.PersistentFlags()
-	flags.StringArrayVarP(&c.files, "file", "f", nil, "configuration `FILE|DIR`; may be given more than once")
-	flags.StringVar(&c.data, "data", ".rolecall", "data `directory`")
+	flags.StringArrayVarP(&c.files, "file", "f", nil, "read the configuration from `FILE|DIR`; can be repeated")
+	flags.StringVar(&c.data, "data", ".rolecall", "data `directory` of the organization")
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")
 	root.AddCommand(
@@ -122,17 +127,16 @@ func newRootCommand(c *common) *cobra.Command {
 	return root
 }
 
-const rootHelp = `rolecall runs organizations of agents. A role says which tools exist for the
-agents that hold it; every call passes one gate; every decision is on the
-record; and the organization survives kill -9.
+const rootHelp = `rolecall runs organizations of agents. A role decides which tools its agents can
+call. Every call is checked and recorded. An organization survives kill -9.
 
 Start here:
-  rolecall demo                          an organization at work, no key needed
-  rolecall run -f org.yaml "TASK"        give a task to an organization of yours
-  rolecall can --role analyst read_file  what the gate would say, and why`
+  rolecall demo                          run an example; needs no API key
+  rolecall run -f org.yaml "TASK"        run a task in your own organization
+  rolecall can --role analyst read_file  check whether a call would be allowed`
 
-// logger writes to out, which is stderr, what is of this level or above, and all
-// when asked to.
+// logger returns a logger to out, which is stderr, for records of at least this level;
+// with --verbose for all records.
 func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
 	if c.verbose {
 		least = slog.LevelDebug
@@ -140,8 +144,8 @@ func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: least}))
 }
 
-// exactly refuses another number of arguments with words.
-func exactly(n int, what string) cobra.PositionalArgs {
+// exactArgs requires n arguments; what describes them in the error.
+func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
 			return usageError{fmt.Errorf("%s takes %s, not %d arguments", cmd.CommandPath(), what, len(args))}

@@ -11,32 +11,31 @@ import (
 	"testing"
 )
 
-// Each house of a process has metrics of its own, and serves them on the
-// socket of its directory to any client of HTTP.
-func TestMetricsAreServedOnTheSocket(t *testing.T) {
+// Each application in a process has metrics of its own and serves them on its socket.
+func TestServeSocket_ServesMetrics(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-		h, err := openSession(c, &terminal{out: io.Discard}, nil)
+		s, err := openSession(c, &terminal{out: io.Discard}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer h.Close()
-		stop, err := h.ServeSocket()
+		defer s.Close()
+		stop, err := s.ServeSocket()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer stop()
-		must(t, dir, "role", "create", "a", "--use", "workspace")
+		mustRun(t, dir, "role", "create", "a", "--use", "workspace")
 		status, text := getUnix(t, filepath.Join(dir, "rolecall.sock"), "http://x/metrics")
 		for _, line := range []string{`agent_tool_group_availability{group="workspace"} 4`, "rolecall_commits_total 1", `rolecall_tasks{status="running"} 0`} {
 			if status != http.StatusOK || !strings.Contains(text, "\n"+line+"\n") {
-				t.Errorf("answered %d, without %s:\n%s", status, line, text)
+				t.Errorf("status %d, without %s:\n%s", status, line, text)
 			}
 		}
 	}
 }
 
-// getUnix asks over a socket, as curl --unix-socket does.
+// getUnix sends a GET request over a Unix socket.
 func getUnix(t *testing.T, socket, url string) (status int, body string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{

@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// names are what agents are called on a screen: their role, numbered when a
-// role has more than one agent. Safe for concurrent use.
-type names struct {
+// agentNames are the display names of agents: the role name, with a number if several
+// agents have the role. The zero value is ready to use, also concurrently.
+type agentNames struct {
 	mu   sync.Mutex // guards byID
 	byID map[string]string
 }
 
-// of gives an agent's name. One that is new gets its name from its role; "" is
-// one that is not known and has none.
-func (n *names) of(id, role string) string {
+// nameOf returns the name of an agent and assigns one from its role if it is new. If role
+// is "" it returns "" for an unknown agent.
+func (n *agentNames) nameOf(id, role string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if name, ok := n.byID[id]; ok || role == "" {
@@ -24,7 +26,7 @@ func (n *names) of(id, role string) string {
 	if n.byID == nil {
 		n.byID = map[string]string{}
 	}
-	name, taken := clean(role), 1
+	name, taken := textutil.Sanitize(role), 1
 	for _, other := range n.byID {
 		if other == name || strings.HasPrefix(other, name+"#") {
 			taken++

@@ -6,17 +6,20 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// A command prints what it found in one of two forms: for programs the JSON
-// of the HTTP API, lists as {"items": […]}, and for people plain aligned text.
-// Neither holds anything that acts on a terminal.
+// A command prints its result in one of two forms: with --json the JSON of the HTTP API,
+// with lists as {"items": […]}; otherwise aligned text. Neither contains characters that
+// control a terminal.
 
-// printList prints a sequence.
+// printList prints a sequence, as JSON or as a table with a head.
 func printList[T any](out io.Writer, asJSON bool, seq iter.Seq2[T, error], head []string, row func(T) []string) error {
 	items := []T{}
 	rows := table{head}
@@ -53,9 +56,9 @@ func printLine(out io.Writer, v any) error {
 	return err
 }
 
-// escapeTerminal escapes in a JSON document what encoding/json leaves as it is and a
-// terminal may act on: control characters from U+007F on, and characters that
-// reorder or hide text.
+// escapeTerminal escapes the characters of a JSON document that encoding/json does not
+// escape and that control a terminal: control characters from U+007F on, and characters
+// that reorder or hide text.
 func escapeTerminal(document []byte) []byte {
 	safe := func(r rune) bool { return r == '\n' || unicode.IsPrint(r) }
 	if !strings.ContainsFunc(string(document), func(r rune) bool { return !safe(r) }) {
@@ -76,38 +79,36 @@ func escapeTerminal(document []byte) []byte {
 	return out
 }
 
-// table is rows of cells; each column is as wide as its widest cell.
+// table is rows of cells, all of the same length.
 type table [][]string
 
-// print writes the table, without spaces at the ends of lines.
+// print writes the cells sanitized and in aligned columns, without spaces at the ends of
+// lines.
 func (t table) print(out io.Writer) error {
-	var widths []int
-	for y, row := range t {
-		for x, cell := range row {
-			t[y][x] = clean(cell)
-			if x == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[x] = max(widths[x], utf8.RuneCountInString(t[y][x]))
-		}
-	}
 	var b strings.Builder
+	columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range t {
-		var line strings.Builder
 		for x, cell := range row {
-			line.WriteString(cell + strings.Repeat(" ", widths[x]-utf8.RuneCountInString(cell)+2))
+			if x > 0 {
+				fmt.Fprint(columns, "\t")
+			}
+			fmt.Fprint(columns, textutil.Sanitize(cell))
 		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		fmt.Fprintln(columns)
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	columns.Flush() // writing to a Builder does not fail
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// fields is what there is to say about one thing: names and values. An empty
-// value is left out.
+// fields are the names and values of a record. Fields with an empty value are not printed.
 type fields [][2]string
 
-// print writes one field a line; further lines of a value stand below its first.
+// print writes one field per line; further lines of a value are indented.
 func (f fields) print(out io.Writer) error {
 	rows := table{}
 	for _, field := range f {
@@ -120,7 +121,7 @@ func (f fields) print(out io.Writer) error {
 	return rows.print(out)
 }
 
-// printOne prints one thing.
+// printOne prints a record, as JSON or as fields.
 func printOne(out io.Writer, asJSON bool, v any, f fields) error {
 	if asJSON {
 		return printJSON(out, v)
@@ -128,7 +129,7 @@ func printOne(out io.Writer, asJSON bool, v any, f fields) error {
 	return f.print(out)
 }
 
-// orDash makes an empty cell visible.
+// orDash returns text, or "-" if it is empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"
@@ -136,7 +137,7 @@ func orDash(text string) string {
 	return text
 }
 
-// formatTime shows a time to the second, in UTC.
+// formatTime returns a time in UTC, to the second; "" for the zero time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -144,7 +145,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// maxCell is how much of a text a table shows.
+// maxCell is how many characters of a text a table shows.
 const maxCell = 60
 
 // joinNames joins names for a cell or a field.

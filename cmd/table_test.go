@@ -14,30 +14,30 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-func TestColumnsAreAligned(t *testing.T) {
+func TestTable_AlignsColumns(t *testing.T) {
 	var b strings.Builder
 	rows := table{{"NAME", "ID"}, {"größe", "1"}, {"a\x1b[2Jb", ""}, {"x\ny", "long id"}}
 	if err := rows.print(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := "NAME    ID\ngröße   1\na [2Jb\nx y     long id\n"
+	want := "NAME    ID\ngröße   1\na\ufffd[2Jb\nx y     long id\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestAFieldsFurtherLinesStandBelowItsFirst(t *testing.T) {
+func TestFields_IndentsFurtherLines(t *testing.T) {
 	var b strings.Builder
 	err := fields{{"name", "a"}, {"model", ""}, {"prompt", "one\ntwo\x07\n"}}.print(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("name    a\nprompt  one\n        two\n", b.String()); diff != "" {
+	if diff := cmp.Diff("name    a\nprompt  one\n        two\ufffd\n", b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestJSONHoldsNothingThatActsOnATerminal(t *testing.T) {
+func TestPrintJSON_EscapesTerminalCharacters(t *testing.T) {
 	in := map[string]string{"name": "a\x1b[31m\u009b2J\x7f\u202eb\U000e0041 ä <&>"}
 	var b strings.Builder
 	if err := printJSON(&b, in); err != nil {
@@ -45,7 +45,7 @@ func TestJSONHoldsNothingThatActsOnATerminal(t *testing.T) {
 	}
 	for _, r := range b.String() {
 		if r != '\n' && !unicode.IsPrint(r) {
-			t.Errorf("%U is printed as it is", r)
+			t.Errorf("%U is not escaped", r)
 		}
 	}
 	var out map[string]string
@@ -53,21 +53,21 @@ func TestJSONHoldsNothingThatActsOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(in, out); diff != "" {
-		t.Errorf("it says something else (-want +got):\n%s", diff)
+		t.Errorf("decoded (-want +got):\n%s", diff)
 	}
 }
 
-func TestATerminalGetsOnlyText(t *testing.T) {
+func TestForTerminal_RejectsBinary(t *testing.T) {
 	got, err := forTerminal([]byte("one\ttwo\x1b]0;title\x07\nthree"))
-	if want := "one two ]0;title \nthree\n"; err != nil || string(got) != want {
+	if want := "one two\ufffd]0;title\ufffd\nthree\n"; err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	if _, err := forTerminal([]byte{0xff, 0xfe}); err == nil {
-		t.Error("bytes are written to a terminal")
+		t.Error("binary content was written to a terminal")
 	}
 }
 
-func TestATreeHasEveryAgentOfItsTaskOnce(t *testing.T) {
+func TestTreeOf_ListsEveryAgentOnce(t *testing.T) {
 	agents := []client.Agent{
 		{ID: "1", Role: "root", Task: "t", Status: "idle"},
 		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "working"},
@@ -91,7 +91,7 @@ func TestATreeHasEveryAgentOfItsTaskOnce(t *testing.T) {
 	}
 }
 
-func TestAVerdictBeginsWithTheDecision(t *testing.T) {
+func TestVerdictText_BeginsWithDecision(t *testing.T) {
 	denied := client.Verdict{Code: errcode.ToolNotAvailable, Reason: "tool x is not available to this role", Tool: "x", Group: "g", Epoch: 7, Rule: "the toolGroups of role a"}
 	want := "denied: tool_not_available: tool x is not available to this role\ngroup: g\nepoch: 7\nrule: the toolGroups of role a\n"
 	if diff := cmp.Diff(want, verdictText(verdictView{Verdict: denied})); diff != "" {
@@ -102,10 +102,10 @@ func TestAVerdictBeginsWithTheDecision(t *testing.T) {
 	}
 }
 
-func TestAChoiceOfGroupsIsOneOfThree(t *testing.T) {
+func TestGroupOptions_Set(t *testing.T) {
 	tests := []struct {
 		o    groupOptions
-		want string // "unset" for no choice, "" for a wrong command line
+		want string // "unset" for no flag, "" for a usage error
 	}{
 		{groupOptions{}, "unset"},
 		{groupOptions{ids: []string{"a", "b"}}, "a,b"},

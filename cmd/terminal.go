@@ -11,112 +11,114 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is stderr: text that scrolls and, on a terminal, a tree below it
-// that is drawn anew when something changes. Safe for concurrent use.
+// terminal writes to stderr. If that is a terminal, it keeps a tree of agents below the
+// scrolling text and redraws it when it changes. It is safe for concurrent use.
 type terminal struct {
 	out   io.Writer
-	width int // columns; 0 when it is no terminal
+	width int // columns; 0 if it is not a terminal
 
-	names names // of the agents shown
+	names agentNames // of the agents shown
 
-	mu    sync.Mutex // guards what follows, and the order of writes
-	tree  []string
-	asked bool            // a person has the screen alone
-	held  strings.Builder // what others wrote meanwhile
+	mu       sync.Mutex // guards the fields below and the order of writes
+	tree     []string
+	locked   bool            // a person is being asked
+	buffered strings.Builder // text written meanwhile
 }
 
-// maxHeld bounds what is kept back for a person who thinks for a long time.
-const maxHeld = 64 << 10
+// maxBuffered bounds the text that is held back while a person is being asked; more is
+// written at once.
+const maxBuffered = 64 << 10
 
-func newScreen(out io.Writer) *terminal {
-	s := &terminal{out: out}
+// newTerminal returns a terminal that draws a tree only if out is a terminal.
+func newTerminal(out io.Writer) *terminal {
+	t := &terminal{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		s.width = 80
+		t.width = 80
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			s.width = w
+			t.width = w
 		}
 	}
-	return s
+	return t
 }
 
-// disableTree ends the drawing of trees: what is written just scrolls.
-func (s *terminal) disableTree() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.width, s.tree = 0, nil
+// disableTree stops drawing the tree; text just scrolls.
+func (t *terminal) disableTree() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.width, t.tree = 0, nil
 }
 
-// lock keeps back what is written, by others than the desk, until over is called.
-func (s *terminal) lock() (over func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked = true
+// lock holds back all output except that of a promptWriter, until unlock is called.
+func (t *terminal) lock() (unlock func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.locked = true
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.asked = false
-		_ = s.release() // who asks gets to know that its own writing fails
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.locked = false
+		_ = t.release() // a write error also reaches the model of type human
 	}
 }
 
-// release writes what was kept back.
-func (s *terminal) release() error {
-	text := s.held.String()
-	s.held.Reset()
-	_, err := io.WriteString(s.out, text)
+// release writes what was held back. It must be called with mu held.
+func (t *terminal) release() error {
+	text := t.buffered.String()
+	t.buffered.Reset()
+	_, err := io.WriteString(t.out, text)
 	return err
 }
 
-// promptWriter is where a person is asked: what is written there is never kept back.
+// promptWriter writes questions to a person, which are never held back.
 type promptWriter struct{ *terminal }
 
 // Write implements io.Writer.
-func (d promptWriter) Write(text []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.out.Write(text)
+func (p promptWriter) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(text)
 }
 
 // Write prints text above the tree.
-func (s *terminal) Write(text []byte) (int, error) {
-	if err := s.update(string(text), nil); err != nil {
+func (t *terminal) Write(text []byte) (int, error) {
+	if err := t.update(string(text), nil); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
 
-// update prints text and draws tree below it; a nil tree stays as it is.
-// Where nothing changes nothing is drawn.
-func (s *terminal) update(text string, tree []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text == "" && slices.Equal(tree, s.tree) {
+// update prints text and draws tree below it; a nil tree keeps the previous one. It writes
+// nothing if nothing has changed.
+func (t *terminal) update(text string, tree []string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text == "" && slices.Equal(tree, t.tree) {
 		return nil
 	}
-	if s.asked {
-		s.held.WriteString(text)
-		if s.held.Len() > maxHeld {
-			return s.release()
+	if t.locked {
+		t.buffered.WriteString(text)
+		if t.buffered.Len() > maxBuffered {
+			return t.release()
 		}
 		return nil
 	}
 	var b strings.Builder
-	if n := len(s.tree); n > 0 {
+	if n := len(t.tree); n > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", n)
 	}
 	b.WriteString(text)
 	if tree != nil {
-		s.tree = tree
+		t.tree = tree
 	}
-	for _, line := range s.tree {
+	for _, line := range t.tree {
 		b.WriteString(line + "\n")
 	}
-	_, err := io.WriteString(s.out, b.String())
+	_, err := io.WriteString(t.out, b.String())
 	return err
 }
 
-// onTerminal says whether what is written is read by a terminal.
-func onTerminal(out io.Writer) bool {
+// isTerminal reports whether out is a terminal.
+func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

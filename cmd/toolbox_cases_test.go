@@ -14,9 +14,9 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// configurationCase is one of testdata/toolbox/toolbox_config.json: a file
-// and whether it is taken.
-type configurationCase struct {
+// configCase is a case of testdata/toolbox/toolbox_config.json: a file, and whether it is
+// accepted.
+type configCase struct {
 	Name, YAML string
 	Plural     bool
 	Upstream   struct{ Outcome string } `json:"v1_12_0"`
@@ -27,13 +27,13 @@ type configurationCase struct {
 	}
 }
 
-// accepted says whether the file is to be taken.
-func (c configurationCase) accepted() bool {
+// accepted reports whether the file must be accepted.
+func (c configCase) accepted() bool {
 	return c.Ours == "ok" || c.Ours == "same" && c.Upstream.Outcome == "ok"
 }
 
-// spellings are the texts that have the same outcome.
-func (c configurationCase) spellings() map[string]string {
+// spellings returns the forms of the file, which have the same outcome.
+func (c configCase) spellings() map[string]string {
 	all := map[string]string{"singular": c.YAML}
 	if c.Plural {
 		kinds := regexp.MustCompile(`(?m)^kind: (source|tool|toolset|authService|prompt|embeddingModel)$`)
@@ -42,7 +42,7 @@ func (c configurationCase) spellings() map[string]string {
 	return all
 }
 
-func configurationCases(t *testing.T) (cases []configurationCase, env map[string]string) {
+func configurationCases(t *testing.T) (cases []configCase, env map[string]string) {
 	data, err := os.ReadFile("testdata/toolbox/toolbox_config.json")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func configurationCases(t *testing.T) (cases []configurationCase, env map[string
 	data = bytes.ReplaceAll(data, []byte("__IDP__"), []byte("http://127.0.0.1:5/issuer"))
 	var all struct {
 		Env   map[string]string
-		Cases []configurationCase
+		Cases []configCase
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
 		t.Fatal(err)
@@ -59,9 +59,9 @@ func configurationCases(t *testing.T) (cases []configurationCase, env map[string
 	return all.Cases, all.Env
 }
 
-// Every file of the cases, in both spellings, is taken or refused by check,
-// which starts nothing and asks nobody; a refusal has a place.
-func TestConfigurationCases(t *testing.T) {
+// check accepts or rejects every file in each of its forms, without starting anything. Each
+// error has a position.
+func TestCheck_ConfigurationCases(t *testing.T) {
 	cases, env := configurationCases(t)
 	for _, c := range cases {
 		for spelling, text := range c.spellings() {
@@ -70,8 +70,8 @@ func TestConfigurationCases(t *testing.T) {
 				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				var out, said bytes.Buffer
-				c.check(t, path, &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &said, env: lookup(env)}, &out)
+				var out, log bytes.Buffer
+				c.check(t, path, &common{launcher: launcher, in: strings.NewReader(""), out: &out, err: &log, env: lookup(env)}, &out)
 			})
 		}
 	}
@@ -84,21 +84,21 @@ func lookup(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 }
 
-func (c configurationCase) check(t *testing.T, path string, with *common, out *bytes.Buffer) {
+func (c configCase) check(t *testing.T, path string, with *common, out *bytes.Buffer) {
 	status := run(t.Context(), with, []string{"check", "--json", "-f", path})
 	if got := status == 0; got != c.accepted() {
-		t.Fatalf("status %d, accepted is to be %v: %s", status, c.accepted(), out)
+		t.Fatalf("status %d, want accepted %v: %s", status, c.accepted(), out)
 	}
 	var report struct{ Errors []config.Error }
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%s: %v", out, err)
 	}
 	if !c.accepted() && len(report.Errors) == 0 {
-		t.Errorf("refused without an error: %s", out)
+		t.Errorf("rejected without an error: %s", out)
 	}
 	for _, e := range report.Errors {
 		if e.File != path || e.Line == 0 || e.Column == 0 || e.Field == "" {
-			t.Errorf("an error without its place or field: %+v", e)
+			t.Errorf("error without position or field: %+v", e)
 		}
 	}
 	if c.Must != nil {
@@ -106,8 +106,8 @@ func (c configurationCase) check(t *testing.T, path string, with *common, out *b
 	}
 }
 
-// loaded checks what has to be true of a file that is taken.
-func (c configurationCase) loaded(t *testing.T, path string, env config.Env) {
+// loaded checks what an accepted file declares.
+func (c configCase) loaded(t *testing.T, path string, env config.Env) {
 	cfg, err := config.Load([]string{path}, env)
 	i := slices.IndexFunc(cfg.Tools, func(tool config.DeclaredTool) bool { return tool.Name == c.Must.Tool })
 	if err != nil || i < 0 {

@@ -17,17 +17,16 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// Every file of the cases, in each of the three spellings, and the examples of
-// Toolbox say after their migration what they said before; migrated again they
-// stay.
-func TestMigrationKeepsTheMeaning(t *testing.T) {
+// Migration does not change what a file declares, for every case in each of its three forms
+// and for the examples of Toolbox. A migrated file is not changed again.
+func TestMigrate_KeepsMeaning(t *testing.T) {
 	cases, env := configurationCases(t)
 	texts := map[string]string{}
 	for _, c := range cases {
 		for spelling, text := range c.spellings() {
 			texts[c.Name+"/"+spelling] = text
 		}
-		if text, ok := nested(c.YAML); ok {
+		if text, ok := nestedForm(c.YAML); ok {
 			texts[c.Name+"/nested"] = text
 		}
 	}
@@ -51,36 +50,37 @@ func TestMigrationKeepsTheMeaning(t *testing.T) {
 		})
 	}
 	if migrated < 40 {
-		t.Errorf("only %d files were migrated and taken", migrated)
+		t.Errorf("only %d files were migrated and accepted", migrated)
 	}
 }
 
-func wantMigrated(t *testing.T, text string, env config.Env) (taken bool) {
-	before, refused := config.Read([]config.File{{Path: "tools.yaml", Data: []byte(text)}}, env)
+// wantMigrated checks the migration of one file and reports whether the file is accepted.
+func wantMigrated(t *testing.T, text string, env config.Env) (accepted bool) {
+	before, rejected := config.Read([]config.File{{Path: "tools.yaml", Data: []byte(text)}}, env)
 	out, err := config.Migrate([]byte(text))
 	if err != nil {
-		if refused == nil {
-			t.Errorf("it is taken and cannot be migrated: %v", err)
+		if rejected == nil {
+			t.Errorf("an accepted file cannot be migrated: %v", err)
 		}
 		return false
 	}
 	if again, err := config.Migrate(out); err != nil || !bytes.Equal(again, out) {
-		t.Errorf("migrated again it became\n%s\n%v", again, err)
+		t.Errorf("second migration:\n%s\n%v", again, err)
 	}
 	if regexp.MustCompile(`(?m)^(\s*- )?kind: "?(sources|tools|toolsets|authServices)\b|^(sources|toolsets|authServices|authSources):`).Match(out) {
-		t.Errorf("an older form is left:\n%s", out)
+		t.Errorf("an older form remains:\n%s", out)
 	}
 	after, err := config.Read([]config.File{{Path: "tools.yaml", Data: out}}, env)
-	if (err == nil) != (refused == nil) {
-		t.Fatalf("refused before: %v\nafter: %v\n%s", refused, err, out)
+	if (err == nil) != (rejected == nil) {
+		t.Fatalf("error before: %v\nafter: %v\n%s", rejected, err, out)
 	}
-	if diff := cmp.Diff(meaning(t, before), meaning(t, after)); refused == nil && diff != "" {
+	if diff := cmp.Diff(meaning(t, before), meaning(t, after)); rejected == nil && diff != "" {
 		t.Errorf("%s\nbecame\n%s\nwhich differs:\n%s", text, out, diff)
 	}
-	return refused == nil
+	return rejected == nil
 }
 
-// meaning gives what a configuration declares, in no order and without places.
+// meaning returns what a configuration declares, sorted and without positions.
 func meaning(t *testing.T, cfg *config.Config) (list []string) {
 	t.Helper()
 	show := func(kind string, v any, more ...any) {
@@ -113,9 +113,9 @@ func meaning(t *testing.T, cfg *config.Config) (list []string) {
 	return list
 }
 
-// nested writes documents in Toolbox's v1 form. It is not ok for what that
-// form cannot say.
-func nested(text string) (string, bool) {
+// nestedForm converts documents to the v1 form of Toolbox. It returns false if that form
+// cannot express them.
+func nestedForm(text string) (string, bool) {
 	var out strings.Builder
 	sections := map[string]*strings.Builder{}
 	for doc := range strings.SplitSeq("\n"+text, "\n---\n") {
@@ -141,7 +141,7 @@ func nested(text string) (string, bool) {
 	return out.String(), len(sections) == 0
 }
 
-// entryOf gives the kind and name of a document, and the rest as lines.
+// entryOf returns the kind and name of a document, and its other fields as lines.
 func entryOf(doc *yaml.Node) (kind, name, body string) {
 	if doc.Kind != yaml.MappingNode {
 		return "", "", ""

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 )
 
-// treeView keeps the tree of agents at the bottom of a terminal and prints
-// above it what was refused, what agents say to each other, and what became of
-// their models.
+// treeView keeps the tree of agents at the bottom of a terminal. Above it, it prints denied
+// calls, messages between agents, and notes about their models.
 type treeView struct {
 	lines  *lineView
 	agents []*node // parents before children
@@ -21,27 +21,27 @@ type treeView struct {
 type node struct {
 	id, parent identity.AgentID
 	depth      int
-	doing      string
+	activity   string
 	calls      int
 	denied     int
 }
 
 func (v *treeView) observe(e journal.Event) {
 	v.lines.observe(e)
-	v.note(e)
+	v.track(e)
 }
 
 func (v *treeView) event(e journal.Event) error {
-	line := v.lines.line(e)
-	v.note(e)
+	line := v.lines.format(e)
+	v.track(e)
 	if line == "" || !isLogged(e) {
 		return v.lines.screen.update("", v.tree())
 	}
 	return v.lines.screen.update(line+"\n", v.tree())
 }
 
-// isLogged says whether an event's line stands above the tree: what happens and
-// is done with, and what the tree does not show.
+// isLogged reports whether the line of an event is printed above the tree. Other events
+// only change the tree.
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
 	case journal.MessageSent, journal.Failed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
@@ -52,40 +52,40 @@ func isLogged(e journal.Event) bool {
 	return false
 }
 
-// note keeps what the tree shows of an event.
-func (v *treeView) note(e journal.Event) {
+// track updates the tree after an event.
+func (v *treeView) track(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
-		v.insert(&node{id: e.Agent, parent: b.Parent, doing: "starts"})
+		v.insert(&node{id: e.Agent, parent: b.Parent, activity: "starts"})
 	case journal.AgentTerminated:
-		v.doing(e.Agent, "terminated")
+		v.setActivity(e.Agent, "terminated")
 	case journal.ToolCall:
 		if n := v.find(e.Agent); n != nil {
 			n.calls++
-			n.doing = clean(b.Tool) // a model may name anything
+			n.activity = textutil.Sanitize(b.Tool) // models can write any text as a tool name
 			if b.Decision == journal.Denied {
 				n.denied++
 			}
 		}
 	case journal.ModelDelta:
 		if b.Note == "" {
-			v.doing(e.Agent, "answers")
+			v.setActivity(e.Agent, "answers")
 		}
 	case journal.ModelAnswered:
 		switch b.Answer.Finish {
 		case model.FinishEnd:
-			v.doing(e.Agent, "done")
+			v.setActivity(e.Agent, "done")
 		case model.FinishWait:
-			v.doing(e.Agent, "waits")
+			v.setActivity(e.Agent, "waits")
 		}
 	case journal.Failed:
-		v.doing(e.Agent, "failed")
+		v.setActivity(e.Agent, "failed")
 	}
 }
 
-func (v *treeView) doing(id identity.AgentID, what string) {
+func (v *treeView) setActivity(id identity.AgentID, what string) {
 	if n := v.find(id); n != nil {
-		n.doing = what
+		n.activity = what
 	}
 }
 
@@ -98,7 +98,7 @@ func (v *treeView) find(id identity.AgentID) *node {
 	return nil
 }
 
-// insert puts an agent behind its parent's last descendant.
+// insert adds an agent after the last descendant of its parent.
 func (v *treeView) insert(n *node) {
 	at := len(v.agents)
 	for i, p := range v.agents {
@@ -113,15 +113,15 @@ func (v *treeView) insert(n *node) {
 	v.agents = append(v.agents[:at], append([]*node{n}, v.agents[at:]...)...)
 }
 
-// tree words the agents, a line each.
+// tree returns one line per agent.
 func (v *treeView) tree() []string {
 	list := make([]string, 0, len(v.agents))
 	for _, n := range v.agents {
-		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.screen.names.of(string(n.id), ""), n.doing, n.calls)
+		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.screen.names.nameOf(string(n.id), ""), n.activity, n.calls)
 		if n.denied > 0 {
 			text += fmt.Sprintf(", %d denied", n.denied)
 		}
-		list = append(list, v.lines.color(stateColour(n.doing), cut(text, v.lines.screen.width-1)))
+		list = append(list, v.lines.color(stateColour(n.activity), textutil.TruncateWidth(text, v.lines.screen.width-1)))
 	}
 	return list
 }

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// What a task used is said once: by who used it, not by who plays it again.
-func TestWhatATaskUsedIsSaid(t *testing.T) {
+// The usage of a task is printed when it runs, and not when its recording is played.
+func TestRun_PrintsUsageOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"choices":[{"index":0,"message":{"role":"assistant","content":"well done"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":600}}}`)
 	}))
 	defer server.Close()
 	dir := t.TempDir()
-	do := func(want string, args ...string) (out, said string) {
+	do := func(want string, args ...string) (out, log string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		c := &common{launcher: launcher, in: strings.NewReader(""), out: &stdout, err: &stderr, env: func(string) (string, bool) { return "", false }}
@@ -38,11 +38,11 @@ func TestWhatATaskUsedIsSaid(t *testing.T) {
 	const head = "{kind: organization, name: o, model: m}\n---\n"
 	live := file("live.yaml", head+"{kind: model, name: m, type: openai, model: x, stream: false, prices: {input: 1}, baseURL: "+server.URL+"}")
 	data := filepath.Join(dir, "data")
-	_, said := do("well done", "run", "-f", live, "--data", data, "begin")
-	if !strings.Contains(said, "used 1020 tokens, 20 of them answers; cost 0.001000\n") {
-		t.Errorf("what it used is not said:\n%s", said)
+	_, log := do("well done", "run", "-f", live, "--data", data, "begin")
+	if !strings.Contains(log, "used 1020 tokens, 20 of them output; cost 0.001000\n") {
+		t.Errorf("no usage in:\n%s", log)
 	}
-	id, _, _ := strings.Cut(strings.TrimPrefix(said, "task "), "\n")
+	id, _, _ := strings.Cut(strings.TrimPrefix(log, "task "), "\n")
 	do("tokens   1000 in (600 cached), 20 out\ncost     0.001000\n", "task", "show", "--data", data, id)
 	do(`"usage": {
     "input": 1000,
@@ -51,7 +51,7 @@ func TestWhatATaskUsedIsSaid(t *testing.T) {
     "costNano": 1000000
   }`, "task", "show", "--json", "--data", data, id)
 	again := file("again.yaml", head+"{kind: model, name: m, type: replay, file: "+filepath.Join(data, "recordings", id+".jsonl")+"}")
-	if _, said := do("well done", "run", "-f", again, "--data", data, "begin"); strings.Contains(said, "used") {
-		t.Errorf("what is played uses nothing, and it says:\n%s", said)
+	if _, log := do("well done", "run", "-f", again, "--data", data, "begin"); strings.Contains(log, "used") {
+		t.Errorf("a recording uses nothing, got:\n%s", log)
 	}
 }

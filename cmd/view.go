@@ -6,14 +6,13 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// view shows a task's events as they come.
+// view shows the events of a task.
 type view interface {
-	observe(e journal.Event) // an event of the past, not to be shown
+	observe(e journal.Event) // learns from an event that was shown by an earlier process
 	event(e journal.Event) error
 }
 
-// newView picks how to show events: as JSON on stdout, as a tree on a
-// terminal, as lines elsewhere.
+// newView returns JSON on stdout with --json, a tree on a terminal, and lines otherwise.
 func newView(c *common, s *terminal) view {
 	if c.json {
 		return jsonView{c.out}
@@ -25,7 +24,7 @@ func newView(c *common, s *terminal) view {
 	return &treeView{lines: newLineView(s, !plain)}
 }
 
-// jsonView prints one event a line.
+// jsonView prints one JSON event per line.
 type jsonView struct{ out io.Writer }
 
 func (v jsonView) observe(journal.Event)       {}

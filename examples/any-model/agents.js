@@ -1,9 +1,9 @@
-// What a language model is asked to do in words, done by a script.
+// An agent script that does what the prompts of organization.yaml ask of a language model.
 //
 //   root ──┬── analyst    workspace   reads the orders and counts
-//          └── reporter   console     prints the figures, and may not keep them
+//          └── reporter   console     prints the counts; it cannot write files
 //
-// The roles are declared in organization.yaml; root only finds and hires.
+// The roles are declared in organization.yaml; root only finds them and spawns agents.
 
 role("root", function* (task) {
   const file = (/[\w.\/-]+\.txt\b/.exec(task.payload.text) || ["orders.txt"])[0];
@@ -16,14 +16,14 @@ role("root", function* (task) {
   return `${figures}\n${fate}`;
 });
 
-// ask hires an agent for one piece of work and waits for what it says.
+// ask spawns an agent for one piece of work and waits for its answer.
 function* ask(role, objective, outputs) {
   const taskBrief = { objective, constraints: ["Say what was refused."], inputs: "The message.", outputs, completion_criteria: "The work was done or refused." };
   const agent = yield call("spawn_agent_with_task", { roleId: role.id, taskBrief, initialMessage: { task: objective } });
   if (agent.error) throw new Error(agent.message);
   const { payload } = yield receive();
   if (payload.error || payload.kind === "error") throw new Error(payload.message);
-  return payload.text ?? payload; // what a language model says comes as {text}
+  return payload.text ?? payload; // a language model answers with {text}
 }
 
 role("analyst", function* (task) {
@@ -32,7 +32,7 @@ role("analyst", function* (task) {
   return file.error ? file : count(file.content);
 });
 
-// count reads lines of a day, a thing and a number.
+// count adds up lines of the form: day, item, number.
 function count(text) {
   const orders = text.split("\n").map((line) => line.trim().split(/\s+/)).filter((fields) => fields.length === 3);
   const pieces = new Map();

@@ -1,11 +1,10 @@
-// The agent scripts of a code check. Root hires a checker that may run programs and
-// an author that may write files, and neither may do what the other does.
+// The agent script of a code check. Root spawns a checker that can run programs and an
+// author that can write files. Neither can do the work of the other.
 //
-//   root ──┬── checker   command               runs the tools, reports what they said
+//   root ──┬── checker   command               runs the tools and reports their output
 //          └── author    workspace, artifact   writes the report
 //
-// The verdict is made of exit codes, never of what somebody says of them: a
-// step that could not be run is not a step that passed.
+// The verdict depends on exit codes only. A step that could not be run has not passed.
 
 const STEPS = [
   { name: "toolchain", argv: ["go", "version"] },
@@ -32,7 +31,7 @@ const AUTHOR = {
 // ------------------------------------------------------------------ root
 
 role("root", function* (task) {
-  if (!task.payload.text) return "This check is closed."; // a late answer starts root again
+  if (!task.payload.text) return "This check is closed."; // a late message starts root again
   const results = yield* ask(CHECKER, "Find out whether the project builds and passes its tests.", { steps: STEPS });
   if (results.error) return `The project was not checked: ${results.error}: ${results.message}`;
   const text = report(results.steps);
@@ -41,7 +40,8 @@ role("root", function* (task) {
   return text;
 });
 
-// ask hires one agent for one piece of work and waits for its answer.
+// ask creates a role, spawns one agent of it for one piece of work, and waits for its
+// answer.
 function* ask(spec, objective, work) {
   const made = yield call("create_role", spec);
   if (made.error) return made;
@@ -71,7 +71,7 @@ role("checker", function* (task) {
       continue;
     }
     const result = yield call("run_command", { ...how, timeoutMs: 240000 });
-    if (result.error === "tool_unavailable") return result; // nothing can be run here: there is no verdict
+    if (result.error === "tool_unavailable") return result; // no sandbox: nothing can run, so there is no verdict
     steps.push({ name, verdict: verdict(result), said: said(result) });
   }
   return { steps };
@@ -83,7 +83,7 @@ function verdict(result) {
   return result.exitCode === 0 ? "passed" : `failed with exit code ${result.exitCode}`;
 }
 
-// said gives the last lines of what a program said.
+// said returns the last lines of a program's output.
 function said(result) {
   const text = result.error ? result.message : result.stdout + result.stderr;
   return text.trim().split("\n").slice(-30).join("\n");

@@ -1,17 +1,17 @@
-// The agent scripts of a flight desk. Root has a keeper make the table, and a clerk
-// answer; neither can do the other's work.
+// The agent script of a flight desk. Root lets a keeper create the table and a clerk answer
+// the question. Neither can do the work of the other.
 //
 //   root ─┬─ keeper   keeping    creates the table and fills it
 //         └─ clerk    reading    answers from it
 //
-// The roles are declared in organization.yaml; root only finds and hires.
+// The roles are declared in organization.yaml; root only finds them and spawns agents.
 
 role("root", function* (task) {
   yield* done("keeper", { text: "Make the table." });
   return yield* done("clerk", { question: task.payload.text });
 });
 
-// done has an agent of a role do something, and gives its answer.
+// done spawns an agent of a role, sends it a message and returns its answer.
 function* done(name, message) {
   const found = yield call("find_role_by_name", { name });
   const agent = yield call("spawn_agent_with_task", {

@@ -1,17 +1,17 @@
-// The agent scripts of the incident desk.
+// The agent script of the incident desk.
 //
 //   root ──┬── analyst   reads the log and counts
-//          ├── clerk     keeps the console, and tries what it may not do
+//          ├── clerk     uses the console, and tries a tool that it does not have
 //          └── writer    writes the report
 //
-// A script is a generator function. Each yield asks the runtime for something and
-// returns the outcome: `yield call(tool, args)` a tool's result, `yield receive()`
-// the next message. The return value goes to the parent, root's to the user.
+// The script has one generator per role. A generator yields an operation and gets its
+// outcome: `yield call(tool, args)` returns the result of a tool, `yield receive()` the
+// next message. Its return value goes to the agent's parent, that of root to the user.
 
 const REPORT = "incident-report.md";
 
-// What each role is for, and the tool groups its agents may call. Every call
-// passes the gate: what is not listed here is out of reach.
+// The roles and the tool groups that their agents can call. The gate denies every other
+// tool.
 const ROLES = {
   analyst: {
     name: "analyst",
@@ -33,21 +33,21 @@ const ROLES = {
 // ------------------------------------------------------------------ root
 
 role("root", function* (task) {
-  if (!task.payload.text) return "The desk has closed this case."; // a late answer starts root again
+  if (!task.payload.text) return "The desk has closed this case."; // a late message starts root again
   const outcome = yield* attempt(investigate(fileIn(task.payload.text)));
   if (outcome.error) return `The desk could not finish. ${outcome.role}: ${outcome.error}: ${outcome.message}`;
   return outcome.summary;
 });
 
 function* investigate(file) {
-  // Several calls of one answer. A role that an earlier task made is found.
+  // Several calls in one step. create_role returns a role that an earlier task created.
   const [analyst, clerk, writer] = (yield [
     call("create_role", ROLES.analyst),
     call("create_role", ROLES.clerk),
     call("create_role", ROLES.writer),
   ]).map(passed);
 
-  // Both work at the same time and answer in any order: hear both, then judge.
+  // Both work concurrently and answer in any order.
   yield* engage(analyst, `Count what ${file} says.`, analystBrief(file));
   yield* engage(clerk, `Open the case of ${file} and check its size.`, clerkBrief(file));
   const messages = [yield receive(), yield receive()];
@@ -59,7 +59,7 @@ function* investigate(file) {
   return { summary: summary(file, figures, check, report) };
 }
 
-// engage makes an agent of a role and gives it its brief and its first task.
+// engage spawns an agent of a role with a brief and a first message.
 function* engage(role, task, taskBrief) {
   const initialMessage = { message_type: "task_assignment", task, deliverable: taskBrief.outputs };
   return passed(yield call("spawn_agent_with_task", { roleId: role.id, taskBrief, initialMessage }));
@@ -112,7 +112,7 @@ role("analyst", function* (task) {
 function* analyse(file) {
   const size = yield* sizeOf(file);
   const total = emptyTally();
-  let length = 250000; // bytes of one piece; read_file gives up to 1,000,000
+  let length = 250000; // bytes of one piece; read_file returns up to 1,000,000
   for (let offset = 0; offset < size; ) {
     const piece = passed(yield call("read_file", { path: file, offset, length }));
     if (piece.length === 0) break; // the file is shorter than it was
@@ -137,9 +137,9 @@ function* sizeOf(file) {
   return entry.size;
 }
 
-// count reads one piece of a log. It travels to run_javascript as source, so
-// it knows its input and nothing else. A line the piece cuts off at its end is
-// left to the next piece, which begins at the first byte that is not used.
+// count evaluates one piece of a log. It is sent to run_javascript as source code, so it
+// can only use its argument. A line that the piece cuts off belongs to the next piece,
+// which begins at the first unused byte.
 function count({ content, encoding, length, last }) {
   const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
   const quoted = String.raw`"([^"\\]*(?:\\.[^"\\]*)*)"`; // \" does not end a field
@@ -183,8 +183,8 @@ function count({ content, encoding, length, last }) {
     counters[name].set(key, (counters[name].get(key) || 0) + 1);
   }
 
-  // pathOf takes "GET /lamps?page=2 HTTP/1.1" apart; what is not a request
-  // line counts as it is.
+  // pathOf returns the path in "GET /lamps?page=2 HTTP/1.1"; text that is not a request
+  // line is returned unchanged.
   function pathOf(request) {
     const words = request.split(" ");
     if (words.length > 2 && /^HTTP\/[\d.]+$/.test(words[words.length - 1])) words.pop();
@@ -192,7 +192,7 @@ function count({ content, encoding, length, last }) {
     return target.split("?")[0];
   }
 
-  // In a string of octets every character stands for one byte.
+  // In a string of octets each character is one byte.
   function octets(characters) {
     return unescape(encodeURIComponent(characters));
   }
@@ -233,7 +233,7 @@ function addTally(total, part) {
   }
 }
 
-// conclude makes the figures of the report; minutes are as the log has them.
+// conclude returns the numbers of the report; minutes are those of the log.
 function conclude(total) {
   const minutes = [...total.requests.keys()].sort();
   return {
@@ -251,13 +251,13 @@ function conclude(total) {
   };
 }
 
-// top gives the n largest counts as [key, count]; equal ones by key.
+// top returns the n largest counts as [key, count]; equal counts are sorted by key.
 function top(n, counts) {
   return [...counts].sort(([a, m], [b, k]) => k - m || (a < b ? -1 : 1)).slice(0, n);
 }
 
-// densestBurst gives the burst of 5xx answers with the most of them, the
-// earlier of equals, or null. Two quiet minutes do not end a burst, three do.
+// densestBurst returns the burst with the most 5xx responses, the earliest of equal ones,
+// or null. A burst ends after three minutes without a 5xx response.
 function densestBurst(errors) {
   let best = null, burst = null;
   for (const [minute, n] of [...errors].sort()) {
@@ -270,8 +270,8 @@ function densestBurst(errors) {
   return best;
 }
 
-// minuteNumber counts the minutes up to "2026-03-17 14:03". A script has no
-// clock, but it can compute dates.
+// minuteNumber converts "2026-03-17 14:03" to minutes. Scripts have no clock, but they can
+// calculate with dates.
 function minuteNumber(text) {
   const [year, month, day, hour, minute] = text.split(/[- :]/).map(Number);
   return Date.UTC(year, month - 1, day, hour, minute) / 60000;
@@ -286,8 +286,8 @@ role("clerk", function* (task) {
 function* keepConsole(task, file) {
   passed(yield call("console_print", { text: `incident desk: ${task}` }));
 
-  // A clerk has the console and nothing else, so the gate refuses this one.
-  // A refusal is an ordinary result; this script passes it on.
+  // A clerk only has the console, so the gate denies this call. A denial is a result like
+  // any other; the clerk reports it.
   const size = yield call("run_command", { command: `wc -c ${file}` });
   if (size.error) return { check: { tool: "run_command", denied: { error: size.error, message: size.message } } };
   return { check: { tool: "run_command", said: size.stdout } };
@@ -374,30 +374,29 @@ function checkLine({ tool, denied, said }) {
   return `The clerk checked the size with ${quote(tool)}: ${quote(said.trim())}`;
 }
 
-// -------------------------------------------------- what they have in common
+// ------------------------------------------------------- common functions
 
-// fileIn finds the log's name in a sentence.
+// fileIn returns the file name in a sentence.
 function fileIn(text) {
   const named = /[\w.\/-]+\.log\b/.exec(text || "");
   return named ? named[0] : "access.log";
 }
 
-// passed returns a result or throws it if it is an error, for calls that the
-// script cannot continue without.
+// passed returns a result and throws an error result, for calls whose result is required.
 function passed(result) {
   if (result && result.error) throw result;
   return result;
 }
 
-// answer opens a message from an agent: a finding, an agent's own {error}, or
-// the runtime's notice that it broke down.
+// answer returns the payload of an agent's message. It throws the agent's {error}, or the
+// runtime's notice that the agent has failed.
 function answer({ payload }) {
   if (payload && payload.kind === "error") throw { error: payload.errorType, message: payload.message };
   return passed(payload);
 }
 
-// attempt runs work and returns what passed threw as the script's
-// answer: {error, message, role}.
+// attempt runs a generator and converts what passed has thrown to an answer:
+// {error, message, role}.
 function* attempt(work) {
   try {
     return yield* work;
@@ -428,8 +427,8 @@ function table(head, rows) {
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-// quote makes text from outside harmless in Markdown: whoever sends requests
-// writes into the log, and must not write into the report.
+// quote makes text of the log safe in Markdown: clients control it and must not be able to
+// change the report.
 function quote(text) {
   const plain = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").replace(/`/g, "'").replace(/\|/g, "\\|").trim();
   const short = plain.length > 100 ? plain.slice(0, 99) + "…" : plain;

@@ -8,15 +8,15 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// greeter brings the tool greet.
+// greeter is a module with the tool greet.
 type greeter struct {
 	name     string
-	Greeting string `json:"greeting"` // "Hello" unless the operator sets another
+	Greeting string `json:"greeting"` // "Hello" unless the settings have another
 	greet    tool.Tool
 }
 
 type guest struct {
-	Name string `json:"name" jsonschema:"whom to greet"`
+	Name string `json:"name" jsonschema:"name of the person"`
 }
 
 func newGreeter(c modules.Config) (modules.Module, error) {
@@ -25,8 +25,8 @@ func newGreeter(c modules.Config) (modules.Module, error) {
 		return nil, err
 	}
 	var err error
-	g.greet, err = tool.New("greet", "Greet somebody by name.", func(_ context.Context, who guest) (string, error) {
-		return g.Greeting + ", " + who.Name, nil
+	g.greet, err = tool.New("greet", "Greet a person by name.", func(_ context.Context, person guest) (string, error) {
+		return g.Greeting + ", " + person.Name, nil
 	}, &tool.Options{Effect: tool.ReadOnly})
 	return g, err
 }

@@ -1,5 +1,4 @@
-// Command own-build is rolecall with one more kind of module, greeter: a main of
-// ten lines and the module.
+// Command own-build is rolecall with one more module kind, greeter.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A build of one's own has the module's tool, and only who may call it can.
-func TestABuildOfOnesOwnHasItsModule(t *testing.T) {
+// The custom build has the tool of its module.
+func TestOwnBuild_HasItsModule(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "own-build")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -32,8 +32,8 @@ func TestABuildOfOnesOwnHasItsModule(t *testing.T) {
 	}
 }
 
-// docs/modules.md shows these files as they are.
-func TestTheDocumentShowsThisBuild(t *testing.T) {
+// docs/modules.md contains the files of this example unchanged.
+func TestOwnBuild_MatchesDocument(t *testing.T) {
 	document, err := os.ReadFile("../../docs/modules.md")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestTheDocumentShowsThisBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(document, bytes.TrimSpace(text)) {
-			t.Errorf("docs/modules.md does not show %s as it is", name)
+			t.Errorf("docs/modules.md does not contain %s unchanged", name)
 		}
 	}
 }

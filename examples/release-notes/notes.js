@@ -1,13 +1,12 @@
-// The agent scripts of the release notes: three levels, each with fewer permissions.
+// The agent script of the release notes: three levels, with fewer permissions on each.
 //
 //   root ──┬── editor ──┬── reader   the newer half of the commits
 //          │            └── reader   the older half
-//          └── scribe               puts the notes into a file
+//          └── scribe               writes the notes to a file
 //
-// Root may only organize, but may grant everything. The editor may only
-// organize too; what it may grant is written into its role, and no role it
-// makes gets more. The readers do the work and may grant nothing. The scribe's
-// role is not made here but declared in organization.yaml.
+// Root can only organize, but it can grant everything. The editor can only organize too;
+// its role lists what it can grant, and no role that it creates gets more. The readers do
+// the work and can grant nothing. The scribe's role is declared in organization.yaml.
 
 const NOTES = "RELEASE_NOTES.md";
 
@@ -18,8 +17,8 @@ const EDITOR = {
   rolePrompt: "You make release notes. Let readers read, and put together what they found.",
 };
 
-// org_management lets a reader write to the other one. With nothing to grant
-// it can hire nobody.
+// org_management lets a reader send a message to the other one. Without a grant it cannot
+// spawn agents.
 const READER = {
   name: "reader",
   toolGroups: ["org_management", "workspace", "command"],
@@ -30,7 +29,7 @@ const READER = {
 // ------------------------------------------------------------------ root
 
 role("root", function* (task) {
-  if (!task.payload.text) return "These notes are closed."; // a late answer starts root again
+  if (!task.payload.text) return "These notes are closed."; // a late message starts root again
   const outcome = yield* attempt(publish(task.payload.text));
   if (outcome.error) return `There are no release notes. ${outcome.role}: ${outcome.error}: ${outcome.message}`;
   return outcome.notes;
@@ -86,7 +85,7 @@ function* edit({ file, version }) {
   const older = passed(yield call("spawn_agent", { roleId: role.id, taskBrief: readerBrief(file, "older") }));
   const newer = passed(yield call("spawn_agent", { roleId: role.id, taskBrief: readerBrief(file, "newer", older) }));
 
-  // The older half first: when the newer one writes to it, it knows its task.
+  // The older half starts first: it must know its task before the newer one writes to it.
   passed(yield call("send_message", { to: older.id, payload: { file, half: "older" } }));
   passed(yield call("send_message", { to: newer.id, payload: { file, half: "newer", partner: older.id } }));
 
@@ -94,7 +93,7 @@ function* edit({ file, version }) {
   while (!heard[older.id] || !heard[newer.id]) {
     const message = yield receive();
     heard[message.from] = message;
-    // A reader that failed tells its partner nothing: let that one go on.
+    // A failed reader sends its partner no reverts: let the partner continue without.
     if (message.from === newer.id && isFailure(message.payload)) {
       passed(yield call("send_message", { to: older.id, payload: { reverts: [] } }));
     }
@@ -110,7 +109,7 @@ function readerBrief(file, half, partner) {
     outputs: "{entries, reverts, people, dates, commits, unreadable}",
     completion_criteria: "Every line of the half was looked at.",
   };
-  // Only collaborators of the brief may be written to, beside the parent.
+  // An agent can send messages to its parent and to the collaborators of its brief.
   if (partner) brief.collaborators = [{ agentId: partner.id, role: "reader", description: "reads the older half and needs your reverts" }];
   return brief;
 }
@@ -156,8 +155,7 @@ role("reader", function* (task) {
   const { file, half, partner } = task.payload;
   const found = yield* attempt(readHalf(file, half));
 
-  // What was taken back stands in the newer half, after what it takes back;
-  // that may stand in either.
+  // A revert is newer than the commit it reverts, which can be in either half.
   if (half === "older") {
     const { payload } = yield receive();
     return isFailure(found) ? found : withdraw(found, payload.reverts);
@@ -184,8 +182,8 @@ function* readHalf(file, half) {
   return found;
 }
 
-// parse reads lines "hash TAB date TAB author TAB subject". It travels to
-// run_javascript as source, so it knows its argument and nothing else.
+// parse reads lines of the form "hash TAB date TAB author TAB subject". It is sent to
+// run_javascript as source code, so it can only use its argument.
 function parse(lines) {
   const subject = /^(\w+)(?:\(([^)]*)\))?(!?): (.+)$/;
   const found = { commits: 0, unreadable: 0, entries: [], reverts: [] };
@@ -211,8 +209,7 @@ function parse(lines) {
   return { ...found, people: [...people], dates: [...dates] };
 }
 
-// withdraw moves entries that were taken back, here or in a newer half, out
-// of the notes.
+// withdraw removes the entries that were reverted, in this or in the newer half.
 function withdraw(found, others) {
   const reverts = new Set([...found.reverts, ...others]);
   return {
@@ -230,16 +227,15 @@ role("scribe", function* (task) {
   return isFailure(written) ? { ...written, role: self.role } : { path: written.path, size: written.size };
 });
 
-// -------------------------------------------------- what they have in common
+// ------------------------------------------------------- common functions
 
-// isFailure tells a refused call, an agent's own {error} and the runtime's
-// notice that an agent broke down from everything else.
+// isFailure reports whether an outcome is an error result, an agent's {error}, or the
+// runtime's notice that an agent has failed.
 function isFailure(outcome) {
   return Boolean(outcome && (outcome.error || outcome.kind === "error"));
 }
 
-// passed returns an outcome or throws it if it is a failure, for what the script
-// cannot continue without.
+// passed returns an outcome and throws a failure, for outcomes that are required.
 function passed(outcome) {
   if (isFailure(outcome)) throw outcome;
   return outcome;
@@ -249,8 +245,8 @@ function answer(message) {
   return passed(message.payload);
 }
 
-// attempt runs work and returns what passed threw as the script's
-// answer: {error, message, role}.
+// attempt runs a generator and converts what passed has thrown to an answer:
+// {error, message, role}.
 function* attempt(work) {
   try {
     return yield* work;

@@ -1,11 +1,11 @@
-// The agent scripts of a purchase. Root hires a buyer; the buyer's role has tools of
-// three groups, and no other.
+// The agent script of a purchase. Root spawns a buyer, whose role has the tools of three
+// groups and no others.
 //
 //   root ─── buyer   files       an MCP server: reads the order
 //                    chrome      a browser: reads the shop's prices
-//                    workspace   the runtime: keeps the bill
+//                    workspace   the runtime: writes the bill
 //
-// The role is declared in organization.yaml; root only finds and hires.
+// The role is declared in organization.yaml; root only finds it and spawns an agent.
 
 role("root", function* (task) {
   const url = (/https?:\/\/\S+/.exec(task.payload.text) || [])[0];
@@ -33,10 +33,10 @@ role("buyer", function* (task) {
   return `${text}kept: ${kept.error ?? "yes"}, printed: ${printed.error ?? "yes"}`;
 });
 
-// READ is what the browser does: a list of [name, price].
+// READ runs in the page and returns a list of [name, price].
 const READ = `[...document.querySelectorAll("#prices tr")].map((row) => [...row.cells].map((cell) => cell.textContent))`;
 
-// bill prices lines of a thing and a number.
+// bill returns the price of each line of the order, an item and a number, and the total.
 function bill(order, prices) {
   const price = new Map(prices.map(([name, text]) => [name, Math.round(Number(text) * 100)]));
   const euros = (cents) => (cents / 100).toFixed(2);

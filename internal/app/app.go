@@ -103,19 +103,20 @@ type App struct {
 	pins     *modules.Pins // accepted tool definitions of MCP servers
 	readOnly bool          // MCP servers are not connected
 
-	pools    toolbox.Pools // connections of sources
-	services services      // verify the tokens of callers
-	toolsets toolsets      // as registered; guarded by changing
+	pools    toolbox.Pools // database connections of sources
+	services authServices  // verifies the tokens of callers
+	toolsets toolsets      // as registered now; guarded by configMu
 
 	models     atomic.Pointer[modelSet]
 	human      model.Model // nil until a configuration has one
 	recordings *recordings
 
-	changing     sync.Mutex               // held while a configuration is applied
-	current      *config.Config           // the active one; nil until there is one. Guarded by changing, as running
-	running      map[string]config.Module // as they were last loaded
-	bounds       liveLimits               // of programs and requests
-	pollInterval time.Duration            // how often WatchConfig looks at the files; 0 is a second
+	configMu sync.Mutex               // serializes changes of the configuration; guards the two fields below and toolsets
+	current  *config.Config           // the active configuration; nil before the first
+	running  map[string]config.Module // modules in service, as they were last loaded
+
+	limits       liveLimits    // of programs and requests
+	pollInterval time.Duration // of WatchConfig; 0 is a second
 }
 
 // Open opens the data directory and composes the application on it. No
@@ -169,7 +170,7 @@ func (a *App) openServers() (err error) {
 func (a *App) openModules() error {
 	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime)
 	a.loader.Log = a.options.Log
-	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.bounds.commands, Network: a.bounds.requests}
+	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.limits.commands, Network: a.limits.requests}
 	return errors.Join(builtin.Register(a.groups, a.Runtime, tools), a.registerModuleKinds())
 }
 
@@ -217,8 +218,8 @@ func (a *App) Close() error {
 // model returns the model with this name; "" is the organization's default model.
 func (a *App) model(name string) (model.Model, error) { return a.models.Load().find(name) }
 
-// host returns what the module of this name may use of the process.
-func (a *App) host(name string) modules.Host {
+// moduleHost returns the services that the module of this name gets from the process.
+func (a *App) moduleHost(name string) modules.Host {
 	return modules.Host{
 		Log:     a.options.Log.With("module", name),
 		Store:   a.Runtime,
@@ -226,13 +227,14 @@ func (a *App) host(name string) modules.Host {
 	}
 }
 
-// setup returns what a configuration says of the organization.
-func setup(cfg *config.Config) runtime.OrgConfig {
+// orgConfig returns the part of a configuration that the runtime applies: roles,
+// limits and budget.
+func orgConfig(cfg *config.Config) runtime.OrgConfig {
 	s := runtime.OrgConfig{
 		RootPrompt: cfg.Organization.RootPrompt,
 		Default:    groupSet(cfg.Organization.DefaultToolGroups),
 		Rounds:     cfg.Organization.Limits.Rounds,
-		Storage:    storage(cfg.Organization.Limits),
+		Storage:    storageLimits(cfg.Organization.Limits),
 		Budget:     runtime.Budget{Tokens: cfg.Organization.Budget.Tokens, Cost: model.Money(cfg.Organization.Budget.Cost)},
 	}
 	for _, r := range cfg.Roles {
@@ -245,7 +247,7 @@ func setup(cfg *config.Config) runtime.OrgConfig {
 	return s
 }
 
-func storage(l config.OrganizationLimits) runtime.Storage {
+func storageLimits(l config.OrganizationLimits) runtime.Storage {
 	return runtime.Storage{WorkspaceBytes: l.WorkspaceBytes, WorkspaceFiles: l.WorkspaceFiles, ArtifactBytes: l.ArtifactBytes}
 }
 

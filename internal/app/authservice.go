@@ -13,23 +13,24 @@ import (
 	"github.com/rolecall/rolecall/internal/oidc"
 )
 
-// services are the auth services in force, by name. The zero services vouch
-// for nobody. Safe for concurrent use.
-type services struct {
-	now atomic.Pointer[map[string]service]
-	log *slog.Logger // nil: nothing is told
+// authServices holds the active auth services by name. The zero value accepts no
+// token. It is safe for concurrent use.
+type authServices struct {
+	active atomic.Pointer[map[string]authService]
+	log    *slog.Logger // nil discards
 }
 
-// service is an auth service, and what it was made of.
-type service struct {
+// authService is an auth service with the fingerprint of its declaration.
+type authService struct {
 	*oidc.Service
-	print       string
-	unreachable *atomic.Bool // its issuer could not be asked last
+	fingerprint string
+	unreachable *atomic.Bool // whether the last request to its issuer failed
 }
 
-// Verify implements gate.Authn.
-func (s *services) Verify(ctx context.Context, name, token string) (gate.Verified, error) {
-	found, ok := s.all()[name]
+// Verify implements gate.Authn. The verification stays valid as long as the same
+// service is active.
+func (s *authServices) Verify(ctx context.Context, name, token string) (gate.Verified, error) {
+	found, ok := s.byName()[name]
 	if !ok {
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
 	}
@@ -38,13 +39,13 @@ func (s *services) Verify(ctx context.Context, name, token string) (gate.Verifie
 	if err != nil {
 		return gate.Verified{}, err
 	}
-	inForce := func() bool { return s.all()[name].Service == found.Service }
-	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), StillValid: inForce}, nil
+	active := func() bool { return s.byName()[name].Service == found.Service }
+	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), StillValid: active}, nil
 }
 
-// logVerify logs why a token is refused, which its bearer is not told, and once that
-// an issuer is away. What authn says of a token holds nothing of it.
-func (s *services) logVerify(of service, err error) {
+// logVerify logs why a token was rejected, which its bearer is not told, and once that
+// an issuer is unreachable. The errors of oidc contain no part of a token.
+func (s *authServices) logVerify(of authService, err error) {
 	log := s.log
 	if log == nil {
 		return
@@ -53,33 +54,33 @@ func (s *services) logVerify(of service, err error) {
 	switch {
 	case err == nil:
 		if of.unreachable.Swap(false) {
-			log.Info("an issuer can be asked again")
+			log.Info("issuer reachable again")
 		}
 	case errcode.Of(err) == errcode.Unauthenticated:
-		log.Debug("a token is refused", "reason", errcode.Message(err))
+		log.Debug("token rejected", "reason", errcode.Message(err))
 	case errcode.Of(err) == errcode.ToolUnavailable && !of.unreachable.Swap(true):
-		log.Warn("an issuer cannot be asked; calls with its tokens try again", "error", reasonOf(err))
+		log.Warn("issuer unreachable; calls with its tokens will retry", "error", errorReason(err))
 	}
 }
 
-func (s *services) all() map[string]service {
-	if now := s.now.Load(); now != nil {
+func (s *authServices) byName() map[string]authService {
+	if now := s.active.Load(); now != nil {
 		return *now
 	}
 	return nil
 }
 
-// prepare makes the services of a configuration. Those that are declared as
-// they are now stay the same, with their issuers' keys.
-func (s *services) prepare(cfg *config.Config) (next map[string]service, faults []*config.Error) {
-	next, now := map[string]service{}, s.all()
+// prepare constructs the services of a configuration, without activating them. A
+// service whose declaration has not changed is reused, with its cached keys.
+func (s *authServices) prepare(cfg *config.Config) (next map[string]authService, faults []*config.Error) {
+	next, now := map[string]authService{}, s.byName()
 	for _, a := range cfg.AuthServices {
-		if old, ok := now[a.Name]; ok && old.print == a.Fingerprint {
+		if old, ok := now[a.Name]; ok && old.fingerprint == a.Fingerprint {
 			next[a.Name] = old
 			continue
 		}
 		if a.Issuer == "" || len(a.Audience) == 0 || slices.Contains(a.Audience, "") {
-			continue // it was refused where it was read, and vouches for nobody
+			continue // loading has reported it
 		}
 		made, err := oidc.New(oidc.Config{
 			Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes,
@@ -89,7 +90,7 @@ func (s *services) prepare(cfg *config.Config) (next map[string]service, faults 
 			faults = append(faults, cfg.Fault(a.Pos, "authService", errcode.Message(err), ""))
 			continue
 		}
-		next[a.Name] = service{made, a.Fingerprint, new(atomic.Bool)}
+		next[a.Name] = authService{made, a.Fingerprint, new(atomic.Bool)}
 	}
 	return next, faults
 }
@@ -101,22 +102,23 @@ func introspection(i *config.Introspection) *oidc.Introspection {
 	return &oidc.Introspection{Endpoint: i.Endpoint, Method: i.Method, Parameter: i.Parameter, Always: i.Always}
 }
 
-// narrow leaves those services in force that are next's too.
-func (s *services) narrow(next map[string]service) {
-	both := map[string]service{}
-	for name, one := range s.all() {
+// intersect deactivates the services that next does not contain unchanged.
+func (s *authServices) intersect(next map[string]authService) {
+	both := map[string]authService{}
+	for name, one := range s.byName() {
 		if next[name].Service == one.Service {
 			both[name] = one
 		}
 	}
-	s.now.Store(&both)
+	s.active.Store(&both)
 }
 
-// replace puts next in force.
-func (s *services) replace(next map[string]service) { s.now.Store(&next) }
+// replace activates next and deactivates all other services.
+func (s *authServices) replace(next map[string]authService) { s.active.Store(&next) }
 
-// scopesOf names the auth service whose tokens carry scopes; "" is none.
-func scopesOf(cfg *config.Config) string {
+// scopeService returns the name of the auth service whose tokens carry OAuth scopes;
+// "" if there is none.
+func scopeService(cfg *config.Config) string {
 	for _, a := range cfg.AuthServices {
 		if a.MCPEnabled {
 			return a.Name

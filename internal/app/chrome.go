@@ -10,22 +10,22 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// chrome is the kind of module that brings a browser. What its pages may reach
-// is what http_request may.
+// chrome returns the module kind that provides a browser. Its pages may reach the
+// same hosts as the tool http_request.
 func (a *App) chrome() modules.Kind {
 	return modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{
-		Policy:    func() chrome.Policy { return browserPolicy(a.bounds.requests()) },
+		Policy:    func() chrome.Policy { return browserPolicy(a.limits.requests()) },
 		Hosts:     a.Runtime,
 		Artifacts: images{a.Runtime},
 	})}
 }
 
-// browserPolicy gives what requests may reach as the browser reads it.
+// browserPolicy converts the network policy of the built-in tools.
 func browserPolicy(p builtin.NetworkPolicy) chrome.Policy {
 	return chrome.Policy{AllowHTTP: p.AllowHTTP, Private: p.Private, Hosts: p.Hosts}
 }
 
-// images keeps screenshots as artifacts.
+// images stores screenshots as artifacts.
 type images struct{ store builtin.Artifacts }
 
 // PutImage implements chrome.Artifacts.

@@ -7,21 +7,23 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// declareFaults prepares toolsets and auth services, and finds what is wrong
-// with them and with declared tools.
-func (a *App) declareFaults(ch *configChange) (faults []*config.Error) {
+// prepareDeclared prepares toolsets and auth services for a change. It returns the
+// problems of these and of declared tools.
+func (a *App) prepareDeclared(ch *configChange) (faults []*config.Error) {
 	ch.toolsets = toolsetsOf(ch.cfg)
 	ch.services, faults = a.services.prepare(ch.cfg)
-	return append(append(faults, a.toolFaults(ch)...), a.toolsetFaults(ch)...)
+	return append(append(faults, a.checkToolNames(ch)...), a.checkToolsetIDs(ch)...)
 }
 
-// restrict is the first step of a change: what toolsets hold in one of both
-// configurations alone goes, auth services that are others vouch for nobody, and
-// tools leave the sources that lose them. Where that fails, roles that come after
-// would get what neither configuration gives: it is undone.
+// restrict is step 1 of install. It removes what only one of the two configurations
+// has: toolsets keep their common tools and prompts, auth services that change accept
+// no token, and tools that move to another source leave their old group.
+//
+// If a step fails, the new roles could get tools that neither configuration gives
+// them. restrict then restores the previous state and returns the error.
 func (a *App) restrict(ch *configChange) error {
-	services, sets, groups := a.services.all(), maps.Clone(a.toolsets), a.groups.Snapshot()
-	a.services.narrow(ch.services)
+	services, sets, groups := a.services.byName(), maps.Clone(a.toolsets), a.groups.Snapshot()
+	a.services.intersect(ch.services)
 	err := a.restrictToolsets(ch.toolsets)
 	if err == nil {
 		err = a.releaseMovedTools(ch)
@@ -33,8 +35,8 @@ func (a *App) restrict(ch *configChange) error {
 	return errors.Join(err, a.restoreMovedTools(ch, groups), a.expandToolsets(sets))
 }
 
-// expand is the step after the roles: toolsets and auth services are those of
-// the new configuration.
+// expand is step 5 of install, after the roles have changed. It activates the toolsets
+// and auth services of the new configuration.
 func (a *App) expand(ch *configChange) error {
 	a.services.replace(ch.services)
 	return a.expandToolsets(ch.toolsets)

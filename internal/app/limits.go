@@ -9,16 +9,15 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// liveLimits is what the configuration lets programs and requests do, asked at each
-// call. The zero bounds are those of an organization without a configuration: it lets no
-// request out.
+// liveLimits holds the limits of programs and HTTP requests, which tools read at each
+// call. The zero liveLimits allows no request.
 type liveLimits struct {
-	mu      sync.RWMutex // guards what follows; held for writing while roles that go with it change
+	mu      sync.RWMutex // guards the fields below; set holds it while the roles change
 	command config.Command
 	network builtin.NetworkPolicy
 }
 
-// commands is what programs may do now.
+// commands returns the current limits of programs.
 func (b *liveLimits) commands() builtin.Commands {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -28,16 +27,16 @@ func (b *liveLimits) commands() builtin.Commands {
 	}
 }
 
-// requests is what requests may reach now.
+// requests returns the current network policy.
 func (b *liveLimits) requests() builtin.NetworkPolicy {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.network
 }
 
-// set puts what cfg says in force together with what change does, or neither:
-// who asks meanwhile waits, so that a role of one configuration never has the
-// reach of another.
+// set applies the limits of cfg together with change, or neither if change fails.
+// Readers block meanwhile, so that a role of one configuration is never combined with
+// the limits of another. If the limits stay the same, no reader blocks.
 func (b *liveLimits) set(cfg *config.Config, change func() error) error {
 	command, network := cfg.Command, networkPolicy(cfg.Network)
 	command.Pos = config.Pos{}

@@ -23,11 +23,12 @@ const DefaultAddress = "127.0.0.1:7464"
 type HTTPListener struct {
 	net.Listener
 	Handler http.Handler
-	Token   string // start-up token of the operator; "" when the configuration has an operator's
+	Token   string // start-up token of the operator; "" if the configuration lists an operator's token
 }
 
-// ListenHTTP listens on address, or else on the configuration's; cfg may be nil. An
-// address that other machines reach needs tokens in the configuration.
+// ListenHTTP listens on address, or if it is empty on the address of the configuration;
+// cfg may be nil. It returns an error for an address that other machines can reach
+// when the configuration lists no tokens. The caller serves and closes the listener.
 func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, error) {
 	var section config.Gateway
 	if cfg != nil {
@@ -50,14 +51,14 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	return l, nil
 }
 
-// Loopback reports whether only this machine reaches the listener.
+// Loopback reports whether only this machine can reach the listener.
 func (l *HTTPListener) Loopback() bool {
 	at, ok := l.Addr().(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()
 }
 
-// ServeSocket serves the API to the operator on the data directory's socket until
-// stop is called.
+// ServeSocket serves the API on the data directory's socket until stop is called. The
+// socket belongs to the owner of the directory, so its clients are the operator.
 func (a *App) ServeSocket() (stop func() error, err error) {
 	handler, err := a.Handler()
 	if err != nil {
@@ -85,8 +86,9 @@ func (a *App) Client() (*client.Client, error) {
 	return client.Local(auth.TrustLocalOwner(handler)), nil
 }
 
-// CloseWithin closes the App, or gives up after d: a tool or script that does not
-// end must not keep the program from ending. Its call is resumed later.
+// CloseWithin is Close with a timeout, because a tool or script that hangs must not
+// keep the program from exiting. After a timeout the program should exit: the App is not
+// usable any more, and its tasks can be resumed by the next process.
 func (a *App) CloseWithin(d time.Duration) error {
 	done := make(chan error, 1)
 	go func() { done <- a.Close() }()
@@ -94,6 +96,6 @@ func (a *App) CloseWithin(d time.Duration) error {
 	case err := <-done:
 		return err
 	case <-time.After(d):
-		return fmt.Errorf("something did not stop within %v; the task can be resumed", d)
+		return fmt.Errorf("a tool or script did not stop within %v; the task can be resumed", d)
 	}
 }

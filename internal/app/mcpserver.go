@@ -19,29 +19,29 @@ import (
 // modules of this type.
 const kindServer = "mcpServer"
 
-// ModulesOf lists what a configuration brings as modules: those it calls so,
-// its MCP servers, and its sources. The settings of a server are there to be
-// compared alone.
+// ModulesOf lists the modules of a configuration: documents of kind module, MCP
+// servers and sources. The Settings of servers and sources only serve to detect a
+// change.
 func ModulesOf(cfg *config.Config) []config.Module {
 	list := slices.Clone(cfg.Modules)
 	for _, s := range cfg.MCPServers {
-		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: printServer(s), Pos: s.Pos, TypePos: s.Pos})
+		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: serverSettings(s), Pos: s.Pos, TypePos: s.Pos})
 	}
-	return append(list, sourcesOf(cfg)...)
+	return append(list, sourceModules(cfg)...)
 }
 
-// printServer writes all that a document says of a server but where it says it.
-// It holds secrets.
-func printServer(s config.MCPServer) json.RawMessage {
+// serverSettings encodes the declaration of a server without its position, for
+// comparison. The result contains secrets and must not be logged.
+func serverSettings(s config.MCPServer) json.RawMessage {
 	s.Pos = config.Pos{}
 	text, _ := json.Marshal(struct { // texts always marshal
 		config.MCPServer
 		Env, Headers map[string]string
-	}{s, plainText(s.Env), plainText(s.Headers)})
+	}{s, revealSecrets(s.Env), revealSecrets(s.Headers)})
 	return text
 }
 
-func plainText(secrets map[string]config.Secret) map[string]string {
+func revealSecrets(secrets map[string]config.Secret) map[string]string {
 	out := make(map[string]string, len(secrets))
 	for name, value := range secrets {
 		out[name] = string(value)
@@ -49,25 +49,25 @@ func plainText(secrets map[string]config.Secret) map[string]string {
 	return out
 }
 
-// makeServer constructs the module of an MCP server; nothing of it works yet.
-func (a *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+// newServerModule constructs the module of an MCP server without connecting it.
+func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
 	if at < 0 {
-		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindServer)
+		return nil, cfg.Fault(m.TypePos, "type", "is not a module type", "write kind: "+kindServer)
 	}
 	if slices.ContainsFunc(cfg.Modules, func(other config.Module) bool { return other.Name == m.Name }) {
 		return nil, cfg.Fault(m.Pos, "name", "module "+strconv.Quote(m.Name)+" has the same name", "choose another")
 	}
 	s := cfg.MCPServers[at]
-	program, err := commandOf(s)
+	program, err := serverCommand(s)
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindServer, err.Error(), "")
 	}
 	made, err := mcpclient.New(mcpclient.Config{
 		Name: s.Name, Description: s.Description, Command: program,
-		URL: s.URL, Headers: plainText(s.Headers),
+		URL: s.URL, Headers: revealSecrets(s.Headers),
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
-		NoConnect: a.readOnly, Host: a.host(s.Name), Pins: a.pins, NameTaken: a.takenFrom(s.Name),
+		NoConnect: a.readOnly, Host: a.moduleHost(s.Name), Pins: a.pins, NameTaken: a.nameTaken(s.Name),
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")
@@ -75,12 +75,12 @@ func (a *App) makeServer(cfg *config.Config, m config.Module) (modules.Module, *
 	return made, nil
 }
 
-// commandOf gives the program of a server, whose paths hold wherever it runs.
-func commandOf(s config.MCPServer) (c mcpclient.Command, err error) {
+// serverCommand returns the program of a server with absolute paths.
+func serverCommand(s config.MCPServer) (c mcpclient.Command, err error) {
 	if s.Command == "" {
 		return c, nil
 	}
-	c = mcpclient.Command{Path: s.Command, Args: s.Args, Env: environmentOf(s.Env)}
+	c = mcpclient.Command{Path: s.Command, Args: s.Args, Env: environ(s.Env)}
 	if strings.ContainsRune(c.Path, '/') {
 		if c.Path, err = filepath.Abs(c.Path); err != nil {
 			return c, err
@@ -90,7 +90,7 @@ func commandOf(s config.MCPServer) (c mcpclient.Command, err error) {
 	return c, err
 }
 
-func environmentOf(env map[string]config.Secret) []string {
+func environ(env map[string]config.Secret) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, name+"="+string(env[name]))
@@ -98,9 +98,9 @@ func environmentOf(env map[string]config.Secret) []string {
 	return list
 }
 
-// takenFrom says of the name of a tool whether another owner than this module
-// has it.
-func (a *App) takenFrom(module string) func(string) bool {
+// nameTaken returns a function that reports whether a tool name belongs to another
+// owner than this module.
+func (a *App) nameTaken(module string) func(string) bool {
 	owner := modules.Owner(module)
 	return func(name string) bool {
 		handle, ok := a.groups.Snapshot().Lookup(name)
@@ -108,15 +108,15 @@ func (a *App) takenFrom(module string) func(string) bool {
 	}
 }
 
-// How much the operator is shown of what the program of a server wrote.
+// Limits of the stderr output that an error of a server's program quotes.
 const (
 	maxStderrLines = 10
 	maxStderrBytes = 2 << 10
 )
 
-// stderrOf gives the last lines that the program of a server wrote, for the
-// operator; "" when it wrote none.
-func stderrOf(err error) string {
+// stderrTail returns the last lines that the program of a server wrote to stderr, for
+// the operator; "" if there are none.
+func stderrTail(err error) string {
 	e, ok := errors.AsType[*mcpclient.ServerError](err)
 	if !ok || e.Stderr == "" {
 		return ""

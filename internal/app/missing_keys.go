@@ -11,61 +11,63 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// missingKeys says which of the models in use have no key. It is no mistake: for
-// some another model answers, and of others nobody may ever ask.
-func (r *modelSet) missingKeys(cfg *config.Config) (notes []string) {
+// missingKeys returns a note for each model in use that has no API key. A missing key
+// is not an error: a fallback may answer, or the model may never be called.
+func (m *modelSet) missingKeys(cfg *config.Config) (notes []string) {
 	for _, d := range cfg.Used() {
 		if d.KeyFrom == "" || d.Key != "" {
 			continue
 		}
-		who := modelUsers(cfg, d.Name)
-		if _, replaced := r.byName[d.Name]; replaced || len(who) == 0 {
+		users := modelUsers(cfg, d.Name)
+		if _, replaced := m.byName[d.Name]; replaced || len(users) == 0 {
 			notes = append(notes, fmt.Sprintf("model %q is not used: %s is not set", d.Name, d.KeyFrom))
 			continue
 		}
-		for _, one := range who {
-			notes = append(notes, fmt.Sprintf("%s thinks with %s: %s is not set", one, d.Name, d.KeyFrom))
+		for _, user := range users {
+			notes = append(notes, fmt.Sprintf("%s uses model %s: %s is not set", user, d.Name, d.KeyFrom))
 		}
 	}
 	return notes
 }
 
-// modelUsers names who asks a model first.
-func modelUsers(cfg *config.Config, name string) (who []string) {
+// modelUsers lists the organization and the roles that name the model, fallbacks apart.
+func modelUsers(cfg *config.Config, name string) (users []string) {
 	if cfg.Organization.Model == name {
-		who = append(who, "the organization")
+		users = append(users, "the organization")
 	}
 	for _, r := range cfg.Roles {
 		if r.Model == name {
-			who = append(who, "role "+r.Name)
+			users = append(users, "role "+r.Name)
 		}
 	}
-	return who
+	return users
 }
 
-// partialFallback is a model that says, when it fails, which others could not be asked.
+// partialFallback adds to a model's errors which fallbacks have no API key.
 type partialFallback struct {
 	model.Wrapper
 	note string
 }
 
-// Generate implements model.Model.
-func (l partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+// Generate implements modep.Model.
+func (p partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		for delta, err := range l.Model.Generate(ctx, r) {
-			if !yield(delta, l.tell(err)) {
+		for delta, err := range p.Model.Generate(ctx, r) {
+			if !yield(delta, p.addNote(err)) {
 				return
 			}
 		}
 	}
 }
 
-func (l partialFallback) tell(err error) error {
+// addNote appends the note to a model error, and returns other errors unchanged. A
+// request that is too long fails with every fallback, so it gets no note.
+func (p partialFallback) addNote(err error) error {
 	t, ok := errors.AsType[*model.Error](err)
 	if !ok || t.Err.Code == errcode.ContextExceeded {
 		return err
 	}
-	said := *t.Err
-	said.Message += "; " + l.note
-	return &model.Error{Retryable: t.Retryable, RetryAfter: t.RetryAfter, Err: &said}
+	noted := *t.Err
+	noted.Message += "; " + p.note
+	return &model.Error{Retryable: t.Retryable, RetryAfter: t.RetryAfter, Err: &noted}
 }

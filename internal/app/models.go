@@ -17,25 +17,25 @@ import (
 	"github.com/rolecall/rolecall/model/script"
 )
 
-// modelSet is the models that a configuration declares, by name: each is there, or the
-// reason why it cannot be used. It never changes.
+// modelSet holds the models of a configuration by name. For each declared model it has
+// the model or the error why it cannot be used. It is immutable.
 type modelSet struct {
 	byName      map[string]model.Model
 	errors      map[string]error
-	defaultName string // the organization's
-	single      map[string]declaredModel
+	defaultName string                   // the organization's model
+	single      map[string]declaredModel // without fallbacks
 
-	notes  []string // what is missing, and hinders nobody yet
-	counts bool     // one of those in use counts tokens now, not in a recording
+	notes        []string // missing keys, for the operator
+	countsTokens bool     // whether a model in use counts tokens; scripts, recordings and people do not
 }
 
-// declaredModel is one model, without its fallback, and what it was made of.
+// declaredModel is a model without its fallbacks, and its declaration.
 type declaredModel struct {
 	model.Model
-	of config.Model
+	decl config.Model
 }
 
-// find gives a model; "" is the organization's.
+// find returns the model with this name; "" is the organization's.
 func (m *modelSet) find(name string) (model.Model, error) {
 	if name == "" {
 		name = m.defaultName
@@ -49,10 +49,11 @@ func (m *modelSet) find(name string) (model.Model, error) {
 	if name == "" {
 		return nil, errcode.New(errcode.InvalidConfig, "%s", noModel)
 	}
-	return nil, errcode.New(errcode.InvalidConfig, "there is no model %q; declare it: kind: model, name: %s", name, name)
+	return nil, errcode.New(errcode.InvalidConfig, "no model %q is declared; add a document with kind: model, name: %s", name, name)
 }
 
-const noModel = `no model thinks for this organization. Give a configuration with -f that declares one and names it:
+// noModel is the error for an organization without a model.
+const noModel = `no model is configured for this organization. Use -f with a configuration that declares one:
   kind: organization
   name: mine
   model: script
@@ -61,58 +62,58 @@ const noModel = `no model thinks for this organization. Give a configuration wit
   name: script
   type: script
   file: agents.js
-A language model, here or elsewhere, has instead of type and file
+For a language model, replace type and file with
   type: openai
   model: qwen3
   baseURL: http://127.0.0.1:11434/v1
 "rolecall demo" needs no configuration`
 
-// makeModels makes the models a configuration declares; those that are declared
-// as they are now stay the same. One whose key is missing hinders nobody but who
-// asks for it.
-func (a *App) makeModels(cfg *config.Config) (*modelSet, []*config.Error) {
-	r := &modelSet{byName: map[string]model.Model{}, errors: map[string]error{}, single: map[string]declaredModel{}, defaultName: cfg.Organization.Model}
+// newModelSet constructs the models of a configuration and reuses those whose
+// declaration has not changed. A model without its API key only fails the requests to
+// it.
+func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*config.Error) {
+	m := &modelSet{byName: map[string]model.Model{}, errors: map[string]error{}, single: map[string]declaredModel{}, defaultName: cfg.Organization.Model}
 	var faults []*config.Error
 	for _, d := range cfg.Models {
-		if inFile(d) && d.Source == nil { // Load has said why
+		if isFileModel(d) && d.Source == nil { // config.Load has reported it
 			continue
 		}
 		if d.KeyFrom != "" && d.Key == "" {
-			r.errors[d.Name] = missingKey(d, cfg)
+			m.errors[d.Name] = missingKeyError(d, cfg)
 			continue
 		}
-		one, err := a.sameModel(d)
+		one, err := a.reuseModel(d)
 		if err != nil {
 			faults = append(faults, cfg.Fault(d.Pos, "file", errcode.Message(err), ""))
 			continue
 		}
-		r.single[d.Name] = one
+		m.single[d.Name] = one
 	}
 	for _, d := range cfg.Models {
-		if found := a.withFallbacks(d, r.single); found != nil {
-			r.byName[d.Name] = a.recordings.wrap(d.Type, found)
+		if found := a.withFallbacks(d, m.single); found != nil {
+			m.byName[d.Name] = a.recordings.wrap(d.Type, found)
 		}
 	}
-	r.notes = r.missingKeys(cfg)
-	r.counts = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !inFile(d) && d.Type != "human" })
-	return r, faults
+	m.notes = m.missingKeys(cfg)
+	m.countsTokens = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !isFileModel(d) && d.Type != "human" })
+	return m, faults
 }
 
-// sameModel gives the model in force that is made of the same, or makes one.
-func (a *App) sameModel(d config.Model) (declaredModel, error) {
+// reuseModel returns the active model with the same declaration, or constructs one.
+func (a *App) reuseModel(d config.Model) (declaredModel, error) {
 	d.Pos = config.Pos{}
-	if old, ok := a.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.of, d) {
+	if old, ok := a.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.decl, d) {
 		return old, nil
 	}
-	made, err := a.makeModel(d)
+	made, err := a.newModel(d)
 	return declaredModel{made, d}, err
 }
 
-// inFile says whether a file is all of a model.
-func inFile(d config.Model) bool { return d.Type == "script" || d.Type == "replay" }
+// isFileModel reports whether a model consists of a file only.
+func isFileModel(d config.Model) bool { return d.Type == "script" || d.Type == "replay" }
 
-// makeModel makes one model.
-func (a *App) makeModel(d config.Model) (model.Model, error) {
+// newModel constructs a model without its fallbacks.
+func (a *App) newModel(d config.Model) (model.Model, error) {
 	switch d.Type {
 	case "script":
 		return script.New(d.File, d.Source)
@@ -127,7 +128,7 @@ func (a *App) makeModel(d config.Model) (model.Model, error) {
 	}), nil
 }
 
-// modelClient makes the client of a model behind an address.
+// modelClient constructs the client of a model that is reached over HTTP.
 func modelClient(d config.Model) model.Model {
 	c := provider.Config{
 		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
@@ -154,7 +155,8 @@ func (a *App) humanModel() (model.Model, error) {
 	return a.human, nil
 }
 
-// withFallbacks puts a model before its fallbacks; nil when none of them can be used.
+// withFallbacks combines a model with its fallbacks. It returns nil if none of them is
+// usable.
 func (a *App) withFallbacks(d config.Model, single map[string]declaredModel) model.Model {
 	var list []retry.Named
 	var missing []string
@@ -173,38 +175,40 @@ func (a *App) withFallbacks(d config.Model, single map[string]declaredModel) mod
 		found = retry.NewChain(a.options.Log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
-		found = partialFallback{model.Wrapper{Model: found}, "not used for want of a key: " + strings.Join(missing, ", ")}
+		found = partialFallback{model.Wrapper{Model: found}, "not used, no API key: " + strings.Join(missing, ", ")}
 	}
 	return found
 }
 
-// missingKey says what to do about a model whose key is not there.
-func missingKey(d config.Model, cfg *config.Config) error {
+// missingKeyError returns the error for a model without its API key. It lists three
+// ways to continue.
+func missingKeyError(d config.Model, cfg *config.Config) error {
 	others := []string{}
 	for _, other := range cfg.Models {
 		if other.KeyFrom == "" || other.Key != "" {
 			others = append(others, other.Name)
 		}
 	}
-	third := "declare another model, such as one of type script, and name it as the organization's model"
+	third := "declare another model, such as one of type script, and set it as the organization's model"
 	if len(others) > 0 {
-		third = "model: " + others[0] + "   in the organization, or where " + d.Name + " is named; usable now: " + strings.Join(others, ", ")
+		third = "model: " + others[0] + "   in the organization, or wherever " + d.Name + " is used; usable now: " + strings.Join(others, ", ")
 	}
-	return errcode.New(errcode.InvalidConfig, `model %q needs a key and the variable %s is not set. Three ways to go on:
+	return errcode.New(errcode.InvalidConfig, `model %q needs an API key and the variable %s is not set. Do one of these:
   export %s=…   the key of your account
-  baseURL: http://127.0.0.1:11434/v1   in a model of type openai: a server of your own, which needs none
+  baseURL: http://127.0.0.1:11434/v1   in a model of type openai: your own server, which needs no key
   %s
 "rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
 }
 
-// Notes lists what is missing of the models and stops nothing yet, for the operator.
+// Notes returns a note for each active model that has no API key, for the operator.
 func (a *App) Notes() []string { return a.models.Load().notes }
 
-// CountsTokens reports whether an active model counts tokens now, not in a recording.
-func (a *App) CountsTokens() bool { return a.models.Load().counts }
+// CountsTokens reports whether an active model counts tokens. Scripts and recordings
+// do not.
+func (a *App) CountsTokens() bool { return a.models.Load().countsTokens }
 
-// secretsOf lists what must be written nowhere.
-func secretsOf(cfg *config.Config) []string {
+// modelKeys lists the API keys of a configuration, which no recording may contain.
+func modelKeys(cfg *config.Config) []string {
 	var list []string
 	for _, d := range cfg.Models {
 		if d.Key != "" {

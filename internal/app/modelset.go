@@ -9,29 +9,29 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// union gives a roster that has those of old too whose names r has not: for the
-// time in which roles of both may ask.
-func (r *modelSet) union(old *modelSet) *modelSet {
-	both := *r
+// union returns m with the models of old whose names m does not have. It is used
+// during a change, while roles of both configurations may call models.
+func (m *modelSet) union(old *modelSet) *modelSet {
+	both := *m
 	both.byName, both.errors = maps.Clone(old.byName), maps.Clone(old.errors)
 	if both.byName == nil {
 		both.byName, both.errors = map[string]model.Model{}, map[string]error{}
 	}
-	for name := range r.errors {
+	for name := range m.errors {
 		delete(both.byName, name)
 	}
-	maps.Copy(both.byName, r.byName)
-	maps.Copy(both.errors, r.errors)
+	maps.Copy(both.byName, m.byName)
+	maps.Copy(both.errors, m.errors)
 	return &both
 }
 
-// Close closes the models that need it.
-func (r *modelSet) Close() error { return r.closeExcept(&modelSet{}) }
+// Close closes the models that have a Close method.
+func (m *modelSet) Close() error { return m.closeExcept(&modelSet{}) }
 
-// closeExcept closes those of r that other has not.
-func (r *modelSet) closeExcept(other *modelSet) error {
+// closeExcept closes the models that other does not contain.
+func (m *modelSet) closeExcept(other *modelSet) error {
 	var errs []error
-	for name, one := range r.single {
+	for name, one := range m.single {
 		if c, ok := one.Model.(io.Closer); ok && other.single[name].Model != one.Model {
 			errs = append(errs, c.Close())
 		}
@@ -39,11 +39,11 @@ func (r *modelSet) closeExcept(other *modelSet) error {
 	return errors.Join(errs...)
 }
 
-// modelGracePeriod is how long a model is kept that is no more in force: somebody may
-// have found it just before and ask it now.
+// modelGracePeriod is how long a replaced model stays open for requests that already
+// hold it.
 const modelGracePeriod = time.Minute
 
-// retire closes those of r that next has not, later.
-func (r *modelSet) retire(next *modelSet) {
-	time.AfterFunc(modelGracePeriod, func() { _ = r.closeExcept(next) }) // closing a brain frees memory
+// drain closes the models that next does not contain, after modelGracePeriod.
+func (m *modelSet) drain(next *modelSet) {
+	time.AfterFunc(modelGracePeriod, func() { _ = m.closeExcept(next) }) // closing a script only frees memory
 }

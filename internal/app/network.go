@@ -5,8 +5,8 @@ import (
 	"github.com/rolecall/rolecall/config"
 )
 
-// networkPolicy gives what a configuration says of requests; what it leaves
-// out is as for an organization that says nothing.
+// networkPolicy returns the network policy of a configuration. A field that is not set
+// has its default.
 func networkPolicy(c config.Network) builtin.NetworkPolicy {
 	p := builtin.PublicNetwork()
 	p.AllowHTTP, p.Private = c.AllowHTTP, c.PrivateAddresses

@@ -9,23 +9,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// prompts lists what somebody in a role is offered, with the texts.
-func (w *workshop) prompts(name string) string {
-	w.t.Helper()
-	role, ok := w.Runtime.Org().RoleNamed(name)
+// prompts lists the prompts that a caller in a role can get, with their texts.
+func (f *fixture) prompts(name string) string {
+	f.t.Helper()
+	role, ok := f.Runtime.Org().RoleNamed(name)
 	if !ok {
-		return "there is no " + name
+		return "no role " + name
 	}
-	return w.told(w.Runtime.Gate().Subject(identity.ByCaller("ann", role.ID)).Prompts(""))
+	return f.promptTexts(f.Runtime.Gate().Subject(identity.ByCaller("ann", role.ID)).Prompts(""))
 }
 
-func (w *workshop) told(prompts []*toolgroups.Prompt) string {
-	w.t.Helper()
+func (f *fixture) promptTexts(prompts []*toolgroups.Prompt) string {
+	f.t.Helper()
 	var list []string
 	for _, p := range prompts {
 		messages, err := p.Messages(nil)
 		if err != nil || len(messages) != 1 {
-			w.t.Fatalf("%s: %v, %v", p.Name, messages, err)
+			f.t.Fatalf("%s: %v, %v", p.Name, messages, err)
 		}
 		list = append(list, p.Name+"="+messages[0].Text)
 	}
@@ -40,11 +40,10 @@ const (
 	groupG         = "{kind: group, name: g, prompts: [p]}"
 )
 
-// A reload puts prompts in force and takes them away, and gives them to nobody
-// but those whose role has the group.
-func TestPromptsAreOfTheConfigurationInForce(t *testing.T) {
-	w := openWorkshop(t)
-	if err := w.Configure(t.Context(), w.read(promptedReader, promptedOther, promptP, promptQ, groupG), nil); err != nil {
+// A change adds and removes prompts, and only roles that have the group get them.
+func TestReconfigure_ReplacesPrompts(t *testing.T) {
+	f := newFixture(t)
+	if err := f.Configure(t.Context(), f.read(promptedReader, promptedOther, promptP, promptQ, groupG), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -61,50 +60,49 @@ func TestPromptsAreOfTheConfigurationInForce(t *testing.T) {
 		{[]string{"{kind: role, name: reader, toolGroups: all}", promptedOther, promptP, groupG}, "p=P", ""},
 		{[]string{"{kind: role, name: reader, toolGroups: all}", promptedOther, promptP}, "", ""},
 	} {
-		if _, err := w.reconfigure(t.Context(), w.read(step.docs...)); err != nil {
+		if _, err := f.reconfigure(t.Context(), f.read(step.docs...)); err != nil {
 			t.Fatalf("%v: %v", step.docs, err)
 		}
-		if reader, other := w.prompts("reader"), w.prompts("other"); reader != step.reader || other != step.other {
+		if reader, other := f.prompts("reader"), f.prompts("other"); reader != step.reader || other != step.other {
 			t.Errorf("with %v reader has %q and other %q, want %q and %q", step.docs, reader, other, step.reader, step.other)
 		}
 	}
 }
 
-// Between two configurations a group has the prompts that both give it: who gets
-// the group meanwhile is shown no more.
-func TestPromptsOfAChangeUnderWay(t *testing.T) {
-	w := openWorkshop(t)
-	first := w.read(promptedReader, promptP, promptQ, "{kind: group, name: g, prompts: [p, q]}")
-	if err := w.Configure(t.Context(), first, nil); err != nil {
+// During a change a group has the prompts that it has in both configurations.
+func TestRestrictToolsets_KeepsCommonPrompts(t *testing.T) {
+	f := newFixture(t)
+	first := f.read(promptedReader, promptP, promptQ, "{kind: group, name: g, prompts: [p, q]}")
+	if err := f.Configure(t.Context(), first, nil); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
 		groupG + "\n---\n" + promptP: "p=P",
-		"{kind: group, name: g, prompts: [p, q]}\n---\n" + promptQ + "\n---\n" + // p is another
+		"{kind: group, name: g, prompts: [p, q]}\n---\n" + promptQ + "\n---\n" + // p has changed
 			strings.Replace(promptP, "content: P", "content: New", 1): "q=Q",
 		"{kind: group, name: g, prompts: [r]}\n---\n{kind: prompt, name: r}": "",
 		"{kind: toolset, name: other}":                                       "",
 	} {
-		if err := w.restrictToolsets(toolsetsOf(w.read(text))); err != nil {
+		if err := f.restrictToolsets(toolsetsOf(f.read(text))); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.prompts("reader"); got != want {
-			t.Errorf("on the way to %s: %q, want %q", text, got, want)
+		if got := f.prompts("reader"); got != want {
+			t.Errorf("during the change to %s: %q, want %q", text, got, want)
 		}
-		if err := w.expandToolsets(toolsetsOf(first)); err != nil {
+		if err := f.expandToolsets(toolsetsOf(first)); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.prompts("reader"); got != "p=P q=Q" {
-			t.Errorf("back again: %q", got)
+		if got := f.prompts("reader"); got != "p=P q=Q" {
+			t.Errorf("after expanding: %q", got)
 		}
 	}
 }
 
-// A configuration with faults gives nobody a prompt that could not be read.
-func TestPromptsThatAreWrongAreNobodys(t *testing.T) {
+// A prompt that could not be read is in no toolset.
+func TestToolsetsOf_SkipsInvalidPrompts(t *testing.T) {
 	cfg, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(groupG + "\n---\n{kind: prompt, name: p, messages: [{content: '{{.a}}'}]}")}}, nil)
 	if err == nil {
-		t.Fatal("it was not refused")
+		t.Fatal("the configuration was not rejected")
 	}
 	if got := toolsetsOf(cfg)["g"].Prompts; len(got) != 0 {
 		t.Errorf("the group has %d prompts", len(got))

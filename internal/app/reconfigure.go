@@ -20,101 +20,104 @@ import (
 	"github.com/rolecall/rolecall/runtime"
 )
 
-// configChange is a configuration on its way: what it needs is ready beside what is in
-// force, and nobody sees it.
+// configChange is a prepared configuration: everything that it needs exists, and
+// nothing of it is visible yet. Either install or discard consumes it.
 type configChange struct {
-	cfg     *config.Config
-	setup   runtime.OrgConfig
-	models  *modelSet
-	tokens  []auth.Token
-	staged  []staged // in the order of the configuration
-	removed []string // modules that it no longer has
-	stale   []string // modules that run and whose successors do not come up
+	cfg       *config.Config
+	orgConfig runtime.OrgConfig
+	models    *modelSet
+	tokens    []auth.Token
+	staged    []stagedModule // new and changed modules, in the order of the configuration
+	removed   []string       // modules in service that the configuration no longer has
+	stale     []string       // modules in service whose replacement failed to start
 
 	toolsets toolsets
-	services map[string]service
+	services map[string]authService
 
-	faults      []*config.Error // what is wrong with the files
-	failed      []*config.Error // modules that are right and do not come up
-	failedNames []string        // their names
+	problems      []*config.Error // mistakes in the files; any of them rejects the change
+	moduleErrors  []*config.Error // modules that are declared correctly and failed to start
+	failedModules []string        // their names
 }
 
-type staged struct {
+// stagedModule is a provisioned module that is not in service yet.
+type stagedModule struct {
 	config.Module
-	ready  *modules.Staged
-	reload bool
-	done   bool // it is in service
+	ready     *modules.Staged
+	reload    bool // it replaces a module in service
+	installed bool // it is in service
 }
 
-// Configure applies a configuration, whole or not at all. loaded is the error of
-// loading it, so that everything that is wrong is reported together.
+// Configure applies a configuration, completely or not at all. loaded is the error of
+// loading it, so that all problems are reported together.
 func (a *App) Configure(ctx context.Context, cfg *config.Config, loaded error) error {
-	return a.applyConfig(ctx, cfg, loaded, setup(cfg))
+	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg))
 }
 
-// restoreConfig applies the recorded configuration of a task, without its tokens. Of
-// its roles it makes only those again that are gone: what was revoked of the others
-// since then stays revoked.
+// restoreConfig applies the recorded configuration of a task, without its tokens. Of its
+// roles it only creates those that no longer exist: an existing role may have lost
+// permissions since, which must not come back.
 func (a *App) restoreConfig(ctx context.Context, cfg *config.Config) error {
-	s := setup(cfg)
+	s := orgConfig(cfg)
 	s.KeepRoles = true
 	return a.applyConfig(ctx, cfg, nil, s)
 }
 
-// applyConfig applies a configuration, whole or not at all.
+// applyConfig prepares and installs a configuration. Unlike reconfigure it rejects a
+// configuration of which a module fails to start.
 func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
-	a.changing.Lock()
-	defer a.changing.Unlock()
+	a.configMu.Lock()
+	defer a.configMu.Unlock()
 	ch := a.prepare(ctx, cfg, s)
-	if err := config.Join(loaded, append(ch.failed, ch.faults...)...); err != nil {
+	if err := config.Join(loaded, append(ch.moduleErrors, ch.problems...)...); err != nil {
 		return errors.Join(err, a.discard(ctx, ch))
 	}
 	_, err := a.install(ctx, ch)
 	return err
 }
 
-// reconfigure puts another configuration in force beside agents at work. What is
-// wrong with it leaves all as it was. A module that does not come up hinders the
-// rest only if a role needs it: the old one stays, or there is none, and told
-// says so.
-func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (told []string, err error) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	ch := a.prepare(ctx, cfg, setup(cfg))
-	ch.faults = append(ch.faults, a.staleModuleErrors(ch)...)
-	if len(ch.faults) == 0 {
-		if err := a.Runtime.Plan(ch.setup); err != nil {
+// reconfigure replaces the active configuration while agents work. A mistake in the files
+// rejects the change. A module that fails to start does not, unless a role needs it: the
+// old module stays, or there is none. summary reports what changed, for the operator.
+func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []string, err error) {
+	a.configMu.Lock()
+	defer a.configMu.Unlock()
+	ch := a.prepare(ctx, cfg, orgConfig(cfg))
+	ch.problems = append(ch.problems, a.checkStaleModules(ch)...)
+	if len(ch.problems) == 0 {
+		if err := a.Runtime.Plan(ch.orgConfig); err != nil {
 			return nil, errors.Join(err, a.discard(ctx, ch))
 		}
 		return a.install(ctx, ch)
 	}
-	return nil, errors.Join(config.Join(nil, append(ch.failed, ch.faults...)...), a.discard(ctx, ch))
+	return nil, errors.Join(config.Join(nil, append(ch.moduleErrors, ch.problems...)...), a.discard(ctx, ch))
 }
 
-// prepare makes ready what a configuration needs and is not there as it is.
+// prepare is the first phase of a change: it provisions modules, constructs models,
+// toolsets and auth services, and checks them against what is registered. Nothing of it
+// is visible yet.
 func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
-	ch := &configChange{cfg: cfg, setup: s}
+	ch := &configChange{cfg: cfg, orgConfig: s}
 	a.stage(ctx, ch)
 	var faults []*config.Error
-	ch.models, faults = a.makeModels(cfg)
-	ch.faults = append(ch.faults, a.declareFaults(ch)...)
-	ch.faults = append(ch.faults, a.groupFaults(ch)...)
-	ch.faults = append(ch.faults, a.serverFaults(ch)...)
-	ch.faults = append(ch.faults, faults...)
+	ch.models, faults = a.newModelSet(cfg)
+	ch.problems = append(ch.problems, a.prepareDeclared(ch)...)
+	ch.problems = append(ch.problems, a.checkGroupIDs(ch)...)
+	ch.problems = append(ch.problems, a.checkServers(ch)...)
+	ch.problems = append(ch.problems, faults...)
 	if s.KeepRoles { // a record: its tokens may have been taken back since
 		return ch
 	}
 	var err error
-	if ch.tokens, err = tokensOf(cfg); err != nil {
-		ch.faults = append(ch.faults, cfg.Fault(cfg.Gateway.Pos, "tokens", err.Error(), ""))
+	if ch.tokens, err = gatewayTokens(cfg); err != nil {
+		ch.problems = append(ch.problems, cfg.Fault(cfg.Gateway.Pos, "tokens", err.Error(), ""))
 	}
 	return ch
 }
 
-// stage makes those modules ready, side by side, that are new or others than
-// those that run.
+// stage provisions the modules that are new or changed, concurrently. A module that fails
+// is recorded in moduleErrors.
 func (a *App) stage(ctx context.Context, ch *configChange) {
-	made, news := a.makeModules(ch)
+	made, news := a.newModules(ch)
 	errs := make([]error, len(made))
 	var all sync.WaitGroup
 	for n := range made {
@@ -123,8 +126,8 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 	all.Wait()
 	for n, m := range made {
 		if errs[n] != nil {
-			ch.failedNames = append(ch.failedNames, m.Name)
-			ch.failed = append(ch.failed, ch.cfg.Fault(m.Pos, "module", reasonOf(errs[n]), stderrOf(errs[n])))
+			ch.failedModules = append(ch.failedModules, m.Name)
+			ch.moduleErrors = append(ch.moduleErrors, ch.cfg.Fault(m.Pos, "module", errorReason(errs[n]), stderrTail(errs[n])))
 			if m.reload {
 				ch.stale = append(ch.stale, m.Name)
 			}
@@ -134,9 +137,9 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 	}
 }
 
-// makeModules constructs the modules that are to be staged and lists those that
-// are gone.
-func (a *App) makeModules(ch *configChange) (made []staged, news []modules.Module) {
+// newModules constructs the modules that are to be staged and records the modules that
+// the configuration no longer has.
+func (a *App) newModules(ch *configChange) (made []stagedModule, news []modules.Module) {
 	stays := map[string]bool{}
 	for _, m := range ModulesOf(ch.cfg) {
 		stays[m.Name] = true
@@ -147,12 +150,12 @@ func (a *App) makeModules(ch *configChange) (made []staged, news []modules.Modul
 		if isInvalidSource(ch.cfg, m) {
 			continue
 		}
-		module, fault := a.makeModule(ch.cfg, m)
+		module, fault := a.newModule(ch.cfg, m)
 		if fault != nil {
-			ch.faults = append(ch.faults, fault)
+			ch.problems = append(ch.problems, fault)
 			continue
 		}
-		made, news = append(made, staged{Module: m, reload: runs}), append(news, module)
+		made, news = append(made, stagedModule{Module: m, reload: runs}), append(news, module)
 	}
 	for name := range a.running {
 		if !stays[name] {
@@ -163,45 +166,45 @@ func (a *App) makeModules(ch *configChange) (made []staged, news []modules.Modul
 	return made, news
 }
 
-// reasonOf says why a module does not come up, in one line: to the operator, who
-// may know.
-func reasonOf(err error) string {
-	said, coded := errors.AsType[*errcode.Error](err)
-	of, served := errors.AsType[*mcpclient.ServerError](err)
+// errorReason returns on one line why a module failed to start. The operator gets the
+// cause, which coded errors hide from others.
+func errorReason(err error) string {
+	code, coded := errors.AsType[*errcode.Error](err)
+	server, served := errors.AsType[*mcpclient.ServerError](err)
 	text := err.Error()
 	switch {
 	case coded && served:
-		text = said.Message + ": " + of.Err.Error()
-	case coded && said.Err != nil:
-		text = said.Message + ": " + said.Err.Error()
+		text = code.Message + ": " + server.Err.Error()
+	case coded && code.Err != nil:
+		text = code.Message + ": " + code.Err.Error()
 	case coded:
-		text = said.Message
+		text = code.Message
 	case served:
-		text = of.Err.Error()
+		text = server.Err.Error()
 	}
 	first, _, _ := strings.Cut(text, "\n")
 	return first
 }
 
-// makeModule constructs a module; nothing of it works yet.
-func (a *App) makeModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+// newModule constructs a module without provisioning it.
+func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	switch m.Type {
 	case kindServer:
-		return a.makeServer(cfg, m)
+		return a.newServerModule(cfg, m)
 	case kindSource:
-		return a.makeSource(cfg, m)
+		return a.newSourceModule(cfg, m)
 	}
 	if !slices.Contains(a.kinds.Kinds(), m.Type) {
 		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.Kinds(), ", "))
 	}
-	made, err := a.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: a.host(m.Name)})
+	made, err := a.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: a.moduleHost(m.Name)})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, "module", errcode.Message(err), "")
 	}
 	return made, nil
 }
 
-// discard takes back what was made ready.
+// discard releases what prepare made ready.
 func (a *App) discard(ctx context.Context, ch *configChange) error {
 	var errs []error
 	for _, m := range ch.staged {
@@ -210,54 +213,71 @@ func (a *App) discard(ctx context.Context, ch *configChange) error {
 	return errors.Join(append(errs, ch.models.closeExcept(a.models.Load()))...)
 }
 
-// install puts what is ready in force, in an order in which nobody has more than
-// one of the two configurations gives: toolsets and auth services narrow, or
-// nothing is changed; models there are either way; modules are swapped; roles and
-// bounds come together; what is not needed any more goes last. Calls that go on in
-// what was replaced hinder none of it. told is nil where all stays as it was.
-func (a *App) install(ctx context.Context, ch *configChange) (told []string, err error) {
+// install is the second phase of a change: it makes a prepared configuration active.
+// Toolsets, modules and roles change one after another while agents work. The order of
+// the steps ensures that no role has, at any moment, more permissions than the old or
+// the new configuration gives it:
+//
+//  1. restrict: toolsets keep what they have in both configurations, auth services that
+//     change accept no token, and tools that move to another source leave their old
+//     group. If that fails it is undone, and the change is rejected.
+//  2. The models of both configurations can be found by name.
+//  3. New and changed modules go into service (installModules). A module that cannot
+//     replace its predecessor is left out, and the predecessor is unloaded if roles
+//     would gain its groups (unloadStale).
+//  4. Roles, and the limits of programs and requests, change together. If that fails,
+//     roles and limits stay as they were. Steps 1 to 3 are not undone: tools may be
+//     missing, and no role has gained any.
+//  5. expand: toolsets and auth services become those of the new configuration. Then
+//     tokens are replaced, and models of the old configuration are no longer found.
+//  6. Replaced and removed modules are drained and closed, unused models after
+//     modelGracePeriod.
+//
+// A call in progress in a replaced module delays none of these steps for longer than
+// drainTimeout. summary is nil if nothing was changed.
+func (a *App) install(ctx context.Context, ch *configChange) (summary []string, err error) {
 	if err := a.restrict(ch); err != nil {
 		return nil, errors.Join(err, a.discard(ctx, ch))
 	}
 	old := a.models.Load()
 	a.models.Store(ch.models.union(old))
-	errs := a.swap(ctx, ch)
-	if err := a.bounds.set(ch.cfg, func() error { return a.Runtime.Configure(ch.setup) }); err != nil {
-		errs = append(errs, fmt.Errorf("the roles, and what programs and requests may do, stay as they were: %w", err))
+	errs := a.installModules(ctx, ch)
+	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.Configure(ch.orgConfig) }); err != nil {
+		errs = append(errs, fmt.Errorf("roles and limits are unchanged: %w", err))
 		return ch.summary(), errors.Join(append(errs, a.drainReplaced(ctx, ch, nil)...)...)
 	}
 	errs = append(errs, a.expand(ch), a.Tokens.Replace(ch.tokens))
 	a.models.Store(ch.models)
-	a.recordings.addSecrets(secretsOf(ch.cfg))
+	a.recordings.addSecrets(modelKeys(ch.cfg))
 	a.current = ch.cfg
 	errs = append(errs, a.drainReplaced(ctx, ch, ch.removed)...)
-	old.retire(ch.models)
+	old.drain(ch.models)
 	return ch.summary(), errors.Join(errs...)
 }
 
-// summary tells what a change does, for people.
+// summary lists what a change did to modules, for people.
 func (ch *configChange) summary() []string {
-	told := []string{}
+	list := []string{}
 	for _, m := range ch.staged {
 		verb := "loaded"
 		if m.reload {
 			verb = "reloaded"
 		}
-		if m.done {
-			told = append(told, "module "+m.Name+" is "+verb)
+		if m.installed {
+			list = append(list, "module "+m.Name+" is "+verb)
 		}
 	}
 	for _, name := range ch.removed {
-		told = append(told, "module "+name+" is unloaded")
+		list = append(list, "module "+name+" is unloaded")
 	}
-	for _, e := range ch.failed {
-		told = append(told, "a module does not come up, and stays as it was or is missing: "+e.Error())
+	for _, e := range ch.moduleErrors {
+		list = append(list, "a module failed to start; its predecessor, if any, stays: "+e.Error())
 	}
-	return told
+	return list
 }
 
-// knownGroups lists the groups, and the servers that bring some, as they will be;
-// toolsets apart.
+// knownGroups lists the groups that will be registered after the change, toolsets apart,
+// and the modules that provide some.
 func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 	leaves := ch.changedOwners()
 	for _, m := range ch.staged {
@@ -287,9 +307,9 @@ func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 	return groups, servers
 }
 
-// groupFaults finds group ids that nobody registers: in a configuration they
-// are mistakes.
-func (a *App) groupFaults(ch *configChange) (faults []*config.Error) {
+// checkGroupIDs returns a problem for each group id that will not be registered. At
+// runtime such an id is only dangling; in a configuration it is a mistake.
+func (a *App) checkGroupIDs(ch *configChange) (faults []*config.Error) {
 	known, _ := a.knownGroups(ch)
 	for id := range ch.toolsets {
 		known = append(known, string(id))
@@ -299,8 +319,8 @@ func (a *App) groupFaults(ch *configChange) (faults []*config.Error) {
 			module, _, _ := strings.Cut(id, "/")
 			switch {
 			case slices.Contains(known, id):
-			case slices.Contains(ch.failedNames, module):
-				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" does not come up", ""))
+			case slices.Contains(ch.failedModules, module):
+				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
 			default:
 				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), config.Suggest(id, known))))
 			}
@@ -314,8 +334,8 @@ func (a *App) groupFaults(ch *configChange) (faults []*config.Error) {
 	return faults
 }
 
-// toolHint says what to write for a tool where a tool group is to stand; "" if
-// there is no such tool.
+// toolHint returns what to write instead when the name of a tool is used as a group id;
+// "" if there is no such tool.
 func (a *App) toolHint(cfg *config.Config, name string) string {
 	if slices.ContainsFunc(cfg.Tools, func(t config.DeclaredTool) bool { return t.Name == name }) {
 		return "it is a tool: list it in a document of kind: toolset, and name that"
@@ -326,13 +346,13 @@ func (a *App) toolHint(cfg *config.Config, name string) string {
 	return ""
 }
 
-// serverFaults finds servers that bring nothing: a role confined to one would
-// have no tool.
-func (a *App) serverFaults(ch *configChange) (faults []*config.Error) {
+// checkServers returns a problem for each role that is restricted to a server without
+// tools: the role would have no tool.
+func (a *App) checkServers(ch *configChange) (faults []*config.Error) {
 	_, known := a.knownGroups(ch)
 	for _, r := range ch.cfg.Roles {
 		if r.Server != "" && !slices.Contains(known, r.Server) {
-			faults = append(faults, ch.cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" brings tools", config.Suggest(r.Server, known)))
+			faults = append(faults, ch.cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", config.Suggest(r.Server, known)))
 		}
 	}
 	return faults

@@ -14,18 +14,18 @@ import (
 	"github.com/rolecall/rolecall/model/replay"
 )
 
-// recordings keep what each task asks its models, one file a task, so that a
-// model of type replay can play it. The zero recordings keep nothing.
+// recordings writes what each task asks its models, one file per task, which a model of
+// type replay can play back. The zero recordings writes nothing.
 type recordings struct {
 	dir string
 	log *slog.Logger
 
-	mu      sync.Mutex // guards what follows
-	secrets []string   // which stand in no recording
+	mu      sync.Mutex // guards the fields below
+	secrets []string   // left out of every recording; the slice is never changed in place
 	byTask  map[identity.TaskID]*recording
 }
 
-// addSecrets keeps further secrets out of recordings.
+// addSecrets adds texts that recordings must not contain.
 func (r *recordings) addSecrets(secrets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,18 +36,19 @@ func (r *recordings) addSecrets(secrets []string) {
 	}
 }
 
-func (r *recordings) hidden() []string {
+// secretList returns the texts that recordings must not contain.
+func (r *recordings) secretList() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.secrets
 }
 
-// maxRecorders bounds the tasks whose recordings are remembered; one that is
-// forgotten is gone on with.
+// maxRecorders bounds the recorders in memory. When the bound is reached all are dropped;
+// a task that goes on opens its file again and appends.
 const maxRecorders = 256
 
-// wrap gives a model whose traffic is kept. Scripts are not: they say the
-// same without a recording.
+// wrap returns a model whose requests and answers are recorded. Scripts and recordings are
+// not recorded: they give the same answers again without it.
 func (r *recordings) wrap(kind string, m model.Model) model.Model {
 	if kind == "script" || kind == "replay" || r.dir == "" {
 		return m
@@ -55,30 +56,31 @@ func (r *recordings) wrap(kind string, m model.Model) model.Model {
 	return recordingModel{model.Wrapper{Model: m}, r}
 }
 
+// recordingModel records the requests of each task to its model.
 type recordingModel struct {
 	model.Wrapper
-	kept *recordings
+	recordings *recordings
 }
 
 // Generate implements model.Model.
-func (t recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	recording := t.kept.of(r.Self.Task)
+func (m recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	recording := m.recordings.recorder(r.Self.Task)
 	return func(yield func(model.Delta, error) bool) {
-		recording.Wrap(t.Model).Generate(ctx, r)(yield)
+		recording.Wrap(m.Model).Generate(ctx, r)(yield)
 		if err := recording.Err(); err != nil {
-			recording.ended.Do(func() { t.kept.log.Warn("the recording of a task has ended", "task", r.Self.Task, "error", err) })
+			recording.warnOnce.Do(func() { m.recordings.log.Warn("recording of a task stopped", "task", r.Self.Task, "error", err) })
 		}
 	}
 }
 
-// recording is the recorder of a task, and whether it was said that it ended.
+// recording is the recorder of a task. It warns once when it stops after a failed write.
 type recording struct {
 	*replay.Recorder
-	ended sync.Once
+	warnOnce sync.Once
 }
 
-// of finds the recorder of a task.
-func (r *recordings) of(id identity.TaskID) *recording {
+// recorder returns the recorder of a task.
+func (r *recordings) recorder(id identity.TaskID) *recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found, ok := r.byTask[id]; ok {
@@ -88,12 +90,12 @@ func (r *recordings) of(id identity.TaskID) *recording {
 		r.byTask = map[identity.TaskID]*recording{}
 	}
 	file := appendFile(filepath.Join(r.dir, string(id)+".jsonl"))
-	made := &recording{Recorder: replay.NewRecorder(file, r.hidden)}
+	made := &recording{Recorder: replay.NewRecorder(file, r.secretList)}
 	r.byTask[id] = made
 	return made
 }
 
-// appendFile is a file that is open only while it is written to.
+// appendFile is a path that is opened for each write, so that idle tasks hold no file.
 type appendFile string
 
 // Write implements io.Writer.

@@ -15,17 +15,16 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// kindSource is the kind of document that is a source; sources with their
-// tools are modules of this type.
+// kindSource is the document kind of a source, and the type of its module.
 const kindSource = "source"
 
-// sourcesOf lists the sources of a configuration as modules. Their settings, a
-// digest of all that makes them, are there to be compared alone.
-func sourcesOf(cfg *config.Config) []config.Module {
+// sourceModules lists the sources of a configuration as modules. Their Settings are a
+// digest of the source and its tools, which only serves to detect a change.
+func sourceModules(cfg *config.Config) []config.Module {
 	list, prints := make([]config.Module, len(cfg.Sources)), make(map[string]hash.Hash, len(cfg.Sources))
 	for _, s := range cfg.Sources {
 		prints[s.Name] = sha256.New()
-		fmt.Fprintf(prints[s.Name], "%q %q %q\n", s.Name, s.Fingerprint, scopesOf(cfg))
+		fmt.Fprintf(prints[s.Name], "%q %q %q\n", s.Name, s.Fingerprint, scopeService(cfg))
 	}
 	for i := range cfg.Tools {
 		t := &cfg.Tools[i]
@@ -42,9 +41,9 @@ func sourcesOf(cfg *config.Config) []config.Module {
 	return list
 }
 
-// toolsOf lists the tools of a source. One without parameters was refused where
-// it was read: it is nobody's, and its source has no fault by it.
-func toolsOf(cfg *config.Config, source string) (tools []config.DeclaredTool) {
+// sourceTools lists the tools of a source. It leaves out tools whose parameters could not
+// be read; loading has reported them.
+func sourceTools(cfg *config.Config, source string) (tools []config.DeclaredTool) {
 	for i := range cfg.Tools {
 		if cfg.Tools[i].Source == source && cfg.Tools[i].Parameters != nil {
 			tools = append(tools, cfg.Tools[i])
@@ -53,21 +52,21 @@ func toolsOf(cfg *config.Config, source string) (tools []config.DeclaredTool) {
 	return tools
 }
 
-// makeSource constructs the module of a source; nothing of it works yet.
-func (a *App) makeSource(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+// newSourceModule constructs the module of a source without connecting it.
+func (a *App) newSourceModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
 	at := slices.IndexFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos })
 	if at < 0 {
-		return nil, cfg.Fault(m.TypePos, "type", "is no type of a module", "write kind: "+kindSource)
+		return nil, cfg.Fault(m.TypePos, "type", "is not a module type", "write kind: "+kindSource)
 	}
 	s := cfg.Sources[at]
 	if other, ok := conflictingName(cfg, m); ok {
 		return nil, cfg.Fault(m.Pos, "name", other+" has the same name", "choose another")
 	}
-	host := a.host(m.Name)
+	host := a.moduleHost(m.Name)
 	host.Log = a.options.Warn.With("module", m.Name)
 	made, err := toolbox.New(toolbox.Config{
-		Source: s, Tools: toolsOf(cfg, s.Name), Host: host, Pools: &a.pools,
-		ScopesOf: scopesOf(cfg), Network: a.sourceNetwork,
+		Source: s, Tools: sourceTools(cfg, s.Name), Host: host, Pools: &a.pools,
+		ScopesOf: scopeService(cfg), Network: a.sourceNetwork,
 	})
 	if err != nil {
 		return nil, cfg.Fault(m.Pos, kindSource, errcode.Message(err), "")
@@ -75,12 +74,12 @@ func (a *App) makeSource(cfg *config.Config, m config.Module) (modules.Module, *
 	return made, nil
 }
 
-// isInvalidSource says whether a module is a source that was refused where it was read.
+// isInvalidSource reports whether a module is a source that loading has rejected.
 func isInvalidSource(cfg *config.Config, m config.Module) bool {
 	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos && s.Invalid })
 }
 
-// conflictingName finds another document that is a module of the same name.
+// conflictingName returns another document that is a module of the same name.
 func conflictingName(cfg *config.Config, m config.Module) (other string, found bool) {
 	for _, o := range cfg.Modules {
 		if o.Name == m.Name {
@@ -100,13 +99,14 @@ func conflictingName(cfg *config.Config, m config.Module) (other string, found b
 	return "", false
 }
 
-// sourceNetwork is what sources of type http may reach now.
+// sourceNetwork returns the current network policy of sources of type http.
 func (a *App) sourceNetwork() toolbox.Network {
-	return toolbox.Network{Private: a.bounds.requests().Private}
+	return toolbox.Network{Private: a.limits.requests().Private}
 }
 
-// releaseMovedTools takes those tools out of the groups of sources that another source
-// is about to bring: a name has one owner at a time.
+// releaseMovedTools unregisters the tools that move from one source to another, since a
+// tool name has one owner at a time. It is part of step 1 of install: until the new
+// source is in service no role has these tools.
 func (a *App) releaseMovedTools(ch *configChange) error {
 	var errs []error
 	snapshot := a.groups.Snapshot()
@@ -117,7 +117,7 @@ func (a *App) releaseMovedTools(ch *configChange) error {
 	return errors.Join(errs...)
 }
 
-// restoreMovedTools gives the groups that makeRoom took tools out of what they had before.
+// restoreMovedTools undoes releaseMovedTools: it registers the groups as they were before.
 func (a *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) error {
 	var errs []error
 	moved, _ := a.movedTools(ch, before)
@@ -127,13 +127,13 @@ func (a *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) e
 	return errors.Join(errs...)
 }
 
-// movedTools lists the groups of a snapshot that lose tools to another source, and
-// the tools.
+// movedTools returns the tools that another source will own after the change, and the
+// groups of the snapshot that have them now.
 func (a *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
 	gone, tools := ch.removedOwners(), map[string]bool{}
 	for _, t := range ch.cfg.Tools {
 		old, ok := in.Lookup(t.Name)
-		if ok && old.Owner != ownerOf(t) && (gone[old.Owner] || a.isSource(old.Owner)) {
+		if ok && old.Owner != toolOwner(t) && (gone[old.Owner] || a.isSource(old.Owner)) {
 			groups, tools[t.Name] = append(groups, old.Group), true
 		}
 	}
@@ -141,7 +141,7 @@ func (a *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []to
 	return slices.Compact(groups), tools
 }
 
-// removedOwners gives the owners whose modules a configuration no longer has.
+// removedOwners returns the owners whose modules the configuration no longer has.
 func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
 	owners := map[toolgroups.Owner]bool{}
 	for _, name := range ch.removed {
@@ -150,7 +150,8 @@ func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
 	return owners
 }
 
-// changedOwners gives the owners whose groups will be others, or none.
+// changedOwners returns the owners whose registered groups say nothing about the state
+// after the change: they will be replaced or removed.
 func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
 	owners := ch.removedOwners()
 	for _, m := range ch.staged {
@@ -160,7 +161,7 @@ func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
 	return owners
 }
 
-// removeTools registers a group again, without some of its tools.
+// removeTools registers a group of the snapshot again, without the named tools.
 func (a *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
 	info, _ := snapshot.Group(id)
 	rest := toolgroups.Group{ID: id, Description: info.Description}
@@ -173,7 +174,7 @@ func (a *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, 
 	return err
 }
 
-// isSource says whether an owner is a source that runs.
+// isSource reports whether an owner is a source in service.
 func (a *App) isSource(owner toolgroups.Owner) bool {
 	for name, m := range a.running {
 		if m.Type == kindSource && modules.Owner(name) == owner {
@@ -183,14 +184,14 @@ func (a *App) isSource(owner toolgroups.Owner) bool {
 	return false
 }
 
-// ownerOf gives who owns a declared tool.
-func ownerOf(t config.DeclaredTool) toolgroups.Owner {
+// toolOwner returns the owner of a declared tool.
+func toolOwner(t config.DeclaredTool) toolgroups.Owner {
 	return modules.Owner(toolbox.ModuleName(t.Source))
 }
 
-// toolFaults finds declared tools that bear the name of a tool of somebody who
-// stays.
-func (a *App) toolFaults(ch *configChange) (faults []*config.Error) {
+// checkToolNames returns a problem for each declared tool whose name belongs to an owner
+// that the change does not replace.
+func (a *App) checkToolNames(ch *configChange) (faults []*config.Error) {
 	if len(ch.cfg.Tools) == 0 {
 		return nil
 	}
@@ -198,7 +199,7 @@ func (a *App) toolFaults(ch *configChange) (faults []*config.Error) {
 	for _, t := range ch.cfg.Tools {
 		old, ok := snapshot.Lookup(t.Name)
 		switch {
-		case !ok || leaves[old.Owner] || old.Owner == ownerOf(t) || a.isSource(old.Owner):
+		case !ok || leaves[old.Owner] || old.Owner == toolOwner(t) || a.isSource(old.Owner):
 		case old.Owner == toolgroups.Builtin:
 			faults = append(faults, ch.cfg.Fault(t.Pos, "name", strconv.Quote(t.Name)+" is a built-in tool", "choose another name"))
 		default:

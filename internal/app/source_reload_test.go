@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // for checks in the database itself
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/identity"
@@ -18,51 +21,62 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// invoke has somebody in the role reader call a tool.
-func (w *workshop) invoke(ctx context.Context, name, args string) (code, text string) {
-	w.t.Helper()
-	role, ok := w.Runtime.Org().RoleNamed("reader")
+// invoke calls a tool as a caller in the role reader.
+func (f *fixture) invoke(ctx context.Context, name, args string) (code, text string) {
+	f.t.Helper()
+	role, ok := f.Runtime.Org().RoleNamed("reader")
 	if !ok {
 		return "no reader", ""
 	}
-	a, err := w.Runtime.Invoke(ctx, identity.ByCaller("ann", role.ID), name, json.RawMessage(args))
+	a, err := f.Runtime.Invoke(ctx, identity.ByCaller("ann", role.ID), name, json.RawMessage(args))
 	if err != nil {
 		return err.Error(), ""
 	}
 	return string(a.Code()), string(a.Result.JSON())
 }
 
-// postgresSource is a document of a source, which params make another one.
+// postgresSource returns the document of a source; conns makes one that differs.
 func postgresSource(db dbtest.Database, conns int) string {
 	password, _ := json.Marshal(db.Password) // a text always marshals
 	return fmt.Sprintf("{kind: source, name: pg, type: postgres, host: %s, port: %d, user: %s, password: %s, database: %s, maxConnections: %d}",
 		db.Host, db.Port, db.User, password, db.Name, conns)
 }
 
-// A hundred reloads, of tools, of their source and of nothing, lose no call and
-// leave no connection.
-func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
+// openDatabase opens a connection for checks in the database itself.
+func openDatabase(t *testing.T, db dbtest.Database) *sql.DB {
+	t.Helper()
+	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'", db.Host, db.Port, db.User, db.Name, strings.ReplaceAll(db.Password, "'", `\'`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// No call fails and no connection leaks during a hundred changes of tools, of their source
+// and of nothing.
+func TestReconfigure_LosesNoCallAndNoConnection(t *testing.T) {
 	db := dbtest.Postgres(t)
-	w, watch := openWorkshop(t), opened(t, db)
+	f, watch := newFixture(t), openDatabase(t, db)
 	with := func(n int) *config.Config {
-		return w.read("{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [now, same]}",
-			postgresSource(db, 2+n/2%2), // every second time another
+		return f.read("{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [now, same]}",
+			postgresSource(db, 2+n/2%2), // changes every second time
 			"{kind: tool, name: same, type: postgres-sql, source: pg, description: d, statement: SELECT 1 AS one}",
 			fmt.Sprintf("{kind: tool, name: now, type: postgres-sql, source: pg, description: d, statement: 'SELECT %d AS n'}", n/4))
 	}
-	if err := w.Configure(t.Context(), with(0), nil); err != nil {
+	if err := f.Configure(t.Context(), with(0), nil); err != nil {
 		t.Fatal(err)
 	}
-	w.call(func(made func() int64) {
+	f.callDuring(func(made func() int64) {
 		for n := range 100 {
-			for made() < int64(n) && !t.Failed() { // each meets some
+			for made() < int64(n) && !t.Failed() { // wait for a call between two changes
 			}
-			if _, err := w.reconfigure(t.Context(), with(n)); err != nil {
+			if _, err := f.reconfigure(t.Context(), with(n)); err != nil {
 				t.Errorf("reload %d: %v", n, err)
 			}
 		}
 	})
-	if n := w.pools.Open(); n != 1 {
+	if n := f.pools.Open(); n != 1 {
 		t.Errorf("%d pools are open, want that of one source", n)
 	}
 	left := func() (n int) {
@@ -79,17 +93,17 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 	}
 }
 
-// call calls tools all the time that do goes on; none of the calls may fail.
-func (w *workshop) call(do func(made func() int64)) {
-	w.t.Helper()
+// callDuring calls tools as long as do runs. No call may fail.
+func (f *fixture) callDuring(do func(made func() int64)) {
+	f.t.Helper()
 	var over atomic.Bool
 	var calls atomic.Int64
 	var all sync.WaitGroup
 	for _, name := range []string{"now", "same", "now", "same"} {
 		all.Go(func() {
 			for !over.Load() {
-				if code, text := w.invoke(context.Background(), name, `{}`); code != "" {
-					w.t.Errorf("%s: %s %s", name, code, text)
+				if code, text := f.invoke(context.Background(), name, `{}`); code != "" {
+					f.t.Errorf("%s: %s %s", name, code, text)
 					return
 				}
 				calls.Add(1)
@@ -101,10 +115,10 @@ func (w *workshop) call(do func(made func() int64)) {
 	all.Wait()
 }
 
-// A source stays, with its pool, when other documents change; a tool that
-// changes makes its module anew on the same pool.
-func TestOnlyChangedSourcesAreTouched(t *testing.T) {
-	w := openWorkshop(t)
+// A source keeps its connections when other documents change. A changed tool replaces the
+// module of its source, on the same connections.
+func TestReconfigure_TouchesOnlyChangedSources(t *testing.T) {
+	f := newFixture(t)
 	source := func(name string) string {
 		return "{kind: source, name: " + name + ", type: sqlite, database: " + t.TempDir() + "/x.db}"
 	}
@@ -112,218 +126,217 @@ func TestOnlyChangedSourcesAreTouched(t *testing.T) {
 		return "{kind: tool, name: " + name + ", type: sqlite-sql, source: " + source + ", description: d, statement: SELECT 1, " + more + "}"
 	}
 	one, two := source("one"), source("two")
-	first := []string{reader1, one, two, declared("x", "one", ""), declared("y", "two", "")}
-	if err := w.Configure(t.Context(), w.read(first...), nil); err != nil {
+	first := []string{readerOfAll, one, two, declared("x", "one", ""), declared("y", "two", "")}
+	if err := f.Configure(t.Context(), f.read(first...), nil); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct {
-		why  string
-		docs []string
-		told string
+		name    string
+		docs    []string
+		summary string
 	}{
-		{"the same, in another order", []string{declared("y", "two", ""), one, declared("x", "one", ""), reader1, two}, ""},
-		{"a tool", []string{reader1, one, two, declared("x", "one", "maxRows: 5"), declared("y", "two", "")}, "module one is reloaded"},
-		{"a tool back, and one more", append(first, declared("z", "two", "")), "module one is reloaded, module two is reloaded"},
-		{"a source", []string{reader1, one, source("two"), declared("x", "one", ""), declared("y", "two", "")}, "module two is reloaded"},
-		{"one source less", []string{reader1, one, declared("x", "one", "")}, "module two is unloaded"},
+		{"same documents, another order", []string{declared("y", "two", ""), one, declared("x", "one", ""), readerOfAll, two}, ""},
+		{"tool changed", []string{readerOfAll, one, two, declared("x", "one", "maxRows: 5"), declared("y", "two", "")}, "module one is reloaded"},
+		{"tool restored, another added", append(first, declared("z", "two", "")), "module one is reloaded, module two is reloaded"},
+		{"source changed", []string{readerOfAll, one, source("two"), declared("x", "one", ""), declared("y", "two", "")}, "module two is reloaded"},
+		{"source removed", []string{readerOfAll, one, declared("x", "one", "")}, "module two is unloaded"},
 	}
 	for _, s := range steps {
-		told, err := w.reconfigure(t.Context(), w.read(s.docs...))
-		if got := strings.Join(told, ", "); err != nil || got != s.told {
-			t.Errorf("%s: %q, %v; want %q", s.why, got, err, s.told)
+		summary, err := f.reconfigure(t.Context(), f.read(s.docs...))
+		if got := strings.Join(summary, ", "); err != nil || got != s.summary {
+			t.Errorf("%s: %q, %v; want %q", s.name, got, err, s.summary)
 		}
 	}
-	if n := w.pools.Open(); n != 1 {
+	if n := f.pools.Open(); n != 1 {
 		t.Errorf("%d pools are open, want 1", n)
 	}
 }
 
-const reader1 = "{kind: role, name: reader, toolGroups: all}"
+const readerOfAll = "{kind: role, name: reader, toolGroups: all}"
 
-// While a change is under way a toolset holds what it has in both
-// configurations, and no more.
-func TestToolsetsNarrowBeforeTheyWiden(t *testing.T) {
-	w := openWorkshop(t)
+// During a change a toolset has only the tools that it has in both configurations.
+func TestInstall_RestrictsToolsetsBeforeExpanding(t *testing.T) {
+	f := newFixture(t)
 	with := func(sets ...string) *config.Config {
 		docs := []string{"{kind: source, name: db, type: sqlite, database: " + t.TempDir() + "/x.db}"}
 		for _, name := range []string{"x", "y", "z"} {
 			docs = append(docs, "{kind: tool, name: "+name+", type: sqlite-sql, source: db, description: d, statement: SELECT 1}")
 		}
-		return w.read(append(docs, sets...)...)
+		return f.read(append(docs, sets...)...)
 	}
 	reads := "{kind: role, name: reader, toolGroups: [old]}"
-	if err := w.Configure(t.Context(), with("{kind: toolset, name: old, tools: [x, y]}", reads), nil); err != nil {
+	if err := f.Configure(t.Context(), with("{kind: toolset, name: old, tools: [x, y]}", reads), nil); err != nil {
 		t.Fatal(err)
 	}
 	next := with("{kind: toolset, name: old, tools: [y, z]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
-	ch := w.prepare(t.Context(), next, setup(next))
-	if len(ch.faults)+len(ch.failed) > 0 {
-		t.Fatal(ch.faults, ch.failed)
+	ch := f.prepare(t.Context(), next, orgConfig(next))
+	if len(ch.problems)+len(ch.moduleErrors) > 0 {
+		t.Fatal(ch.problems, ch.moduleErrors)
 	}
 	for _, step := range []struct {
-		name string
-		do   func() error
-		may  string
+		name    string
+		do      func() error
+		allowed string
 	}{
 		{"before", func() error { return nil }, "x y"},
-		{"narrowed", func() error { return w.restrict(ch) }, "y"},
-		{"with the new roles", func() error { return w.Runtime.Configure(ch.setup) }, "y"},
-		{"widened", func() error { return w.expand(ch) }, "x y z"},
+		{"restricted", func() error { return f.restrict(ch) }, "y"},
+		{"with the new roles", func() error { return f.Runtime.Configure(ch.orgConfig) }, "y"},
+		{"expanded", func() error { return f.expand(ch) }, "x y z"},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(step.name, err)
 		}
-		if got := w.may("x", "y", "z"); got != step.may {
-			t.Errorf("%s: the reader may call %q, want %q", step.name, got, step.may)
+		if got := f.allowedTools("x", "y", "z"); got != step.allowed {
+			t.Errorf("%s: the reader may call %q, want %q", step.name, got, step.allowed)
 		}
 	}
-	if err := w.discard(t.Context(), ch); err != nil {
+	if err := f.discard(t.Context(), ch); err != nil {
 		t.Error(err)
 	}
 }
 
-// An auth service that is declared as before keeps what it knows; another one
-// of the same name does not.
-func TestAuthServicesStayWhatTheyAre(t *testing.T) {
-	w, idp := openWorkshop(t), oidctest.New(t)
+// An auth service whose declaration has not changed is reused with its keys. Another one
+// of the same name is not, and earlier verifications become invalid.
+func TestReconfigure_ReusesUnchangedAuthServices(t *testing.T) {
+	f, idp := newFixture(t), oidctest.New(t)
 	with := func(audience string) *config.Config {
-		return w.read(reader1, "{kind: source, name: db, type: sqlite, database: '"+t.TempDir()+"/x.db'}",
+		return f.read(readerOfAll, "{kind: source, name: db, type: sqlite, database: '"+t.TempDir()+"/x.db'}",
 			"{kind: authService, name: my, type: generic, audience: "+audience+", authorizationServer: '"+idp.URL+"'}",
 			`{kind: tool, name: mine, type: sqlite-sql, source: db, description: d, statement: 'SELECT ?1 AS who', authRequired: [my],
 			  parameters: [{name: who, type: string, description: d, authServices: [{name: my, field: sub}]}]}`)
 	}
 	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"orders","sub":"ann","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
-	shown := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"my": token}})
+	withToken := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"my": token}})
 	want := func(ctx context.Context, wantCode, wantText string) {
 		t.Helper()
-		if code, text := w.invoke(ctx, "mine", `{"who":"eve"}`); code != wantCode || !strings.Contains(text, wantText) {
+		if code, text := f.invoke(ctx, "mine", `{"who":"eve"}`); code != wantCode || !strings.Contains(text, wantText) {
 			t.Errorf("got %s %s, want %s %s", code, text, wantCode, wantText)
 		}
 	}
-	if err := w.Configure(t.Context(), with("orders"), nil); err != nil {
+	if err := f.Configure(t.Context(), with("orders"), nil); err != nil {
 		t.Fatal(err)
 	}
-	want(shown, "", `[{"who":"ann"}]`)
+	want(withToken, "", `[{"who":"ann"}]`)
 	want(t.Context(), "unauthenticated", "my")
-	vouched, err := w.services.Verify(t.Context(), "my", token)
-	if err != nil || !vouched.StillValid() {
-		t.Fatalf("the service is not in force: %v", err)
+	verified, err := f.services.Verify(t.Context(), "my", token)
+	if err != nil || !verified.StillValid() {
+		t.Fatalf("the service is not active: %v", err)
 	}
-	first := w.services.all()["my"]
+	first := f.services.byName()["my"]
 	before := first
 	for _, audience := range []string{"orders", "others", "orders"} {
-		if _, err := w.reconfigure(t.Context(), with(audience)); err != nil {
+		if _, err := f.reconfigure(t.Context(), with(audience)); err != nil {
 			t.Fatal(err)
 		}
-		after := w.services.all()["my"]
-		if same := before.print == after.print; (after == before) != same {
-			t.Errorf("for %s: declared as before: %v, the same service: %v", audience, same, after == before)
+		after := f.services.byName()["my"]
+		if same := before.fingerprint == after.fingerprint; (after == before) != same {
+			t.Errorf("for %s: unchanged declaration: %v, same service: %v", audience, same, after == before)
 		}
 		before = after
-		if vouched.StillValid() != (after == first) {
-			t.Errorf("for %s: the word of the first service is in force: %v", audience, vouched.StillValid())
+		if verified.StillValid() != (after == first) {
+			t.Errorf("for %s: the verification of the first service is valid: %v", audience, verified.StillValid())
 		}
 		if audience == "others" {
-			want(shown, "unauthenticated", "my")
+			want(withToken, "unauthenticated", "my")
 		}
 	}
-	want(shown, "", `[{"who":"ann"}]`)
-	if _, err := w.reconfigure(t.Context(), w.read(reader1)); err != nil || len(w.services.all()) != 0 {
-		t.Errorf("a service that is gone is there: %v", err)
+	want(withToken, "", `[{"who":"ann"}]`)
+	if _, err := f.reconfigure(t.Context(), f.read(readerOfAll)); err != nil || len(f.services.byName()) != 0 {
+		t.Errorf("the removed service is active: %v", err)
 	}
 }
 
-// A source that cannot be replaced is unloaded: no toolset of the new
-// configuration holds a tool of the old.
-func TestASourceThatIsNotReplacedGivesNothing(t *testing.T) {
-	w := openWorkshop(t)
+// A source that cannot be replaced is unloaded, so that no toolset of the new
+// configuration contains a tool of the old source.
+func TestReconfigure_UnloadsSourceThatCannotBeReplaced(t *testing.T) {
+	f := newFixture(t)
 	source := "{kind: source, name: db, type: sqlite, database: '" + t.TempDir() + "/x.db'}"
 	declared := func(name string) string {
 		return "{kind: tool, name: " + name + ", type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
 	}
-	if err := w.Configure(t.Context(), w.read(source, declared("x"), declared("y"), "{kind: role, name: reader, toolGroups: [set]}",
+	if err := f.Configure(t.Context(), f.read(source, declared("x"), declared("y"), "{kind: role, name: reader, toolGroups: [set]}",
 		"{kind: toolset, name: set, tools: [x]}"), nil); err != nil {
 		t.Fatal(err)
 	}
-	told, err := w.reconfigure(t.Context(), w.read(source, declared("x"), declared("y"), declared("z"), "{kind: role, name: reader, toolGroups: [set]}",
-		"{kind: toolset, name: set, tools: [x, y, z]}", "{kind: module, name: a, type: lamp, settings: {tool: z}}"))
-	if err == nil || !strings.Contains(err.Error(), "the one before is unloaded") {
-		t.Errorf("told %q, %v", told, err)
+	summary, err := f.reconfigure(t.Context(), f.read(source, declared("x"), declared("y"), declared("z"), "{kind: role, name: reader, toolGroups: [set]}",
+		"{kind: toolset, name: set, tools: [x, y, z]}", "{kind: module, name: a, type: fake, settings: {tool: z}}"))
+	if err == nil || !strings.Contains(err.Error(), "the old module is unloaded") {
+		t.Errorf("summary %q, %v", summary, err)
 	}
-	if got := w.may("x", "y", "z"); got != "" {
+	if got := f.allowedTools("x", "y", "z"); got != "" {
 		t.Errorf("the reader may call %q, want nothing", got)
 	}
-	if _, err := w.reconfigure(t.Context(), w.read(source, declared("y"), "{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [y]}")); err != nil || w.may("x", "y", "z") != "y" {
-		t.Errorf("after it is mended: %q, %v", w.may("x", "y", "z"), err)
+	if _, err := f.reconfigure(t.Context(), f.read(source, declared("y"), "{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [y]}")); err != nil || f.allowedTools("x", "y", "z") != "y" {
+		t.Errorf("after the fix: %q, %v", f.allowedTools("x", "y", "z"), err)
 	}
 }
 
-// Where toolsets cannot narrow, nothing of the change comes in force: a role
-// of the new configuration gets nothing in the stead of its toolsets.
-func TestAChangeThatCannotNarrowChangesNothing(t *testing.T) {
-	w, dir := openWorkshop(t), t.TempDir()
+// If restricting fails, the change is undone: no role of the new configuration gets tools
+// that are registered under the id of its toolset.
+func TestInstall_UndoesFailedRestriction(t *testing.T) {
+	f, dir := newFixture(t), t.TempDir()
 	with := func(docs ...string) *config.Config {
-		docs = append(docs, "{kind: module, name: a, type: lamp}", "{kind: source, name: one, type: sqlite, database: '"+dir+"/1.db'}", "{kind: source, name: two, type: sqlite, database: '"+dir+"/2.db'}",
+		docs = append(docs, "{kind: module, name: a, type: fake}", "{kind: source, name: one, type: sqlite, database: '"+dir+"/1.db'}", "{kind: source, name: two, type: sqlite, database: '"+dir+"/2.db'}",
 			"{kind: tool, name: y, type: sqlite-sql, source: one, description: d, statement: SELECT 1}")
-		return w.read(docs...)
+		return f.read(docs...)
 	}
 	declared := func(source string) string {
 		return "{kind: tool, name: x, type: sqlite-sql, source: " + source + ", description: d, statement: SELECT 1}"
 	}
-	if err := w.Configure(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
+	if err := f.Configure(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	next := with(declared("two"), "{kind: toolset, name: old, tools: [y]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
-	ch := w.prepare(t.Context(), next, setup(next))
-	if len(ch.faults)+len(ch.failed) > 0 {
-		t.Fatal(ch.faults, ch.failed)
+	ch := f.prepare(t.Context(), next, orgConfig(next))
+	if len(ch.problems)+len(ch.moduleErrors) > 0 {
+		t.Fatal(ch.problems, ch.moduleErrors)
 	}
 	own, err := tool.New("danger", "", func(context.Context, struct{}) (string, error) { return "", nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Runtime.Register("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
+	if _, err := f.Runtime.Register("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
 		t.Fatal(err)
 	}
-	before := w.current
-	told, err := w.install(t.Context(), ch)
-	if err == nil || !strings.Contains(err.Error(), `toolset "new"`) || told != nil {
-		t.Errorf("told %q, %v; want nothing told, and the toolset named", told, err)
+	before := f.current
+	summary, err := f.install(t.Context(), ch)
+	if err == nil || !strings.Contains(err.Error(), `toolset "new"`) || summary != nil {
+		t.Errorf("summary %q, %v; want no summary and an error that names the toolset", summary, err)
 	}
-	if got := w.may("x", "y", "danger"); got != "x y" || w.current != before {
+	if got := f.allowedTools("x", "y", "danger"); got != "x y" || f.current != before {
 		t.Errorf("the reader may call %q, want what it could before", got)
 	}
-	if err := w.Runtime.Unregister("module/other", "new"); err != nil {
+	if err := f.Runtime.Unregister("module/other", "new"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.reconfigure(t.Context(), next); err != nil || w.may("x", "y") != "x y" {
-		t.Errorf("when there is no hindrance: %q, %v", w.may("x", "y"), err)
+	if _, err := f.reconfigure(t.Context(), next); err != nil || f.allowedTools("x", "y") != "x y" {
+		t.Errorf("after the conflict is gone: %q, %v", f.allowedTools("x", "y"), err)
 	}
 }
 
-// A toolset takes no id of a module that is still there when it is registered.
-func TestAToolsetWaitsForTheModuleOfItsName(t *testing.T) {
-	w := openWorkshop(t)
+// A toolset cannot take the id of a module that is still in service.
+func TestReconfigure_RejectsToolsetWithModuleID(t *testing.T) {
+	f := newFixture(t)
 	source := "{kind: source, name: db, type: sqlite, database: '" + t.TempDir() + "/x.db'}"
 	declared := "{kind: tool, name: x, type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
-	if err := w.Configure(t.Context(), w.read("{kind: module, name: a, type: lamp}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
+	if err := f.Configure(t.Context(), f.read("{kind: module, name: a, type: fake}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct {
 		docs []string
 		want string
 	}{
-		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, "take that module out first"},
+		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, "remove that module first"},
 		{[]string{"{kind: role, name: reader, toolGroups: []}"}, ""},
 		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, ""},
 	}
 	for n, s := range steps {
-		told, err := w.reconfigure(t.Context(), w.read(s.docs...))
-		if s.want == "" && err != nil || s.want != "" && (err == nil || told != nil || !strings.Contains(err.Error(), s.want)) {
-			t.Errorf("step %d: told %q, %v; want %q", n, told, err, s.want)
+		summary, err := f.reconfigure(t.Context(), f.read(s.docs...))
+		if s.want == "" && err != nil || s.want != "" && (err == nil || summary != nil || !strings.Contains(err.Error(), s.want)) {
+			t.Errorf("step %d: summary %q, %v; want %q", n, summary, err, s.want)
 		}
 	}
-	if got := w.may("x", "a"); got != "x" {
+	if got := f.allowedTools("x", "a"); got != "x" {
 		t.Errorf("the reader may call %q, want x", got)
 	}
 }

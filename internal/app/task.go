@@ -13,8 +13,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Start begins a task. With a configuration it applies that first and records it
-// with the task, so that Resume can go on without the files.
+// Start begins a task. If cfg is not nil, Start applies it first and records it with the
+// task, so that Resume needs no files. It returns errcode.GroupNotFound if the task is
+// restricted to a group that is not registered.
 func (a *App) Start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if err := a.checkGroups(spec.Groups); err != nil {
 		return "", err
@@ -37,7 +38,7 @@ func (a *App) Start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) 
 	return a.Runtime.Start(ctx, spec)
 }
 
-// checkGroups rejects a narrowing to groups that are not registered.
+// checkGroups rejects a restriction to groups that are not registered.
 func (a *App) checkGroups(set *toolgroups.Set) error {
 	if set == nil {
 		return nil
@@ -50,8 +51,8 @@ func (a *App) checkGroups(set *toolgroups.Set) error {
 	return nil
 }
 
-// Resume goes on with a task that has not ended, under the configuration given or
-// else the one recorded with the task. It does nothing for a task that has ended.
+// Resume continues a task that has not ended, under the given configuration or, if cfg is
+// nil, the one recorded with the task. It does nothing for a task that has ended.
 func (a *App) Resume(ctx context.Context, id identity.TaskID, cfg *config.Config) error {
 	task, err := a.Runtime.TaskRecord(ctx, id)
 	if err != nil {
@@ -71,15 +72,15 @@ func (a *App) Resume(ctx context.Context, id identity.TaskID, cfg *config.Config
 	return a.Runtime.Resume(ctx, id)
 }
 
-// Unresumed is a task that ResumeAll left as it was.
+// Unresumed is a task that ResumeAll did not resume, and why.
 type Unresumed struct {
 	Task org.Task
 	Err  error
 }
 
-// ResumeAll applies cfg, or without one the configuration recorded with the most
-// recent unfinished task, and goes on with the unfinished tasks. Without cfg, tasks
-// of another recorded configuration are left as they are.
+// ResumeAll applies cfg and resumes the unfinished tasks. If cfg is nil it applies the
+// configuration recorded with the most recent of them, and leaves tasks with another
+// recorded configuration as they are.
 func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresumed, err error) {
 	unfinished := a.unfinished()
 	recorded := ""
@@ -116,7 +117,7 @@ func (a *App) unfinished() (list []org.Task) {
 	return list
 }
 
-// resumeTask resumes a task if a model is configured for it.
+// resumeTask resumes a task if the organization has a usable model.
 func (a *App) resumeTask(ctx context.Context, task org.Task) error {
 	if len(a.models.Load().byName)+len(a.models.Load().errors) == 0 {
 		return errors.New("no model is configured")
@@ -127,7 +128,7 @@ func (a *App) resumeTask(ctx context.Context, task org.Task) error {
 	return a.Runtime.Resume(ctx, task.ID)
 }
 
-// restoreRecorded applies the configuration recorded under a hash; "" is none.
+// restoreRecorded applies the configuration recorded under a hash; "" means none.
 func (a *App) restoreRecorded(ctx context.Context, hash string) error {
 	if hash == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 )
 
-// tokensOf returns the tokens that a configuration lists.
-func tokensOf(cfg *config.Config) ([]auth.Token, error) {
+// gatewayTokens returns the tokens that a configuration lists.
+func gatewayTokens(cfg *config.Config) ([]auth.Token, error) {
 	var list []auth.Token
 	for _, t := range cfg.Gateway.Tokens {
 		token := auth.Token{Name: t.Name, Role: t.Role, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}

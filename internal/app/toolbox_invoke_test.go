@@ -22,9 +22,8 @@ import (
 	"github.com/rolecall/rolecall/internal/test/oidctest"
 )
 
-// The calls of modules/toolbox/testdata, taken through the whole house: its
-// configuration, its door with a token of the role, and both wires, the HTTP API
-// of Toolbox and MCP.
+// The cases of modules/toolbox/testdata run against a complete App: its configuration,
+// its authentication, and both protocols, the HTTP API of Toolbox and MCP.
 func TestInvokeCases(t *testing.T) {
 	all, idp := gjson.Parse(toolboxFile(t, "invoke.json")), oidctest.New(t)
 	tools := strings.Split(toolboxFile(t, "tools.yaml"), "\n---\n")
@@ -35,10 +34,10 @@ func TestInvokeCases(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.Get("id").Raw+" "+c.Get("tool").Str, func(t *testing.T) {
 			t.Parallel()
-			w := &wires{t: t, c: c, idp: idp, tokens: all.Get("tokens")}
-			if w.open(tools) {
-				w.compare("http", w.overHTTP())
-				w.compare("mcp", w.overMCP())
+			run := &invokeCase{t: t, data: c, idp: idp, tokens: all.Get("tokens")}
+			if run.open(tools) {
+				run.compare("http", run.overHTTP())
+				run.compare("mcp", run.overMCP())
 			}
 		})
 	}
@@ -53,56 +52,56 @@ func toolboxFile(t *testing.T, name string) string {
 	return string(data)
 }
 
-// wires are the ways to one case's tool.
-type wires struct {
+// invokeCase runs one case over HTTP and MCP.
+type invokeCase struct {
 	t      *testing.T
-	c      gjson.Result
+	data   gjson.Result
 	idp    *oidctest.Issuer
 	tokens gjson.Result
 	url    string
 }
 
-// open puts the tool of the case before a fresh database; false when it is
-// refused at load and that is right.
-func (w *wires) open(tools []string) bool {
-	w.t.Helper()
-	cfg, err := w.configuration(tools)
-	switch refused := w.c.Get("ours.load").Str == "refused"; {
-	case err != nil && (refused || w.want("http").Get("outcome").Str == "refused"):
+// open serves the tool of the case on a new database. It returns false if the
+// configuration is rejected and the case expects that.
+func (c *invokeCase) open(tools []string) bool {
+	c.t.Helper()
+	cfg, err := c.configuration(tools)
+	switch rejected := c.data.Get("ours.load").Str == "refused"; {
+	case err != nil && (rejected || c.want("http").Get("outcome").Str == "refused"):
 		return false
-	case err != nil || refused:
-		w.t.Fatalf("refused at load, which is to be %v: %v", refused, err)
+	case err != nil || rejected:
+		c.t.Fatalf("rejected at load: %v; want rejected: %v", err, rejected)
 	}
-	h, err := Open(Options{Data: w.t.TempDir(), Launcher: launcher})
+	a, err := Open(Options{Data: c.t.TempDir(), Launcher: launcher})
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	w.t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			w.t.Error(err)
+	c.t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			c.t.Error(err)
 		}
 	})
-	if err := h.Configure(w.t.Context(), cfg, nil); err != nil {
-		w.t.Fatal(err)
+	if err := a.Configure(c.t.Context(), cfg, nil); err != nil {
+		c.t.Fatal(err)
 	}
-	handler, err := h.Handler()
+	handler, err := a.Handler()
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	server := httptest.NewServer(handler)
-	w.t.Cleanup(server.Close)
-	w.url = server.URL
+	c.t.Cleanup(server.Close)
+	c.url = server.URL
 	return true
 }
 
 const casesToken = "token-of-the-cases"
 
-// configuration gives the source, the auth services, the tool one and the
-// case's tool, for a role that has both.
-func (w *wires) configuration(tools []string) (*config.Config, error) {
+// configuration returns the sources, the auth services, the tool one and the tool of the
+// case, with a role that has both tools.
+func (c *invokeCase) configuration(tools []string) (*config.Config, error) {
 	docs := []string{
 		"kind: role\nname: caller\nprompt: call\ntoolGroups: [default]",
-		fmt.Sprintf("kind: gateway\nname: door\ntokens: [{name: cases, role: caller, sha256: %x}]", sha256.Sum256([]byte(casesToken))),
+		fmt.Sprintf("kind: gateway\nname: http\ntokens: [{name: cases, role: caller, sha256: %x}]", sha256.Sum256([]byte(casesToken))),
 	}
 	for _, doc := range tools {
 		about := gjson.Parse(doc[strings.Index(doc, "{"):])
@@ -111,147 +110,147 @@ func (w *wires) configuration(tools []string) (*config.Config, error) {
 		case "source", "authService":
 			docs = append(docs, doc)
 		case "tool":
-			if name == "one" || name == w.c.Get("tool").Str {
+			if name == "one" || name == c.data.Get("tool").Str {
 				docs = append(docs, doc)
 			}
 		}
 	}
-	text := strings.NewReplacer("__DB__", w.database(), "__IDP__", w.idp.URL).Replace(strings.Join(docs, "\n---\n"))
+	text := strings.NewReplacer("__DB__", c.database(), "__IDP__", c.idp.URL).Replace(strings.Join(docs, "\n---\n"))
 	return config.Read([]config.File{{Path: "tools.yaml", Data: []byte(text)}}, nil)
 }
 
-// database makes a fresh one.
-func (w *wires) database() string {
-	w.t.Helper()
-	file := filepath.Join(w.t.TempDir(), "fixture.db")
+// database creates a database and returns its file.
+func (c *invokeCase) database() string {
+	c.t.Helper()
+	file := filepath.Join(c.t.TempDir(), "fixture.db")
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	defer db.Close()
 	_, err = db.Exec(`CREATE TABLE flights(id integer primary key, airline text, num text, user_id text, price real);
 		INSERT INTO flights VALUES (1,'CY','888','u1',10.5), (2,'DL','1234','u2',20), (3,'AA','1','u1',NULL)`)
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	return file
 }
 
-// want gives the outcome that a wire is to have.
-func (w *wires) want(wire string) gjson.Result {
-	ours := w.c.Get("ours." + wire)
-	if ours.Str == "same" || w.c.Get("ours").Str == "same" {
-		return w.c.Get("observed." + wire)
+// want returns the expected outcome for a protocol.
+func (c *invokeCase) want(protocol string) gjson.Result {
+	ours := c.data.Get("ours." + protocol)
+	if ours.Str == "same" || c.data.Get("ours").Str == "same" {
+		return c.data.Get("observed." + protocol)
 	}
 	return ours
 }
 
-// came is what came back over a wire.
-type came struct {
+// outcome is the result of a call over one protocol.
+type outcome struct {
 	outcome string
 	text    string // of the error, or JSON rows
 }
 
 // overHTTP calls the tool through the HTTP API of Toolbox.
-func (w *wires) overHTTP() came {
-	w.t.Helper()
-	status, body := w.post("/api/tool/"+w.c.Get("tool").Str+"/invoke", w.c.Get("body").Str, nil)
+func (c *invokeCase) overHTTP() outcome {
+	c.t.Helper()
+	status, body := c.post("/api/tool/"+c.data.Get("tool").Str+"/invoke", c.data.Get("body").Str, nil)
 	switch status {
 	case http.StatusUnauthorized:
-		return came{"unauthenticated", body}
+		return outcome{"unauthenticated", body}
 	case http.StatusNotFound:
-		return came{"not_found", body}
+		return outcome{"not_found", body}
 	case http.StatusBadRequest:
-		return came{"bad_request", body}
+		return outcome{"bad_request", body}
 	case http.StatusOK:
 		result := gjson.Get(body, "result").Str
 		if fault := gjson.Get(result, "error"); fault.Exists() {
-			return came{"tool_error", fault.Str}
+			return outcome{"tool_error", fault.Str}
 		}
-		return came{"rows", result}
+		return outcome{"rows", result}
 	}
-	return came{fmt.Sprint(status), body}
+	return outcome{fmt.Sprint(status), body}
 }
 
-// overMCP calls it as the cases were observed: in a version that has sessions,
-// without one.
-func (w *wires) overMCP() came {
-	w.t.Helper()
-	if !json.Valid([]byte(w.c.Get("body").Str)) {
-		return came{"not_run", ""}
+// overMCP calls the tool over MCP, in a protocol version with sessions but without one,
+// as the expected outcomes were recorded.
+func (c *invokeCase) overMCP() outcome {
+	c.t.Helper()
+	if !json.Valid([]byte(c.data.Get("body").Str)) {
+		return outcome{"not_run", ""}
 	}
-	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":%q,"arguments":%s}}`, w.c.Get("tool").Str, w.c.Get("body").Str)
-	status, body := w.post("/mcp", call, map[string]string{"Mcp-Protocol-Version": "2025-06-18", "Accept": "application/json, text/plain, */*"})
+	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":%q,"arguments":%s}}`, c.data.Get("tool").Str, c.data.Get("body").Str)
+	status, body := c.post("/mcp", call, map[string]string{"Mcp-Protocol-Version": "2025-06-18", "Accept": "application/json, text/plain, */*"})
 	result := gjson.Get(body, "result")
 	texts := result.Get("content.#.text").Array()
 	switch {
 	case status == http.StatusUnauthorized, result.Get("structuredContent.error").Str == "unauthenticated":
-		return came{"unauthenticated", body}
+		return outcome{"unauthenticated", body}
 	case gjson.Get(body, "error.code").Int() == -32602:
-		return came{"not_found", body}
+		return outcome{"not_found", body}
 	case gjson.Get(body, "error").Exists():
-		return came{"bad_request", body}
+		return outcome{"bad_request", body}
 	case result.Get("isError").Bool():
-		return came{"tool_error", texts[0].Str}
+		return outcome{"tool_error", texts[0].Str}
 	}
 	rows := make([]string, len(texts))
 	for i, text := range texts {
 		rows[i] = text.Str
 	}
-	return came{"rows", "[" + strings.Join(rows, ",") + "]"}
+	return outcome{"rows", "[" + strings.Join(rows, ",") + "]"}
 }
 
 // post sends a body with the role's token and the headers of the case.
-func (w *wires) post(path, body string, header map[string]string) (status int, text string) {
-	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
+func (c *invokeCase) post(path, body string, header map[string]string) (status int, text string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+path, strings.NewReader(body))
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+casesToken)
 	r.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
-	w.c.Get("headers").ForEach(func(name, value gjson.Result) bool {
-		r.Header.Set(name.Str, w.filled(value.Str))
+	c.data.Get("headers").ForEach(func(name, value gjson.Result) bool {
+		r.Header.Set(name.Str, c.expandToken(value.Str))
 		return true
 	})
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(answer.Body); err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	return answer.StatusCode, b.String()
 }
 
-// filled puts the token that a text names in its place.
-func (w *wires) filled(text string) string {
+// expandToken replaces a reference to a token in a header by the token.
+func (c *invokeCase) expandToken(text string) string {
 	before, name, ok := strings.Cut(text, "{token:")
 	if !ok {
 		return text
 	}
-	about := w.tokens.Get(strings.TrimSuffix(name, "}"))
-	claims := w.claims(about.Get("claims"))
+	about := c.tokens.Get(strings.TrimSuffix(name, "}"))
+	claims := c.claims(about.Get("claims"))
 	switch {
 	case about.Get("raw").Exists():
 		return before + about.Get("raw").Str
 	case about.Get("alg").Str == "none":
-		return before + w.idp.Unsigned(claims)
+		return before + c.idp.Unsigned(claims)
 	case about.Get("alg").Str == "HS256":
-		return before + w.idp.Symmetric(claims)
+		return before + c.idp.Symmetric(claims)
 	case about.Get("key").Exists():
-		return before + w.idp.WronglySigned(claims)
+		return before + c.idp.WronglySigned(claims)
 	}
-	return before + w.idp.Token(claims)
+	return before + c.idp.Token(claims)
 }
 
-// claims puts the issuer and the times of now into claims.
-func (w *wires) claims(about gjson.Result) string {
+// claims fills in the issuer and the current time.
+func (c *invokeCase) claims(about gjson.Result) string {
 	all := map[string]any{}
 	about.ForEach(func(name, value gjson.Result) bool {
 		all[name.Str] = value.Value()
@@ -262,48 +261,49 @@ func (w *wires) claims(about gjson.Result) string {
 	})
 	text, err := json.Marshal(all)
 	if err != nil {
-		w.t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(text), "__IDP__", w.idp.URL)
+	return strings.ReplaceAll(string(text), "__IDP__", c.idp.URL)
 }
 
-// compare holds what came against what the case wants.
-func (w *wires) compare(wire string, got came) {
-	w.t.Helper()
-	want := w.want(wire)
+// compare checks an outcome against the expected one.
+func (c *invokeCase) compare(protocol string, got outcome) {
+	c.t.Helper()
+	want := c.want(protocol)
 	outcome := want.Get("outcome").Str
 	faults := []string{"tool_error", "unauthenticated", "not_found", "bad_request"}
 	switch {
 	case outcome == "refused" && slices.Contains(faults, got.outcome):
-	case wire == "mcp" && outcome == "bad_request" && got.outcome == "tool_error":
+	case protocol == "mcp" && outcome == "bad_request" && got.outcome == "tool_error":
 	case outcome != got.outcome:
-		w.t.Errorf("%s: %s %s, want %s", wire, got.outcome, got.text, want.Raw)
+		c.t.Errorf("%s: %s %s, want %s", protocol, got.outcome, got.text, want.Raw)
 	case outcome == "rows" && !rowsFit(got.text, want):
-		w.t.Errorf("%s: rows %s, want %s", wire, got.text, want.Raw)
+		c.t.Errorf("%s: rows %s, want %s", protocol, got.text, want.Raw)
 	}
-	if not := w.c.Get("ours.text_not").Str; not != "" && strings.Contains(got.text, not) {
-		w.t.Errorf("%s: %s holds %q", wire, got.text, not)
+	if not := c.data.Get("ours.text_not").Str; not != "" && strings.Contains(got.text, not) {
+		c.t.Errorf("%s: %s contains %q", protocol, got.text, not)
 	}
 }
 
-// rowsFit compares rows as JSON text, in one spelling: members in order, names
-// that repeat, numbers by value.
+// rowsFit reports whether rows equal the expected ones. It compares members in order,
+// allows repeated names, and compares numbers by value.
 func rowsFit(got string, want gjson.Result) bool {
 	either := want.Get("rows_any").Array()
 	if len(either) == 0 {
 		either = []gjson.Result{want.Get("rows")}
 	}
 	return slices.ContainsFunc(either, func(rows gjson.Result) bool {
-		return spelled(gjson.Parse(got)) == spelled(gjson.Parse(rows.Str))
+		return canonical(gjson.Parse(got)) == canonical(gjson.Parse(rows.Str))
 	})
 }
 
-func spelled(v gjson.Result) string {
+// canonical returns a form of a JSON value that is equal for equal values.
+func canonical(v gjson.Result) string {
 	switch {
 	case v.IsArray() || v.IsObject():
 		parts := []string{}
 		v.ForEach(func(key, value gjson.Result) bool {
-			parts = append(parts, key.String()+":"+spelled(value))
+			parts = append(parts, key.String()+":"+canonical(value))
 			return true
 		})
 		return fmt.Sprintf("%t%q", v.IsArray(), parts)

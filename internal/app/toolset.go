@@ -11,22 +11,21 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// toolset is a tool group of the configuration's own: references to declared
-// tools, and prompts.
+// toolset is a tool group that the configuration defines: references to declared tools,
+// and prompts.
 type toolset struct {
 	toolgroups.Group
-	owners []toolgroups.Owner // of Refs
+	owners []toolgroups.Owner // of Refs, by index
 }
 
-// toolsets are those of one configuration.
+// toolsets are the toolsets of one configuration by id.
 type toolsets map[toolgroups.GroupID]toolset
 
-// toolsetsOf gives the toolsets of a configuration, and the groups that its
-// tools name.
+// toolsetsOf returns the toolsets of a configuration and the groups that its tools name.
 func toolsetsOf(cfg *config.Config) toolsets {
 	owners := make(map[string]toolgroups.Owner, len(cfg.Tools))
 	for _, t := range cfg.Tools {
-		owners[t.Name] = ownerOf(t)
+		owners[t.Name] = toolOwner(t)
 	}
 	all := toolsets{}
 	for _, g := range toolbox.Toolsets(cfg.Tools, cfg.Toolsets) {
@@ -36,16 +35,16 @@ func toolsetsOf(cfg *config.Config) toolsets {
 		}
 		all[g.ID] = t
 	}
-	all.tell(cfg)
+	all.addPrompts(cfg)
 	return all
 }
 
-// tell gives toolsets the prompts that they list. One that is wrong is nobody's;
-// the configuration is refused for it.
-func (t toolsets) tell(cfg *config.Config) {
+// addPrompts adds the prompts that toolsets list. It leaves out prompts that could not be
+// read; loading has reported them.
+func (t toolsets) addPrompts(cfg *config.Config) {
 	known := map[string]*toolgroups.Prompt{}
 	for _, p := range cfg.Prompts {
-		if made, err := promptOf(p); err == nil {
+		if made, err := newPrompt(p); err == nil {
 			known[p.Name] = made
 		}
 	}
@@ -63,7 +62,7 @@ func (t toolsets) tell(cfg *config.Config) {
 	}
 }
 
-func promptOf(p config.Prompt) (*toolgroups.Prompt, error) {
+func newPrompt(p config.Prompt) (*toolgroups.Prompt, error) {
 	if p.Arguments == nil {
 		return nil, fmt.Errorf("prompt %q has no arguments that could be read", p.Name)
 	}
@@ -74,25 +73,26 @@ func promptOf(p config.Prompt) (*toolgroups.Prompt, error) {
 	return toolgroups.NewPrompt(p.Name, p.Description, p.Fingerprint, p.Arguments, messages)
 }
 
-// samePrompt says whether two prompts say the same.
+// samePrompt reports whether two prompts have the same name and content.
 func samePrompt(a, b *toolgroups.Prompt) bool {
 	return a.Name == b.Name && a.Fingerprint == b.Fingerprint
 }
 
-// with lists the ids of both, sorted.
-func (t toolsets) with(other toolsets) []toolgroups.GroupID {
+// unionIDs returns the ids of both, sorted.
+func (t toolsets) unionIDs(other toolsets) []toolgroups.GroupID {
 	ids := slices.AppendSeq(slices.Collect(maps.Keys(t)), maps.Keys(other))
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
+// equal reports whether both toolsets register the same.
 func (t toolset) equal(other toolset) bool {
 	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) &&
 		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt)
 }
 
-// common gives t without the references and prompts that other has not.
-func (t toolset) common(other toolset) toolset {
+// intersect returns t without the references and prompts that other does not have.
+func (t toolset) intersect(other toolset) toolset {
 	theirs := make(map[string]toolgroups.Owner, len(other.Refs))
 	for i, name := range other.Refs {
 		theirs[name] = other.owners[i]
@@ -111,29 +111,29 @@ func (t toolset) common(other toolset) toolset {
 	return both
 }
 
-// restrictToolsets leaves in each toolset what it has in both configurations, and
-// registers new ones empty, so that roles can name them: nobody gains by a
-// toolset before widenToolsets.
+// restrictToolsets is part of step 1 of install: it reduces each toolset to what it has in
+// both configurations. New toolsets are registered without tools, so that roles can name
+// them. No role gains tools from a toolset before expandToolsets.
 func (a *App) restrictToolsets(next toolsets) error {
 	var errs []error
-	for _, id := range a.toolsets.with(next) {
+	for _, id := range a.toolsets.unionIDs(next) {
 		now, there := a.toolsets[id]
-		both := now.common(next[id])
+		both := now.intersect(next[id])
 		if !there {
 			both.ID, both.Description = id, next[id].Description
 		}
 		if !there || !both.equal(now) {
-			errs = append(errs, a.putToolset(both))
+			errs = append(errs, a.registerToolset(both))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// expandToolsets makes the toolsets those of next. Those that are the same are
-// not touched.
+// expandToolsets is part of step 5 of install: it registers the toolsets of next and
+// unregisters all others. It does not touch toolsets that have not changed.
 func (a *App) expandToolsets(next toolsets) error {
 	var errs []error
-	for _, id := range a.toolsets.with(next) {
+	for _, id := range a.toolsets.unionIDs(next) {
 		now, there := a.toolsets[id]
 		then, stays := next[id]
 		switch {
@@ -141,15 +141,15 @@ func (a *App) expandToolsets(next toolsets) error {
 			errs = append(errs, a.Runtime.Unregister(toolgroups.Config, id))
 			delete(a.toolsets, id)
 		case !there || !then.equal(now):
-			errs = append(errs, a.putToolset(then))
+			errs = append(errs, a.registerToolset(then))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// putToolset registers a toolset without the references whose tools are missing
-// now, or somebody else's: a name is bound to who owns it when it is registered.
-func (a *App) putToolset(t toolset) error {
+// registerToolset registers a toolset without the references whose tool is missing now or
+// has another owner, because registration binds a name to its current owner.
+func (a *App) registerToolset(t toolset) error {
 	snapshot, bound := a.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
 	for i, name := range t.Refs {
 		if tool, ok := snapshot.Lookup(name); ok && tool.Owner == t.owners[i] {
@@ -163,14 +163,13 @@ func (a *App) putToolset(t toolset) error {
 	return nil
 }
 
-// toolsetFaults finds toolsets, and groups that tools name, whose ids are
-// somebody else's. Tools that name one of the runtime's were refused where they
-// were read.
-func (a *App) toolsetFaults(ch *configChange) (faults []*config.Error) {
+// checkToolsetIDs returns a problem for each toolset, or group that a tool names, whose id
+// belongs to another owner. Loading has rejected tools that name a built-in group.
+func (a *App) checkToolsetIDs(ch *configChange) (faults []*config.Error) {
 	others, _ := a.knownGroups(ch)
 	snapshot := a.groups.Snapshot()
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
-		at, field := toolsetPlace(ch.cfg, id)
+		at, field := toolsetPos(ch.cfg, id)
 		owner := snapshot.Owner(id)
 		switch {
 		case slices.Contains(toolgroups.Reserved(), id) && field == "group":
@@ -178,15 +177,15 @@ func (a *App) toolsetFaults(ch *configChange) (faults []*config.Error) {
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a built-in group, which declared tools cannot join", id), "choose another id"))
 		case slices.Contains(others, string(id)):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))
-		case owner != "" && owner != toolgroups.Config: // until the change is done
-			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of %s now", id, owner), "choose another id, or take that module out first and add the toolset then"))
+		case owner != "" && owner != toolgroups.Config: // its module leaves with this change, and only after toolsets are registered
+			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of %s now", id, owner), "choose another id, or remove that module first and add the toolset afterwards"))
 		}
 	}
 	return faults
 }
 
-// toolsetPlace finds where a configuration names a toolset first.
-func toolsetPlace(cfg *config.Config, id toolgroups.GroupID) (at config.Pos, field string) {
+// toolsetPos returns where a configuration first names a toolset.
+func toolsetPos(cfg *config.Config, id toolgroups.GroupID) (at config.Pos, field string) {
 	for _, t := range cfg.Toolsets {
 		if t.Name == string(id) {
 			return t.Pos, "name"

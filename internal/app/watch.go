@@ -22,9 +22,9 @@ import (
 )
 
 // WatchConfig applies the configuration of Options.Files again whenever the files
-// have changed, and on SIGHUP, until ctx ends or stop is called; stop waits for a
-// change in progress. An error is printed on the console, once for the same content,
-// and leaves the active configuration as it was.
+// change, and on SIGHUP, until ctx ends or stop is called; stop waits for a change in
+// progress. An error is printed on the console, once for the same content, and leaves the
+// active configuration unchanged.
 func (a *App) WatchConfig(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	hangup := make(chan os.Signal, 1)
@@ -41,80 +41,81 @@ func (a *App) WatchConfig(ctx context.Context) (stop func()) {
 	}
 }
 
-func (f *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
-	defer f.waking.Wait()
-	defer f.app.pins.WatchQuarantine(func() { f.offered.Store(true) })()
-	f.provisionModules(ctx)
-	tick := time.NewTicker(cmp.Or(f.app.pollInterval, time.Second))
+// run looks at the files every interval until ctx ends.
+func (w *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
+	defer w.background.Wait()
+	defer w.app.pins.WatchQuarantine(func() { w.quarantineChanged.Store(true) })()
+	w.provisionModules(ctx)
+	tick := time.NewTicker(cmp.Or(w.app.pollInterval, time.Second))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			f.load(ctx, true)
+			w.load(ctx, true)
 		case <-tick.C:
-			if f.stable() {
-				f.load(ctx, false)
+			if w.stable() {
+				w.load(ctx, false)
 			}
-			if f.offered.Swap(false) {
-				f.tellQuarantine(ctx)
+			if w.quarantineChanged.Swap(false) {
+				w.reportQuarantine(ctx)
 			}
 		}
 	}
 }
 
-// configWatcher knows the files of a configuration as they were last seen.
+// configWatcher detects changes of the configuration files.
 type configWatcher struct {
-	app   *App
-	tried string   // the digest of the content that was tried last
-	also  []string // files that documents name
-	seen  string   // how the files looked last
-	moved bool     // they looked otherwise before: somebody may be writing
+	app           *App
+	lastDigest    string   // of the content that was loaded last
+	includedFiles []string // files that the documents name, such as scripts
+	lastStats     string   // fileStats of the last look
+	unstable      bool     // the last look found a change; they may still be written
 
-	offered atomic.Bool // what waits in quarantine may be another
+	quarantineChanged atomic.Bool // set when a server offers other definitions
 
-	waking      sync.WaitGroup // modules that acquire what they need
-	mu          sync.Mutex     // guards waits
-	quarantined int            // definitions in quarantine that were told of
+	background sync.WaitGroup // provisions modules and pings databases
+	mu         sync.Mutex     // guards reported
+	reported   int            // definitions in quarantine at the last report
 }
 
 func (a *App) newConfigWatcher() *configWatcher {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	f := &configWatcher{app: a, moved: true}
+	a.configMu.Lock()
+	defer a.configMu.Unlock()
+	w := &configWatcher{app: a, unstable: true}
 	if a.current != nil {
-		f.remember(a.current, nil)
+		w.remember(a.current, nil)
 	}
-	return f
+	return w
 }
 
-// remember notes what was loaded.
-func (f *configWatcher) remember(cfg *config.Config, err error) {
-	f.tried, f.also = digest(cfg, err), nil
+// remember records what was loaded.
+func (w *configWatcher) remember(cfg *config.Config, err error) {
+	w.lastDigest, w.includedFiles = configDigest(cfg, err), nil
 	for _, file := range cfg.Files {
-		f.also = append(f.also, file.Path)
+		w.includedFiles = append(w.includedFiles, file.Path)
 	}
 }
 
-// stable says, once, that the files look otherwise than before and have come
-// to rest since the last look.
-func (f *configWatcher) stable() bool {
-	if len(f.app.options.Files) == 0 {
+// stable reports true once after a change: when the files look the same in two looks in a
+// row, and otherwise than before.
+func (w *configWatcher) stable() bool {
+	if len(w.app.options.Files) == 0 {
 		return false
 	}
-	now := fileStats(append(append([]string{}, f.app.options.Files...), f.also...))
-	if now != f.seen {
-		f.seen, f.moved = now, true
+	now := fileStats(append(append([]string{}, w.app.options.Files...), w.includedFiles...))
+	if now != w.lastStats {
+		w.lastStats, w.unstable = now, true
 		return false
 	}
-	was := f.moved
-	f.moved = false
+	was := w.unstable
+	w.unstable = false
 	return was
 }
 
-// fileStats tells files apart by what can be seen from outside; of a directory, by
-// its documents.
+// fileStats describes files by size and time, to detect changes without reading them. Of a
+// directory it describes the documents only.
 func fileStats(paths []string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -123,7 +124,7 @@ func fileStats(paths []string) string {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		entries, _ := os.ReadDir(path) // what is unreadable has no documents, and Load says so
+		entries, _ := os.ReadDir(path) // an unreadable folder has no documents; loading reports it
 		for _, e := range entries {
 			if config.IsDocument(e.Name()) {
 				name := filepath.Join(path, e.Name())
@@ -147,9 +148,8 @@ func describe(b *strings.Builder, path string, info fs.FileInfo, err error) {
 	fmt.Fprintf(b, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
 }
 
-// digest tells configurations apart by all that was read, and by what could not
-// be.
-func digest(cfg *config.Config, err error) string {
+// configDigest returns a digest of everything that was read, and of the load error.
+func configDigest(cfg *config.Config, err error) string {
 	sum := sha256.New()
 	for _, f := range cfg.Files {
 		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Included)
@@ -161,75 +161,75 @@ func digest(cfg *config.Config, err error) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// load reads the files and puts them in force, unless that was tried; somebody
-// who asked for it, by SIGHUP, has it tried again.
-func (f *configWatcher) load(ctx context.Context, asked bool) {
-	if len(f.app.options.Files) == 0 {
-		f.print("there is no configuration to load: no -f was given")
+// load reads the files and applies them, unless the same content was tried before. asked
+// is true on SIGHUP, which tries it again.
+func (w *configWatcher) load(ctx context.Context, asked bool) {
+	if len(w.app.options.Files) == 0 {
+		w.print("no configuration to load: no -f was given")
 		return
 	}
-	defer debug.FreeOSMemory() // what many documents were read with
-	cfg, err := f.app.load()
-	before := f.tried
-	if f.remember(cfg, err); f.tried == before && !asked {
+	defer debug.FreeOSMemory() // reading many documents leaves much garbage
+	cfg, err := w.app.loadConfig()
+	before := w.lastDigest
+	if w.remember(cfg, err); w.lastDigest == before && !asked {
 		return
 	}
 	if err != nil {
-		f.print("the configuration stays as it was: " + err.Error())
+		w.print("the configuration is unchanged: " + err.Error())
 		return
 	}
-	told, err := f.app.reconfigure(ctx, cfg)
-	f.provisionModules(ctx)
+	summary, err := w.app.reconfigure(ctx, cfg)
+	w.provisionModules(ctx)
 	switch {
 	case err == nil:
-		f.print(strings.Join(append([]string{"the new configuration is in force"}, told...), "; "))
-	case told == nil:
-		f.print("the configuration stays as it was: " + err.Error())
+		w.print(strings.Join(append([]string{"the new configuration is active"}, summary...), "; "))
+	case summary == nil:
+		w.print("the configuration is unchanged: " + err.Error())
 	default:
-		f.print(strings.Join(append(told, "the new configuration is in force but for this: "+err.Error()), "; "))
+		w.print(strings.Join(append(summary, "the new configuration is active, except: "+err.Error()), "; "))
 	}
 }
 
-// load reads the files of -f; tools that stand as they stood are not read again.
-func (a *App) load() (*config.Config, error) {
-	a.changing.Lock()
+// loadConfig reads the configuration files. It reuses the tools that have not changed.
+func (a *App) loadConfig() (*config.Config, error) {
+	a.configMu.Lock()
 	now := a.current
-	a.changing.Unlock()
+	a.configMu.Unlock()
 	if now == nil {
 		return config.Load(a.options.Files, a.options.Env)
 	}
 	return now.Reload(a.options.Files, a.options.Env)
 }
 
-// provisionModules has the modules that were loaded by what they knew acquire what they
-// need, so that what a server changed meanwhile is noticed, and told, before a
-// call; and has databases that are new looked for, so that a wrong password is.
-func (f *configWatcher) provisionModules(ctx context.Context) {
-	f.waking.Go(func() { f.app.pools.Ping(ctx) })
-	for _, m := range f.app.loader.Modules() {
-		f.waking.Go(func() {
-			if err := f.app.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
-				f.app.options.Log.Warn("a module sleeps on", "module", m.Name, "error", err)
+// provisionModules provisions in the background the modules that were loaded from stored
+// definitions, and pings new databases. So a server whose tools changed, or a wrong
+// password, is reported before the first call.
+func (w *configWatcher) provisionModules(ctx context.Context) {
+	w.background.Go(func() { w.app.pools.Ping(ctx) })
+	for _, m := range w.app.loader.Modules() {
+		w.background.Go(func() {
+			if err := w.app.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
+				w.app.options.Log.Warn("module not provisioned", "module", m.Name, "error", err)
 			}
-			f.tellQuarantine(ctx)
+			w.reportQuarantine(ctx)
 		})
 	}
 }
 
-// tellQuarantine says how many definitions wait, when it is another number than
-// before: their tools are missing until somebody looks.
-func (f *configWatcher) tellQuarantine(ctx context.Context) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	list, err := f.app.pins.Quarantine(ctx)
-	if err != nil || len(list) == f.quarantined {
-		return // a store that fails is told by whoever needs it
+// reportQuarantine prints how many definitions are in quarantine when the number has
+// changed. Their tools are missing until the operator accepts them.
+func (w *configWatcher) reportQuarantine(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, err := w.app.pins.Quarantine(ctx)
+	if err != nil || len(list) == w.reported {
+		return // a failed store is reported where it is needed
 	}
-	if f.quarantined = len(list); f.quarantined > 0 {
-		f.print(fmt.Sprintf("tools of MCP servers in quarantine: %d; see \"rolecall tool list --quarantined\"", f.quarantined))
+	if w.reported = len(list); w.reported > 0 {
+		w.print(fmt.Sprintf("tools of MCP servers in quarantine: %d; see \"rolecall tool list --quarantined\"", w.reported))
 	}
 }
 
-func (f *configWatcher) print(text string) {
-	fmt.Fprintln(f.app.options.Console, "rolecall: "+textutil.SanitizeLines(text))
+func (w *configWatcher) print(text string) {
+	fmt.Fprintln(w.app.options.Console, "rolecall: "+textutil.SanitizeLines(text))
 }

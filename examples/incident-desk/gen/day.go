@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// hit is one line of the log and the second of the day it is written at.
+// hit is one line of the log, with its time in seconds of the day.
 type hit struct {
 	second int
 	line   string
 }
 
-// day collects the traffic of 17 March 2026 in whatever order it is made.
+// day collects the requests of 17 March 2026 in any order.
 type day struct {
 	rnd  *rand.Rand
 	hits []hit
@@ -29,8 +29,7 @@ func newDay() *day {
 	return d
 }
 
-// lines gives the day in order of time; hits of one second stay in the order
-// they were made.
+// lines returns the log lines sorted by time; lines of the same second keep their order.
 func (d *day) lines() []string {
 	slices.SortStableFunc(d.hits, func(a, b hit) int { return cmp.Compare(a.second, b.second) })
 	lines := make([]string, len(d.hits))
@@ -40,7 +39,7 @@ func (d *day) lines() []string {
 	return lines
 }
 
-// request is what a line in combined format says.
+// request has the fields of a line in combined format.
 type request struct {
 	client   string
 	user     string // "" is logged as -
@@ -60,7 +59,7 @@ func (d *day) log(second int, r request) {
 		r.line, r.status, size, dash(r.referrer), dash(r.agent)))
 }
 
-// raw adds a line as it is, combined format or not.
+// raw adds a line unchanged, in any format.
 func (d *day) raw(second int, line string) {
 	if second < 24*3600 {
 		d.hits = append(d.hits, hit{second, line})
@@ -71,7 +70,7 @@ func stamp(second int) string {
 	return fmt.Sprintf("17/Mar/2026:%02d:%02d:%02d +0000", second/3600, second/60%60, second%60)
 }
 
-// at is the second of the day the clock shows.
+// at converts a time of day to seconds.
 func at(hour, minute, second int) int { return hour*3600 + minute*60 + second }
 
 func dash(s string) string {

@@ -2,12 +2,11 @@ package main
 
 import "strconv"
 
-// failures is how many requests fail in each minute from 14:03 to 14:21: a
-// deploy takes the checkout's upstream away, people and apps try again, the
-// roll-back brings it back.
+// failures is how many requests fail in each minute from 14:03 to 14:21: a deployment
+// breaks the checkout's upstream, clients retry, and the rollback restores it.
 var failures = [19]int{4, 13, 21, 16, 7, 2, 9, 19, 24, 14, 6, 3, 11, 17, 12, 5, 1, 4, 2}
 
-// broken says whether checkouts fail at that second.
+// broken reports whether checkouts fail at that second.
 func broken(second int) bool { return second >= at(14, 3, 0) && second < at(14, 22, 0) }
 
 func (d *day) incident() {
@@ -20,8 +19,7 @@ func (d *day) incident() {
 	d.log(at(14, 20, 31), request{client: "192.0.2.9", user: "deploy", line: "POST /admin/rollback HTTP/1.1", status: 202, size: 64, agent: "shipit/3.4"})
 }
 
-// fail logs one failing request: mostly the checkout, now and then what
-// stands beside it.
+// fail logs one failing request, mostly of the checkout.
 func (d *day) fail(second int) {
 	r := request{client: client(d.between(0, 219)), line: "POST /api/checkout HTTP/1.1", status: 502, size: 157, agent: pick(d, apps)}
 	switch n := d.between(1, 100); {
@@ -37,8 +35,8 @@ func (d *day) fail(second int) {
 	d.log(second, r)
 }
 
-// loginAttack is one client that tries passwords on a page the shop does not
-// have, until the rate limit stops it.
+// loginAttack logs a client that tries passwords on a page that the shop does not have,
+// until the rate limit stops it.
 func (d *day) loginAttack() {
 	second := at(3, 12, 7)
 	for i := range 187 {
@@ -54,7 +52,7 @@ func (d *day) loginAttack() {
 	}
 }
 
-// oddities are what a parser meets in a real file and seldom in its tests.
+// oddities logs lines that occur in real logs and rarely in a parser's tests.
 func (d *day) oddities() {
 	d.scanner()
 	d.quotes()
@@ -62,7 +60,7 @@ func (d *day) oddities() {
 	d.malformed()
 }
 
-// scanner looks for other people's mistakes.
+// scanner logs a client that looks for vulnerable pages.
 func (d *day) scanner() {
 	paths := []string{"/.env", "/.git/config", "/phpmyadmin/", "/backup.zip", "/cgi-bin/luci", "/api/v1/../../etc/passwd", "/server-status", "/actuator/health"}
 	for i, path := range paths {
@@ -72,7 +70,7 @@ func (d *day) scanner() {
 	d.log(at(5, 42, 9), request{client: "203.0.113.77", line: "", status: 408, size: -1})
 }
 
-// quotes have a quote inside a quoted field, escaped as the servers do it.
+// quotes logs requests with a quote inside a quoted field, escaped as web servers do.
 func (d *day) quotes() {
 	agent := `Mozilla/5.0 (compatible; \"LinkCheck\"/2.1; +https://bots.example/linkcheck)`
 	for i, page := range pages {
@@ -83,7 +81,7 @@ func (d *day) quotes() {
 	d.log(at(16, 8, 12), request{client: client(58), line: "GET /lamps HTTP/2.0", status: 200, size: 15102, agent: `Mozilla/5.0 (a \\ and a \" walk into a bar)`})
 }
 
-// editors are the people behind the shop.
+// editors logs the requests of the shop's staff.
 func (d *day) editors() {
 	for hour := 8; hour < 18; hour++ {
 		id := strconv.Itoa(d.between(1000, 2300))
@@ -92,7 +90,7 @@ func (d *day) editors() {
 	}
 }
 
-// malformed are lines no reader of the combined format should accept.
+// malformed adds lines that no parser of the combined format should accept.
 func (d *day) malformed() {
 	d.raw(at(0, 0, 1), "2026-03-17T00:00:01Z logrotate[814]: access.log opened")
 	d.raw(at(6, 25, 0), `192.0.2.131 - - [17/Mar/2026:06:25:00 +0000] "GET /lamps/brass-desk-lamp HT`)

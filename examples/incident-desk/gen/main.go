@@ -1,11 +1,10 @@
-// Command gen writes the access log the incident desk works on: one day of a
-// small shop, with an incident in it.
+// Command gen writes the access log of the incident desk: one day of a small shop with an
+// incident.
 //
 //	go generate ./examples/incident-desk/gen
 //
-// The same source always gives the same bytes: the generator is seeded, counts
-// in whole numbers only, and asks no clock. All addresses are from the ranges
-// set aside for documentation (RFC 5737, RFC 3849).
+// The output is always the same: the generator uses a fixed seed, integers only, and no
+// clock. All addresses are from the ranges reserved for documentation (RFC 5737, RFC 3849).
 package main
 
 import (
@@ -41,7 +40,7 @@ func create(path string) error {
 	return f.Close()
 }
 
-// write puts the whole day into w, oldest line first.
+// write writes the log of the day to w, oldest line first.
 func write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for _, line := range newDay().lines() {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-func TestTheCommittedLogIsWhatTheGeneratorWrites(t *testing.T) {
+// The committed log is the output of the generator.
+func TestWrite_MatchesCommittedLog(t *testing.T) {
 	want, err := os.ReadFile("../access.log")
 	if err != nil {
 		t.Fatal(err)

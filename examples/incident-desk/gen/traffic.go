@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// visitsPerHour is the rhythm of the day: visits that begin in each hour.
+// visitsPerHour is how many visits begin in each hour.
 var visitsPerHour = [24]int{6, 4, 3, 3, 4, 5, 9, 14, 19, 23, 26, 28, 30, 29, 27, 26, 25, 27, 30, 33, 31, 25, 17, 10}
 
 var browsers = []string{
@@ -28,7 +28,7 @@ var assets = []string{"/static/app.3f9c1b.js", "/static/app.3f9c1b.css", "/stati
 
 var endpoints = []string{"/api/products?limit=24", "/api/products/1041", "/api/products/1187", "/api/products/2203", "/api/stock/1041", "/api/cart", "/api/session", "/api/recommendations"}
 
-// client makes visitor n's address; every ninth one has IPv6.
+// client returns the address of visitor n; every ninth has an IPv6 address.
 func client(n int) string {
 	if n%9 == 4 {
 		return fmt.Sprintf("2001:db8:%x:%x::%x", 0x20+n%7, n*37%4096, n%250+1)
@@ -37,14 +37,14 @@ func client(n int) string {
 	return fmt.Sprintf("%s.%d", nets[n%3], 30+n*7%200)
 }
 
-// probes are the load balancer's health checks, every three minutes.
+// probes logs the load balancer's health checks, every three minutes.
 func (d *day) probes() {
 	for s := 11; s < 24*3600; s += 180 {
 		d.log(s, request{client: "192.0.2.4", line: "GET /healthz HTTP/1.1", status: 200, size: 2, agent: "kube-probe/1.33"})
 	}
 }
 
-// visits are people: two in five with a browser, the others with the app.
+// visits logs visitors: two in five with a browser, the others with the app.
 func (d *day) visits() {
 	for hour, n := range visitsPerHour {
 		for range n {
@@ -82,7 +82,7 @@ func (d *day) useApp(second int, client, agent string) {
 	}
 }
 
-// answer gives an ordinary request its ordinary fate.
+// answer fills in the status and size of a request.
 func (d *day) answer(r request) request {
 	switch n := d.between(1, 1000); {
 	case n <= 790:

@@ -1,6 +1,7 @@
-// Package scripts holds tests that run the command line as a person would: the
-// files of testdata/script say which commands run, on which files, and what they
-// print. It is a module of its own, so that testscript is no dependency of rolecall.
+// Package scripts tests the command line as a user runs it. Each file of
+// testdata/script lists the commands, the files they work on, and the output they must
+// have. The package is a module of its own, so that testscript is not a dependency of
+// rolecall.
 //
 //	go test -run 'Scripts/run' .
 package scripts

@@ -9,9 +9,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpServer is a program for scripts: an MCP server on stdin and stdout with the
-// tools that a file lists, by name and description: as the file is at the start,
-// and after each call. It leaves a file "started" where it runs.
+// mcpServer is a program for scripts: an MCP server on stdin and stdout. A file lists the
+// names and descriptions of its tools; the server reads it at the start and after each
+// call. It creates a file "started" in its directory.
 func mcpServer() {
 	s := mcp.NewServer(&mcp.Implementation{Name: "script"}, nil)
 	err := addTools(s)
@@ -26,7 +26,7 @@ func mcpServer() {
 	}
 }
 
-// addTools gives s the tools of the file.
+// addTools adds the tools of the file to s.
 func addTools(s *mcp.Server) error {
 	var tools []*mcp.Tool
 	text, err := os.ReadFile(os.Args[1])
@@ -39,8 +39,8 @@ func addTools(s *mcp.Server) error {
 	for _, t := range tools {
 		t.InputSchema = json.RawMessage(`{"type":"object"}`)
 		s.AddTool(t, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			said := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: t.Name + " says hello"}}}
-			return said, addTools(s)
+			result := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: t.Name + " says hello"}}}
+			return result, addTools(s)
 		})
 	}
 	return nil

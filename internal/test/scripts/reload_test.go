@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// says REGEXP waits until the serve of the script has written that to stderr
-// since the last says.
+// says REGEXP waits until the running serve has written a match to stderr since the last
+// says.
 func says(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile(args[0])
 	ts.Check(err)
@@ -27,7 +27,7 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("serve did not say %s within a minute:\n%s", args[0], ts.ReadFile("serve.txt"))
 }
 
-// hangup sends SIGHUP to the serve of the script.
+// hangup sends SIGHUP to the running serve.
 func hangup(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Value(serviceKey{}).(*served).cmd.Process.Signal(syscall.SIGHUP))
 }

@@ -22,14 +22,13 @@ import (
 
 var launcher *sandbox.Launcher
 
-// The scripts in testdata/script run the real main, each in a directory and a
-// home of its own.
+// The scripts in testdata/script run the real main, each in its own directory and home.
 func TestMain(m *testing.M) {
 	launcher = sandbox.Enter(builtin.Programs())
 	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { cmd.Main() }, "mcp-server": mcpServer})
 }
 
-// withServers runs the tests and stops the databases that they started.
+// withServers runs the tests and then stops the databases that they started.
 type withServers struct{ tests *testing.M }
 
 // Run implements testscript.TestingM.
@@ -58,8 +57,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// digestOf: digest FILE VAR puts the first digest that FILE, the output of tool
-// accept, shows into VAR.
+// digestOf implements digest FILE VAR, which sets VAR to the first digest in FILE, the
+// output of tool accept.
 func digestOf(ts *testscript.TestScript, neg bool, args []string) {
 	_, rest, ok := strings.Cut(ts.ReadFile(args[0]), "\ndigest: ")
 	if !ok {
@@ -69,10 +68,10 @@ func digestOf(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], digest)
 }
 
-// condition knows [sandbox]: the system gives one.
+// condition implements [sandbox], which is true if the system has a sandbox.
 func condition(name string) (bool, error) {
 	if name != "sandbox" {
-		return false, fmt.Errorf("there is no condition %q", name)
+		return false, fmt.Errorf("unknown condition %q", name)
 	}
 	_, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"true"}})
 	if _, missing := errors.AsType[*sandbox.Unavailable](err); missing {
@@ -81,8 +80,8 @@ func condition(name string) (bool, error) {
 	return true, err
 }
 
-// killed FILE ARGS… runs rolecall, kills it with SIGKILL when FILE exists, and
-// keeps what it wrote in stderr.txt.
+// killed FILE ARGS… runs rolecall, kills it with SIGKILL when FILE exists, and writes its
+// stderr to stderr.txt.
 func killed(ts *testscript.TestScript, neg bool, args []string) {
 	log, err := os.Create(ts.MkAbs("stderr.txt"))
 	ts.Check(err)
@@ -98,7 +97,7 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	for {
 		select {
 		case err := <-ended:
-			ts.Fatalf("it ended before %s was there: %v", args[0], err)
+			ts.Fatalf("it ended before %s existed: %v", args[0], err)
 		default:
 		}
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
@@ -110,7 +109,8 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// taskID FILE VAR puts the id of the first line "task ID" of FILE into VAR.
+// taskID implements taskid FILE VAR, which sets VAR to the id in the line "task ID" at the
+// start of FILE.
 func taskID(ts *testscript.TestScript, neg bool, args []string) {
 	var id string
 	for _, b := range ts.ReadFile(args[0])[len("task "):] {
@@ -122,8 +122,8 @@ func taskID(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], id)
 }
 
-// artifactIDs FILE puts the id of each artifact of a list as JSON into the
-// variable of its type, in capitals.
+// artifactIDs implements artifacts FILE, which reads a list of artifacts as JSON. For each
+// it sets the variable named as its type, in capitals, to its id.
 func artifactIDs(ts *testscript.TestScript, neg bool, args []string) {
 	var list struct {
 		Items []struct{ ID, Type string }

@@ -18,19 +18,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// served is a serve that a script started.
+// served is the running serve of a script.
 type served struct {
 	cmd   *exec.Cmd
 	ended chan error
-	read  int // bytes of serve.txt that says has passed
+	read  int // bytes of serve.txt that says has consumed
 }
 
-// serviceKey finds a script's *served among its values.
+// serviceKey is the key of a script's *served among its values.
 type serviceKey struct{}
 
-// serving ARGS… starts rolecall serve on a port of its own, waits until it says
-// where, and puts that into URL and its start-up token into TOKEN. What it
-// writes to stderr is kept in serve.txt.
+// serving ARGS… starts rolecall serve on a free port and waits until it prints its address.
+// It sets URL to the address and TOKEN to the start-up token. Stderr goes to serve.txt.
 func serving(ts *testscript.TestScript, neg bool, args []string) {
 	log, err := os.Create(ts.MkAbs("serve.txt"))
 	ts.Check(err)
@@ -49,14 +48,14 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	var shown struct{ URL, Token string }
 	if err := json.NewDecoder(out).Decode(&shown); err != nil {
 		_ = cmd.Wait()
-		ts.Fatalf("serve did not say where it is: %v\n%s", err, ts.ReadFile("serve.txt"))
+		ts.Fatalf("serve did not print its address: %v\n%s", err, ts.ReadFile("serve.txt"))
 	}
 	go func(ended chan<- error) { ended <- cmd.Wait() }(s.ended)
 	ts.Setenv("URL", shown.URL)
 	ts.Setenv("TOKEN", shown.Token)
 }
 
-// ended sends SIGTERM to the serve of the script, which ends with status 0.
+// ended sends SIGTERM to the running serve, which must exit with status 0.
 func ended(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serviceKey{}).(*served)
 	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
@@ -77,11 +76,11 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("%s was not there within a minute", args[0])
+	ts.Fatalf("%s did not exist within a minute", args[0])
 }
 
-// get STATUS PATH [TOKEN] asks $URL for a path, goes where that leads with the
-// cookies it is given, and prints the answer.
+// get STATUS PATH [TOKEN] requests a path of $URL, follows redirects with cookies, and
+// prints the response. The status must be STATUS.
 func get(ts *testscript.TestScript, neg bool, args []string) {
 	r, err := http.NewRequest(http.MethodGet, ts.Getenv("URL")+args[1], nil)
 	ts.Check(err)
@@ -101,7 +100,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%s", body)
 }
 
-// tokenOf: token FILE VAR puts the first line of FILE, a token, into VAR.
+// tokenOf implements token FILE VAR, which sets VAR to the first line of FILE, a token.
 func tokenOf(ts *testscript.TestScript, neg bool, args []string) {
 	token, _, _ := strings.Cut(ts.ReadFile(args[0]), "\n")
 	ts.Setenv(args[1], token)

@@ -1,4 +1,4 @@
-package app
+package scripts_test
 
 import (
 	"bytes"
@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the tests look at databases themselves
+	_ "github.com/jackc/pgx/v5/stdlib" // for checks in the database itself
 
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 )
 
-// opened opens a database for the test itself.
-func opened(t *testing.T, db dbtest.Database) *sql.DB {
+// openDatabase opens a connection for checks in the database itself.
+func openDatabase(t *testing.T, db dbtest.Database) *sql.DB {
 	t.Helper()
 	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'", db.Host, db.Port, db.User, db.Name, strings.ReplaceAll(db.Password, "'", `\'`)))
 	if err != nil {
@@ -28,46 +28,46 @@ func opened(t *testing.T, db dbtest.Database) *sql.DB {
 	return conn
 }
 
-// binary runs the program in a directory of the test and gives its result.
-func binary(t *testing.T, env []string, args ...string) string {
+// runBinary runs the program in a new directory and returns its standard output.
+func runBinary(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "rolecall", args...)
-	var out, said bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), append(os.Environ(), env...), &out, &said
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), append(os.Environ(), env...), &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("rolecall %s: %v\n%s", strings.Join(args, " "), err, said.String())
+		t.Fatalf("rolecall %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	return out.String()
+	return stdout.String()
 }
 
-// An agent whose role has one toolset answers a question from PostgreSQL, and
-// has nothing of the other toolset.
-func TestAnAgentAnswersFromPostgres(t *testing.T) {
+// An agent whose role has one toolset answers a question from PostgreSQL and cannot call
+// the tools of the other toolset.
+func TestRun_AnswersFromPostgres(t *testing.T) {
 	db := dbtest.Postgres(t)
-	flights, err := filepath.Abs("../examples/flights")
+	flights, err := filepath.Abs("../../../examples/flights")
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"PGHOST=" + db.Host, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=" + db.User, "PGPASSWORD=" + db.Password, "PGDATABASE=" + db.Name}
-	got := binary(t, env, "run", "-f", flights+"/postgres.yaml", "-f", flights+"/organization.yaml", "When does DL 1234 leave?")
+	got := runBinary(t, env, "run", "-f", flights+"/postgres.yaml", "-f", flights+"/organization.yaml", "When does DL 1234 leave?")
 	want := "DL 1234 departs 2026-11-22T09:40:00Z\nthe caller's own: unauthenticated, the table filled: tool_not_available\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	var rows int
-	if err := opened(t, db).QueryRow("SELECT count(*) FROM flights").Scan(&rows); err != nil || rows != 2 {
+	if err := openDatabase(t, db).QueryRow("SELECT count(*) FROM flights").Scan(&rows); err != nil || rows != 2 {
 		t.Errorf("the table has %d rows, %v; want 2", rows, err)
 	}
 }
 
-// The example of seed 001 as it stands, but for where the database is: its role
-// has the one tool of its toolset.
-func TestTheSeedsExampleRunsOnPostgres(t *testing.T) {
+// The example of MCP Toolbox runs unchanged except for the address of the database. Its
+// role has the one tool of its toolset.
+func TestRun_ToolboxExampleOnPostgres(t *testing.T) {
 	db := dbtest.Postgres(t)
-	if _, err := opened(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
+	if _, err := openDatabase(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile("../../cmd/testdata/toolbox/plural.yaml")
+	example, err := os.ReadFile("../../../cmd/testdata/toolbox/plural.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,25 +77,25 @@ func TestTheSeedsExampleRunsOnPostgres(t *testing.T) {
 		"my_db", db.Name, "my_user", db.User, "my_pass", strconv.Quote(db.Password),
 	).Replace(string(example))
 	dir := t.TempDir()
-	for name, content := range map[string]string{"tools.yaml": text, "org.yaml": seedOrg, "brain.js": seedBrain} {
+	for name, content := range map[string]string{"tools.yaml": text, "org.yaml": exampleOrg, "agents.js": exampleScript} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := binary(t, nil, "run", "-f", dir, "What is there?")
+	got := runBinary(t, nil, "run", "-f", dir, "What is there?")
 	if want := `{"rows":"[{\"id\":42}]","other":"tool_not_available"}` + "\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 const (
-	seedOrg = `{kind: organization, name: seed, model: brain}
+	exampleOrg = `{kind: organization, name: example, model: main}
 ---
-{kind: model, name: brain, type: script, file: brain.js}
+{kind: model, name: main, type: script, file: agents.js}
 ---
 {kind: role, name: asker, toolGroups: [example_toolset]}
 `
-	seedBrain = `role("root", function* () {
+	exampleScript = `role("root", function* () {
   const asker = yield call("find_role_by_name", { name: "asker" });
   yield call("spawn_agent_with_task", {
     roleId: asker.id, initialMessage: "go",
