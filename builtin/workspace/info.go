@@ -21,7 +21,7 @@ type Info struct {
 const maxCountedNames = 1_000_000
 
 // Info counts the contents of the workspace. It omits the temporary files of
-// WriteFile and what cannot be read.
+// WriteFile and the contents of folders that cannot be read.
 func (d *Dir) Info(ctx context.Context) (Info, error) {
 	top, err := d.Root.Stat(".")
 	if err != nil {

@@ -41,7 +41,7 @@ type Entry struct {
 
 // List returns the contents of a folder. It lists symbolic links and does not
 // follow them, except for the folder itself. It omits the temporary files of
-// WriteFile and what cannot be read.
+// WriteFile and the contents of subfolders that cannot be read.
 func (d *Dir) List(ctx context.Context, dir string, o ListOptions) (Listing, error) {
 	dir, err := CleanPath(dir)
 	if err != nil {

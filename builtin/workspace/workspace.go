@@ -3,30 +3,30 @@
 //
 // A Dir is an open directory. Its methods take relative paths with slashes:
 //
-//	quotas := new(workspace.QuotaManager) // one for the process
-//	root, err := os.OpenRoot(dir)
-//	// …
+//	var quotas workspace.QuotaManager // one for the process
 //	ws := &workspace.Dir{Root: root, Quota: quotas.Of(dir, workspace.Quota{Bytes: 1 << 30, Files: 100_000})}
-//	defer root.Close()
-//	err = ws.WriteFile(ctx, "notes/plan.md", data)
+//	err := ws.WriteFile(ctx, "notes/plan.md", data)
 //
 // Two layers keep paths inside the directory. CleanPath rejects names whose text
 // escapes. All file access goes through os.Root, which rejects symbolic links
 // that escape.
 //
-// The quota holds for the writes of this package. Programs that write to the
-// directory by themselves are not stopped; WatchQuota reports when they exceed it.
+// WriteFile enforces the quota. Programs write to the directory without this
+// package: WatchQuota reports when they exceed the quota, and its caller stops
+// them.
 //
-// Errors have a code of package errcode and a text for models. The package does
-// not decide which directory belongs to whom.
+// Errors of file operations have a code of package errcode and a text for models,
+// except for context errors. The package neither creates workspaces nor assigns
+// them to agents; package runtime does.
 package workspace
 
 import "os"
 
 // Dir is an open workspace. Root prevents paths and links from escaping it.
 //
-// The methods of a Dir, and different Dirs of the same directory, can be used
-// concurrently. The one who opened Root closes it.
+// The methods of a Dir are safe for concurrent use, also those of several Dirs
+// for the same directory if one QuotaManager created their quotas. The caller
+// that opened Root must close it.
 type Dir struct {
 	Root     *os.Root
 	ReadOnly bool      // WriteFile is rejected with workspace_read_only
