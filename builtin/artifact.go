@@ -3,8 +3,8 @@ package builtin
 import (
 	"context"
 	"encoding/json"
-	"io"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -124,7 +124,7 @@ func (h artifacts) fromFile(ctx context.Context, name string) (json.RawMessage, 
 	if err := requireTool(h.limits, currentCall(ctx).By, "put_artifact with path", "read_file"); err != nil {
 		return nil, nil, err
 	}
-	data, err := inWorkspace(ctx, h.files, name, func(ws *Workspace, name string) ([]byte, error) {
+	data, err := inWorkspace(ctx, h.files, name, func(ws *workspace.Dir, name string) ([]byte, error) {
 		return readAtMost(ws, name, h.limits.ArtifactLimit())
 	})
 	if err != nil || !isText(data) {
@@ -133,21 +133,17 @@ func (h artifacts) fromFile(ctx context.Context, name string) (json.RawMessage, 
 	return quote(data), nil, nil
 }
 
-// readAtMost reads a whole file. The error is TooLarge for more than limit bytes.
-func readAtMost(ws *Workspace, name string, limit int64) ([]byte, error) {
-	file, size, err := openRegular(ws.Root, name)
+// readAtMost reads a whole file. The error is workspace.TooLarge for more than
+// limit bytes.
+func readAtMost(ws *workspace.Dir, name string, limit int64) ([]byte, error) {
+	data, size, err := ws.ReadPart(name, 0, limit+1)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = TooLarge(max(size, int64(len(data))), limit)
+	if int64(len(data)) > limit {
+		return nil, workspace.TooLarge(max(size, int64(len(data))), limit)
 	}
-	if data == nil {
-		data = []byte{}
-	}
-	return data, err
+	return data, nil
 }
 
 const getArtifactText = `Fetch an artifact of your task by its reference. ` +

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
@@ -46,7 +47,7 @@ type stubLimits struct {
 	limit   int64
 }
 
-var allTools = stubLimits{limit: maxContent}
+var allTools = stubLimits{limit: workspace.MaxContent}
 
 func (b stubLimits) CanCall(by identity.Principal, tool string) bool {
 	return by == identity.ByAgent(callerID) && (b.allowed == nil || slices.Contains(b.allowed, tool))
@@ -246,7 +247,7 @@ func TestArtifacts_NeedTheOtherToolForItsData(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := memoryArtifacts{"a": {Value: rawJSON(`"text"`)}}
-			b := stubLimits{allowed: append([]string{}, c.only...), limit: maxContent}
+			b := stubLimits{allowed: append([]string{}, c.only...), limit: workspace.MaxContent}
 			tools, err := artifactTools(s, stubWorkspaces{dir: dir}, b)
 			k := newFixture(t, tools, err)
 			tools, err = workspaceTools(stubWorkspaces{dir: dir}, s, b)

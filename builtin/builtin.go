@@ -15,8 +15,8 @@ package builtin
 import (
 	"context"
 	"encoding/json"
-	"os"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
@@ -57,14 +57,7 @@ type Workspaces interface {
 	// Workspace opens the folder of the principal and creates it if it is
 	// missing. The caller must close Root. The error is workspace_not_bound for a
 	// principal without a workspace.
-	Workspace(ctx context.Context, by identity.Principal) (*Workspace, error)
-}
-
-// Workspace is an open folder. Root prevents paths and links from escaping it.
-type Workspace struct {
-	Root     *os.Root
-	ReadOnly bool
-	Space    *WorkspaceQuota // how much may be stored; nil allows no write
+	Workspace(ctx context.Context, by identity.Principal) (*workspace.Dir, error)
 }
 
 // Contexts measures and compresses the conversations of agents.

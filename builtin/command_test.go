@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 )
@@ -111,7 +112,7 @@ func TestRunCommand_TimesOut(t *testing.T) {
 
 func TestRunCommand_EnforcesQuota(t *testing.T) {
 	requireSandbox(t)
-	tools, err := commandTools(stubWorkspaces{dir: t.TempDir(), quota: Quota{Bytes: 1 << 20, Files: 100}}, Options{Launcher: launcher})
+	tools, err := commandTools(stubWorkspaces{dir: t.TempDir(), quota: workspace.Quota{Bytes: 1 << 20, Files: 100}}, Options{Launcher: launcher})
 	k := newFixture(t, tools, err)
 	if got := k.callCode(t, "run_command", obj{"command": "head -c 1000000 /dev/zero > fits"}); got != "" {
 		t.Errorf("a command within the quota: %q", got)

@@ -7,31 +7,15 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 )
-
-// maxContent is the maximum size in bytes of decoded content in one call.
-const maxContent = 8 << 20
 
 // Values of the encoding field of tools; it is empty for text.
 const (
 	inBase64 = "base64"
 	inJSON   = "json"
 )
-
-// TooLarge returns the error for content of size bytes with a limit in bytes.
-func TooLarge(size, limit int64) error {
-	return errcode.New(errcode.InvalidArguments, "content of %d bytes is over the limit of %d; split it into parts", size, limit).
-		With("size", size).With("limit", limit)
-}
-
-// checkSize rejects content over maxContent.
-func checkSize(size int) error {
-	if size <= maxContent {
-		return nil
-	}
-	return TooLarge(int64(size), maxContent)
-}
 
 // MediaType returns a guess of the media type from the kind and the first bytes
 // of the content. Do not execute or render content because of it.
@@ -75,17 +59,18 @@ func quoteBase64(data []byte) json.RawMessage {
 	return json.RawMessage(`"` + base64.StdEncoding.EncodeToString(data) + `"`)
 }
 
-// decode returns the bytes of content that a model wrote, at most maxContent.
+// decode returns the bytes of content that a model wrote, at most
+// workspace.MaxContent.
 func decode(content, encoding string) ([]byte, error) {
 	if encoding != inBase64 {
-		return []byte(content), checkSize(len(content))
+		return []byte(content), workspace.CheckSize(len(content))
 	}
 	data, err := base64.StdEncoding.DecodeString(content)
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidArguments, err,
 			"decode content: not base64 with the standard alphabet and padding")
 	}
-	return data, checkSize(len(data))
+	return data, workspace.CheckSize(len(data))
 }
 
 // encode returns data in a form for models: text with encoding "" if it is UTF-8,

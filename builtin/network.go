@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -39,7 +40,7 @@ type NetworkPolicy struct {
 // PublicNetwork returns the policy of an organization that configures none: HTTPS
 // to public addresses.
 func PublicNetwork() NetworkPolicy {
-	return NetworkPolicy{Hosts: hosts.Any(), MaxBody: maxContent, MaxRedirects: 10, Timeout: 4 * time.Minute}
+	return NetworkPolicy{Hosts: hosts.Any(), MaxBody: workspace.MaxContent, MaxRedirects: 10, Timeout: 4 * time.Minute}
 }
 
 // networkTools returns http_request. A nil policy allows no requests.

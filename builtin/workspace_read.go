@@ -3,9 +3,8 @@ package builtin
 import (
 	"cmp"
 	"context"
-	"io"
-	"os"
-	"syscall"
+
+	"github.com/rolecall/rolecall/builtin/workspace"
 )
 
 const readFileText = `Read a file of your workspace, whole or in parts. Use it before you change a file or answer from it. ` +
@@ -63,43 +62,13 @@ type filePart struct {
 
 // read handles read_file.
 func (f files) read(ctx context.Context, in readFile) (filePart, error) {
-	return inWorkspace(ctx, f, in.Path, func(ws *Workspace, name string) (filePart, error) {
-		file, size, err := openRegular(ws.Root, name)
-		if err != nil {
-			return filePart{}, err
-		}
-		defer file.Close()
+	return inWorkspace(ctx, f, in.Path, func(ws *workspace.Dir, name string) (filePart, error) {
 		length := min(cmp.Or(in.Length, defaultLength), maxLength)
-		data, err := io.ReadAll(io.NewSectionReader(file, in.Offset, length))
+		data, size, err := ws.ReadPart(name, in.Offset, length)
 		if err != nil {
 			return filePart{}, err
 		}
 		content, encoding, n := encode(data, in.Offset+int64(len(data)) < size)
 		return filePart{name, content, encoding, in.Offset, n, size}, nil
 	})
-}
-
-// openRegular opens a regular file for reading and returns its size in bytes.
-func openRegular(root *os.Root, name string) (*os.File, int64, error) {
-	info, err := root.Stat(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := checkRegular(name, info); err != nil {
-		return nil, 0, err
-	}
-	// The file may have been replaced meanwhile, even by a pipe: open it without
-	// blocking, and check again what was opened.
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	if info, err = file.Stat(); err == nil {
-		err = checkRegular(name, info)
-	}
-	if err != nil {
-		file.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
 }

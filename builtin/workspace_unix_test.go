@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 )
 
@@ -36,7 +37,7 @@ func TestFileTools_NeverOpenPipes(t *testing.T) {
 	if got := k.callCode(t, "list_files", obj{"path": "pipe"}); got != errcode.NotADirectory {
 		t.Errorf("list: code %q, want not_a_directory", got)
 	}
-	if got := callResult[listing](t, k, "list_files", obj{}); len(got.Entries) != 2 || got.Entries[1].Type != "other" {
+	if got := callResult[workspace.Listing](t, k, "list_files", obj{}); len(got.Entries) != 2 || got.Entries[1].Type != "other" {
 		t.Errorf("listed %+v", got.Entries)
 	}
 }
@@ -76,7 +77,7 @@ func checkNeverOpened(t *testing.T, k fixture, name string) {
 	if got := k.callCode(t, "write_file", obj{"path": name, "content": "x"}); got != errcode.PermissionDenied {
 		t.Errorf("write %s: code %q, want permission_denied", name, got)
 	}
-	if got := callResult[listing](t, k, "list_files", obj{"pattern": name}); len(got.Entries) != 1 || got.Entries[0].Type != "other" {
+	if got := callResult[workspace.Listing](t, k, "list_files", obj{"pattern": name}); len(got.Entries) != 1 || got.Entries[0].Type != "other" {
 		t.Errorf("listed %+v", got.Entries)
 	}
 }
@@ -165,7 +166,7 @@ func TestFileTools_PermissionDenied(t *testing.T) {
 			t.Errorf("%s: code %q, want permission_denied", tool, got)
 		}
 	}
-	if got := callResult[workspaceInfo](t, k, "get_workspace_info", obj{}); got.Files != 1 || got.Directories != 1 {
+	if got := callResult[workspace.Info](t, k, "get_workspace_info", obj{}); got.Files != 1 || got.Directories != 1 {
 		t.Errorf("counted %+v, want the readable entries", got)
 	}
 }

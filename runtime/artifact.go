@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -118,7 +119,7 @@ func (rt *Runtime) artifactRecords(id string, owner Artifact, a builtin.Artifact
 // checkArtifact checks the size limits of an artifact.
 func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
 	if size := int64(len(content)); size > rt.settings.Load().Storage.ArtifactBytes {
-		return builtin.TooLarge(size, rt.settings.Load().Storage.ArtifactBytes)
+		return workspace.TooLarge(size, rt.settings.Load().Storage.ArtifactBytes)
 	}
 	if len(meta) > maxMeta {
 		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put long data into the content", len(meta), maxMeta)

@@ -37,7 +37,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/fair"
@@ -88,7 +88,7 @@ type Runtime struct {
 	org      *org.Org
 	gate     *gate.Gate
 	log      *slog.Logger
-	quotas   builtin.QuotaManager
+	quotas   workspace.QuotaManager
 	blobs    blobs
 	deltas   deltaHub
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
@@ -16,7 +16,7 @@ import (
 // Workspace implements builtin.Workspaces. Agents of a task with a directory
 // share that directory. Otherwise an agent uses the directory of its ancestor
 // directly below root. An external caller has one directory per role.
-func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin.Workspace, error) {
+func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
 	dir, readOnly, err := rt.workspaceOf(by)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin
 	if err != nil {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
 	}
-	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: rt.quotas.Of(dir, rt.quota())}, nil
+	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: rt.quotas.Of(dir, rt.quota())}, nil
 }
 
 // callerFolder contains the workspaces of callers. It is not a task id.
@@ -125,8 +125,8 @@ func resolveDir(dir string) (string, error) {
 }
 
 // quota returns the current limits of a workspace.
-func (rt *Runtime) quota() builtin.Quota {
-	return builtin.Quota{Bytes: rt.settings.Load().Storage.WorkspaceBytes, Files: rt.settings.Load().Storage.WorkspaceFiles}
+func (rt *Runtime) quota() workspace.Quota {
+	return workspace.Quota{Bytes: rt.settings.Load().Storage.WorkspaceBytes, Files: rt.settings.Load().Storage.WorkspaceFiles}
 }
 
 // CanCall implements builtin.Limits.
@@ -140,7 +140,7 @@ func (rt *Runtime) checkWorkspace(dir string) error {
 	if dir == "" || rt.config.Data == "" {
 		return nil
 	}
-	workspace, err := os.Stat(dir)
+	dirInfo, err := os.Stat(dir)
 	if err != nil {
 		return errcode.Wrap(errcode.ToolUnavailable, err, "open workspace %s", dir)
 	}
@@ -152,7 +152,7 @@ func (rt *Runtime) checkWorkspace(dir string) error {
 		return fmt.Errorf("resolve data directory: %w", err)
 	}
 	for at := data; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(at); err != nil || os.SameFile(info, workspace) {
+		if info, err := os.Stat(at); err != nil || os.SameFile(info, dirInfo) {
 			return errcode.New(errcode.InsufficientPermissions, "the workspace %s contains the data directory %s; move the data directory with --data DIR or choose another workspace", dir, data)
 		}
 		if at == filepath.Dir(at) {

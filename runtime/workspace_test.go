@@ -79,7 +79,7 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Root.Close()
-		got := runtime.Storage{WorkspaceBytes: w.Quota().Bytes, WorkspaceFiles: w.Quota().Files, ArtifactBytes: fx.ArtifactLimit()}
+		got := runtime.Storage{WorkspaceBytes: w.Limit().Bytes, WorkspaceFiles: w.Limit().Files, ArtifactBytes: fx.ArtifactLimit()}
 		if got != c.want {
 			t.Errorf("got %+v, want %+v", got, c.want)
 		}

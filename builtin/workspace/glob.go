@@ -1,4 +1,4 @@
-package builtin
+package workspace
 
 import (
 	"path"
@@ -8,18 +8,21 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// glob is a file name pattern, split at its slashes.
-type glob []string
+// Glob is a file name pattern, split at its slashes. ParseGlob creates it; nil
+// matches every name. In the pattern * is any text, ? any character, [a-z] one of
+// a range, and the element ** any number of folders, also none.
+type Glob []string
 
-// parseGlob parses a pattern. The result for "" is nil, which matches every name.
-func parseGlob(pattern string) (glob, error) {
+// ParseGlob parses a pattern. The result for "" is nil. The error is
+// invalid_arguments for a malformed pattern.
+func ParseGlob(pattern string) (Glob, error) {
 	if pattern == "" {
 		return nil, nil
 	}
-	g := glob(strings.Split(path.Clean(pattern), "/"))
+	g := Glob(strings.Split(path.Clean(pattern), "/"))
 	for _, part := range g {
 		if _, err := path.Match(part, ""); err != nil {
-			return nil, fileOpError(errcode.InvalidArguments,
+			return nil, opError(errcode.InvalidArguments,
 				"invalid pattern %q: use * for any text, ? for any character, [a-z] for one of a range, ** for any folders, and \\ before a literal character", pattern)
 		}
 	}
@@ -28,11 +31,11 @@ func parseGlob(pattern string) (glob, error) {
 }
 
 // spansFolders reports whether the pattern can match names in subfolders.
-func (g glob) spansFolders() bool { return len(g) > 1 || slices.Contains(g, "**") }
+func (g Glob) spansFolders() bool { return len(g) > 1 || slices.Contains(g, "**") }
 
 // matches reports whether the pattern matches a path: its last element if the
 // pattern has no slash, otherwise the whole path.
-func (g glob) matches(name string) bool {
+func (g Glob) matches(name string) bool {
 	switch {
 	case g == nil:
 		return true
@@ -45,7 +48,7 @@ func (g glob) matches(name string) bool {
 // matchesPath matches the elements of a path. Like an NFA, it tracks after each
 // name all positions in the pattern that can have been reached, so its time is
 // at most the product of both lengths.
-func (g glob) matchesPath(names []string) bool {
+func (g Glob) matchesPath(names []string) bool {
 	reached := make([]bool, len(g)+1)
 	reached[0] = true
 	g.skipStars(reached)
@@ -68,7 +71,7 @@ func (g glob) matchesPath(names []string) bool {
 
 // skipStars adds the positions after each ** that was reached, since ** also
 // matches no folder.
-func (g glob) skipStars(reached []bool) {
+func (g Glob) skipStars(reached []bool) {
 	for i, part := range g {
 		if part == "**" && reached[i] {
 			reached[i+1] = true

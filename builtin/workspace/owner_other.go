@@ -1,6 +1,6 @@
 //go:build !unix
 
-package builtin
+package workspace
 
 import "io/fs"
 

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package builtin
+package workspace
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package builtin
+package workspace
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 
 // Quota limits the contents of a workspace. The zero Quota allows nothing.
 type Quota struct {
-	Bytes int64 // total length of all files
-	Files int64 // number of files, folders, links and other entries
+	Bytes int64 `json:"bytes"` // total length of all files
+	Files int64 `json:"files"` // number of files, folders, links and other entries
 }
 
 // Usage is the size of the contents of a workspace. A file with several hard
@@ -50,9 +50,9 @@ type QuotaManager struct {
 	caches map[string]*usageCache
 }
 
-// WorkspaceQuota is the quota of one workspace. A nil WorkspaceQuota allows no
+// DirQuota is the quota of one workspace. A nil DirQuota allows no
 // write.
-type WorkspaceQuota struct {
+type DirQuota struct {
 	manager *QuotaManager
 	dir     string
 	quota   Quota
@@ -60,7 +60,7 @@ type WorkspaceQuota struct {
 
 // Of returns the quota of a directory. Callers must always use the same path for
 // a directory, since the usage is cached by path.
-func (m *QuotaManager) Of(dir string, q Quota) *WorkspaceQuota { return &WorkspaceQuota{m, dir, q} }
+func (m *QuotaManager) Of(dir string, q Quota) *DirQuota { return &DirQuota{m, dir, q} }
 
 // usageCache is the cached usage of one directory.
 type usageCache struct {
@@ -88,7 +88,7 @@ func (c *usageCache) isFresh() bool {
 }
 
 // lock waits for exclusive access to the directory. The caller must call unlock.
-func (q *WorkspaceQuota) lock(ctx context.Context) (c *usageCache, unlock func(), err error) {
+func (q *DirQuota) lock(ctx context.Context) (c *usageCache, unlock func(), err error) {
 	c = q.manager.acquire(q.dir)
 	select {
 	case c.sem <- struct{}{}:
@@ -128,50 +128,50 @@ func (m *QuotaManager) release(dir string, c *usageCache) {
 // Usage measures the workspace and updates the cached usage. Call it after a
 // program has run in it. It stops counting when the quota is exceeded. The error
 // is permission_denied if a folder cannot be read.
-func (w *Workspace) Usage(ctx context.Context) (Usage, error) {
-	if w.Space == nil {
+func (d *Dir) Usage(ctx context.Context) (Usage, error) {
+	if d.Quota == nil {
 		return Usage{Partial: true}, nil
 	}
-	c, unlock, err := w.Space.lock(ctx)
+	c, unlock, err := d.Quota.lock(ctx)
 	if err != nil {
 		return Usage{Partial: true}, err
 	}
 	defer unlock()
-	return w.measure(ctx, c)
+	return d.measure(ctx, c)
 }
 
-// Quota returns the quota of the workspace.
-func (w *Workspace) Quota() Quota {
-	if w.Space == nil {
+// Limit returns the quota of the workspace, the zero Quota if Quota is nil.
+func (d *Dir) Limit() Quota {
+	if d.Quota == nil {
 		return Quota{}
 	}
-	return w.Space.quota
+	return d.Quota.quota
 }
 
 // CheckQuota is like Usage, but the error is quota_exceeded if the workspace
 // exceeds its quota.
-func (w *Workspace) CheckQuota(ctx context.Context) (Usage, error) {
-	u, err := w.Usage(ctx)
-	if err == nil && !u.fits(w.Quota()) {
-		err = quotaError(u, Usage{}, w.Quota())
+func (d *Dir) CheckQuota(ctx context.Context) (Usage, error) {
+	u, err := d.Usage(ctx)
+	if err == nil && !u.fits(d.Limit()) {
+		err = quotaError(u, Usage{}, d.Limit())
 	}
 	return u, err
 }
 
 // writeWithinQuota calls act if the quota allows the additional usage that plan
 // returns. It excludes other writers meanwhile.
-func (w *Workspace) writeWithinQuota(ctx context.Context, plan func() (Usage, error), act func() error) error {
-	if w.Space == nil {
+func (d *Dir) writeWithinQuota(ctx context.Context, plan func() (Usage, error), act func() error) error {
+	if d.Quota == nil {
 		return quotaError(Usage{}, Usage{Files: 1}, Quota{})
 	}
-	c, unlock, err := w.Space.lock(ctx)
+	c, unlock, err := d.Quota.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	more, err := plan()
 	if err == nil {
-		err = w.hasQuota(ctx, c, more)
+		err = d.hasQuota(ctx, c, more)
 	}
 	if err != nil {
 		return err
@@ -185,27 +185,27 @@ func (w *Workspace) writeWithinQuota(ctx context.Context, plan func() (Usage, er
 
 // hasQuota returns quota_exceeded if the quota does not allow more. It measures
 // the workspace before it rejects, since the cached usage may be outdated.
-func (w *Workspace) hasQuota(ctx context.Context, c *usageCache, more Usage) error {
+func (d *Dir) hasQuota(ctx context.Context, c *usageCache, more Usage) error {
 	if more.Bytes <= 0 && more.Files <= 0 { // it reduces the usage, which is allowed even over the quota
 		return nil
 	}
-	if c.isFresh() && c.usage.plus(more).fits(w.Quota()) {
+	if c.isFresh() && c.usage.plus(more).fits(d.Limit()) {
 		return nil
 	}
-	u, err := w.measure(ctx, c)
-	if err == nil && !u.plus(more).fits(w.Quota()) {
-		err = quotaError(u, more, w.Quota())
+	u, err := d.measure(ctx, c)
+	if err == nil && !u.plus(more).fits(d.Limit()) {
+		err = quotaError(u, more, d.Limit())
 	}
 	return err
 }
 
-// measure counts the contents of the workspace and updates b, whose sem must be
+// measure counts the contents of the workspace and updates c, whose sem must be
 // held. It also removes temporary files that killed processes left.
-func (w *Workspace) measure(ctx context.Context, c *usageCache) (Usage, error) {
-	start, quota := time.Now(), w.Quota()
+func (d *Dir) measure(ctx context.Context, c *usageCache) (Usage, error) {
+	start, quota := time.Now(), d.Limit()
 	var u Usage
-	walk := walker{ctx: ctx, root: w.Root, budget: quota.Files + 1, strict: true, visit: func(name string, info fs.FileInfo) error {
-		if w.isStaleTemp(name, info) && w.Root.Remove(name) == nil {
+	walk := walker{ctx: ctx, root: d.Root, budget: quota.Files + 1, strict: true, visit: func(name string, info fs.FileInfo) error {
+		if d.isStaleTemp(name, info) && d.Root.Remove(name) == nil {
 			return nil
 		}
 		u = u.plus(Usage{Bytes: size(info), Files: 1})
@@ -222,7 +222,7 @@ func (w *Workspace) measure(ctx context.Context, c *usageCache) (Usage, error) {
 		c.measured = time.Time{}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		err = fileOpError(errcode.PermissionDenied, "a folder of the workspace cannot be read, so its size is unknown; make it readable, or remove it")
+		err = opError(errcode.PermissionDenied, "a folder of the workspace cannot be read, so its size is unknown; make it readable, or remove it")
 	}
 	return u, err
 }
@@ -248,6 +248,6 @@ func quotaError(used, more Usage, q Quota) error {
 const staleTempAge = 10 * time.Minute
 
 // isStaleTemp reports whether a file is left from a write that never finished.
-func (w *Workspace) isStaleTemp(name string, info fs.FileInfo) bool {
-	return !w.ReadOnly && isTempFile(name, info) && time.Since(info.ModTime()) > staleTempAge
+func (d *Dir) isStaleTemp(name string, info fs.FileInfo) bool {
+	return !d.ReadOnly && isTempFile(name, info) && time.Since(info.ModTime()) > staleTempAge
 }

@@ -1,0 +1,34 @@
+// Package workspace provides directories in which agents and programs work: file
+// access that cannot leave the directory, and a quota of bytes and files.
+//
+// A Dir is an open directory. Its methods take relative paths with slashes:
+//
+//	var quotas workspace.QuotaManager // one for the process
+//	ws := &workspace.Dir{Root: root, Quota: quotas.Of(dir, workspace.Quota{Bytes: 1 << 30, Files: 100_000})}
+//	err := ws.WriteFile(ctx, "notes/plan.md", data)
+//
+// Two layers keep paths inside the directory. CleanPath rejects names whose text
+// escapes. All file access goes through os.Root, which rejects symbolic links
+// that escape.
+//
+// WriteFile enforces the quota. Programs write to the directory without this
+// package: WatchQuota reports when they exceed the quota, and its caller stops
+// them.
+//
+// Errors of file operations have a code of package errcode and a text for models,
+// except for context errors. The package neither creates workspaces nor assigns
+// them to agents; package runtime does.
+package workspace
+
+import "os"
+
+// Dir is an open workspace. Root prevents paths and links from escaping it.
+//
+// The methods of a Dir are safe for concurrent use, also those of several Dirs
+// for the same directory if one QuotaManager created their quotas. The caller
+// that opened Root must close it.
+type Dir struct {
+	Root     *os.Root
+	ReadOnly bool      // WriteFile is rejected with workspace_read_only
+	Quota    *DirQuota // how much may be stored; nil allows no write
+}
