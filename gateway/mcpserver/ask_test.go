@@ -3,10 +3,9 @@ package mcpserver_test
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,13 +57,10 @@ func TestAsk_RunsTaskWithinCallersPermissions(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			f := fixtureConfig{model: escalatingModel}.open(t)
-			var mu sync.Mutex
-			var lines []string
+			lines := make(chan string, 100)
 			session := f.connect(t, "ann@boss", "/mcp", version, &sdk.ClientOptions{
 				ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-					mu.Lock()
-					defer mu.Unlock()
-					lines = append(lines, r.Params.Message)
+					lines <- r.Params.Message
 				},
 			})
 			if got := toolNames(t, session); !strings.HasPrefix(got, "advance ask_organization count") {
@@ -80,12 +76,25 @@ func TestAsk_RunsTaskWithinCallersPermissions(t *testing.T) {
 			if got.IsError || !strings.Contains(text, "insufficient_permissions") || !strings.Contains(text, `"name":"helper"`) {
 				t.Errorf("the task is not bounded by its caller's permissions: %s", text)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if !slices.Contains(lines, "root calls create_role") {
-				t.Errorf("progress: %q", lines)
-			}
+			awaitLine(t, lines, "root calls create_role")
 		})
+	}
+}
+
+// awaitLine waits for a line of progress. The client may handle a notification after
+// it has returned the result.
+func awaitLine(t *testing.T, lines <-chan string, want string) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case line := <-lines:
+			if line == want {
+				return
+			}
+		case <-late:
+			t.Fatalf("no line %q of progress came", want)
+		}
 	}
 }
 
