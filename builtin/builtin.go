@@ -1,9 +1,9 @@
 // Package builtin owns the seven tool groups that come with the runtime and
 // their 18 tools.
 //
-// Each tool states the small interface it needs; the runtime satisfies them:
+// Each tool states the small interface it needs; runtime.ToolHost has them all:
 //
-//	groups, err := builtin.Groups(rt, builtin.Options{})
+//	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
 //
 // and registers what it gets under the owner toolgroups.Builtin. The package
 // decides no permission: who may call a tool is the gate's business, who may

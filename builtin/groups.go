@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Deps is what the built-in tools work with; the runtime is all of it.
+// Deps is what the built-in tools work with; runtime.ToolHost implements it.
 type Deps interface {
 	Roles
 	Agents

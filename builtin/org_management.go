@@ -172,7 +172,7 @@ type spawnArgs struct {
 	Message json.RawMessage  `json:"initialMessage"`
 }
 
-func (h organization) spawn(ctx context.Context, in spawnArgs) (Spawned, error) {
+func (h organization) spawn(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
 	return h.make(ctx, in, nil)
 }
 
@@ -204,18 +204,18 @@ const spawnTaskInput = `{
 	"additionalProperties": false
 }`
 
-func (h organization) spawnWithTask(ctx context.Context, in spawnArgs) (Spawned, error) {
+func (h organization) spawnWithTask(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
 	first, err := firstMessage(in.Message)
 	if err != nil {
-		return Spawned{}, err
+		return org.SpawnResult{}, err
 	}
 	return h.make(ctx, in, first)
 }
 
-func (h organization) make(ctx context.Context, in spawnArgs, first json.RawMessage) (Spawned, error) {
+func (h organization) make(ctx context.Context, in spawnArgs, first json.RawMessage) (org.SpawnResult, error) {
 	c := caller(ctx)
 	if in.Parent != "" && in.Parent != c.By.Agent {
-		return Spawned{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its maker; leave parentAgentId out").
+		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its maker; leave parentAgentId out").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
 	return h.agents.Spawn(ctx, c, org.Spawn{Role: in.Role, Brief: in.Brief}, first)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/org"
 )
 
 const sendText = `Send a message to agents or to the user. You may write to your parent, the agents you spawned and those below them, the collaborators your brief names, ` +
@@ -90,7 +91,7 @@ func (h organization) send(ctx context.Context, in sendMessage) (any, error) {
 	return sent[0], nil
 }
 
-func (r recipients) answer(sent []Sent) multiSendResult {
+func (r recipients) answer(sent []org.SendResult) multiSendResult {
 	all := multiSendResult{Messages: []sentTo{}}
 	for i, s := range sent {
 		all.Messages = append(all.Messages, sentTo{r.names[i], s.MessageID})

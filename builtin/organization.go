@@ -20,16 +20,8 @@ type Roles interface {
 type Agents interface {
 	// Spawn makes an agent below the caller and, if first is not nil, sends it
 	// its first message in the same commit.
-	Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (Spawned, error)
+	Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error)
 	Terminate(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
-}
-
-// Spawned is a new agent.
-type Spawned struct {
-	ID        identity.AgentID `json:"id"`
-	Role      identity.RoleID  `json:"roleId"`
-	RoleName  string           `json:"roleName"`
-	MessageID string           `json:"messageId,omitempty"`
 }
 
 // Messages is how agents write to each other. SendAll is idempotent by call id.
@@ -37,11 +29,5 @@ type Messages interface {
 	// SendAll sends a message to each recipient or, when one of them may not
 	// have it, to none; one who is named twice gets it once. It answers in
 	// the order of to.
-	SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]Sent, error)
-}
-
-// Sent is a message on its way.
-type Sent struct {
-	MessageID string     `json:"messageId"`
-	Due       *time.Time `json:"scheduledDeliveryTime,omitempty"` // of a delayed one
+	SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error)
 }

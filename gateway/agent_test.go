@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/journal"
@@ -93,7 +92,7 @@ func TestSendMessage_IsRecorded(t *testing.T) {
 	if status != http.StatusAccepted {
 		t.Errorf("status %d, want 202", status)
 	}
-	later := getJSON[builtin.Sent](t, f, path, `{"payload":[1],"delayMs":1000}`)
+	later := getJSON[org.SendResult](t, f, path, `{"payload":[1],"delayMs":1000}`)
 	if later.MessageID == "" || later.Due == nil {
 		t.Errorf("a delayed message: %+v", later)
 	}

@@ -34,7 +34,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		log.Fatal(err)
 	}
 	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator})

@@ -143,7 +143,7 @@ func newFixtureWith(t testing.TB, m model.Model) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
@@ -304,7 +304,7 @@ func newFixtureIn(t *testing.T, dir string, m modelFunc) *fixture {
 		t.Fatal(err)
 	}
 	f.rt = rt
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if f.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Metrics: figures, OnRefused: counted.Refused}); err != nil {

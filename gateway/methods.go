@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -70,8 +70,8 @@ func (c *Client) Journal(ctx context.Context, ref string) iter.Seq2[journal.Even
 }
 
 // Send sends a message to an agent on behalf of the operator.
-func (c *Client) Send(ctx context.Context, ref string, q MessageRequest) (builtin.Sent, error) {
-	return doJSON[builtin.Sent](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "messages"), body: q})
+func (c *Client) Send(ctx context.Context, ref string, q MessageRequest) (org.SendResult, error) {
+	return doJSON[org.SendResult](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("agents", ref, "messages"), body: q})
 }
 
 // Abort aborts the current turn of an agent.

@@ -187,7 +187,7 @@ func newScene() (*scene, error) {
 		return nil, err
 	}
 	s.realm = rt
-	groups, err := builtin.Groups(rt, builtin.Options{})
+	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
 	return s, errors.Join(err, s.furnish(groups), s.endow())
 }
 

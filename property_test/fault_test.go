@@ -194,7 +194,7 @@ func (d *drill) open() error {
 	if err != nil {
 		return err
 	}
-	d.realm, d.staff.Runtime = rt, rt
+	d.realm, d.staff.ToolHost = rt, rt.ToolHost()
 	return d.furnish(d.staff.groups[:1]) // org_management
 }
 

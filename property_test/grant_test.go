@@ -17,7 +17,7 @@ import (
 // staff is the real built-in groups over a runtime that can be exchanged:
 // their schemas take longer than a case.
 type staff struct {
-	*runtime.Runtime
+	*runtime.ToolHost
 	groups []toolgroups.Group
 }
 
@@ -34,7 +34,7 @@ func newStaff(t *testing.T) *staff {
 // register has the staff work for a runtime, and gives its groups as the naive
 // registry has them. The runtime before gets no calls any more.
 func (s *staff) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]spec, error) {
-	s.Runtime = rt
+	s.ToolHost = rt.ToolHost()
 	var list []spec
 	for _, g := range s.groups {
 		if _, err := m.Register(toolgroups.Builtin, g); err != nil {

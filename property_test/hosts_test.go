@@ -223,7 +223,7 @@ func (c *country) step(t *proptest.Choices) error {
 
 // may asks the organization.
 func (c *country) may(a *hostAgent, host string) (bool, error) {
-	err := c.MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
+	err := c.ToolHost().MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
 	if code := errcode.Of(err); code != "" && code != errcode.HostBlocked {
 		return false, err
 	}

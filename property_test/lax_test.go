@@ -351,15 +351,15 @@ func (x *lax) admit(a *org.Agent) {
 }
 
 // Spawn implements builtin.Agents.
-func (x *lax) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (builtin.Spawned, error) {
+func (x *lax) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
-	out := builtin.Spawned{ID: id, Role: s.Role}
+	out := org.SpawnResult{ID: id, Role: s.Role}
 	if x.agents[id] != nil {
 		return out, nil
 	}
 	parent := x.agents[c.By.Agent]
 	if err := x.maySpawn(parent, s); err != nil {
-		return builtin.Spawned{}, err
+		return org.SpawnResult{}, err
 	}
 	x.admit(&org.Agent{ID: id, Role: s.Role, Parent: parent.ID, Task: parent.Task, Brief: s.Brief, Status: org.Active})
 	if first != nil {
@@ -426,7 +426,7 @@ func (x *lax) post(from *org.Agent, to identity.AgentID) {
 }
 
 // SendAll implements builtin.Messages.
-func (x *lax) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMessage, _ time.Duration) ([]builtin.Sent, error) {
+func (x *lax) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMessage, _ time.Duration) ([]org.SendResult, error) {
 	from := x.agents[c.By.Agent]
 	for i, name := range to {
 		if name == org.RootRole {
@@ -441,7 +441,7 @@ func (x *lax) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMes
 			x.post(from, identity.AgentID(name))
 		}
 	}
-	return make([]builtin.Sent, len(to)), nil
+	return make([]org.SendResult, len(to)), nil
 }
 
 // A lax organization that leaves no rule out keeps the law: what the tests

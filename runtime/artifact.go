@@ -69,11 +69,9 @@ const refPrefix = "artifact:"
 // record always get all of it.
 const maxMeta = 64 << 10
 
-// ArtifactLimit implements builtin.Limits.
-func (rt *Runtime) ArtifactLimit() int64 { return rt.settings.Load().Storage.ArtifactBytes }
-
 // PutArtifact implements builtin.Artifacts.
-func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
+func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
+	rt := h.rt
 	owner, ok := rt.artifactOwner(c.By)
 	if !ok {
 		return "", errcode.New(errcode.AgentNotFound, "put artifact: %s not found", c.By)
@@ -128,12 +126,12 @@ func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
 
 // GetArtifact implements builtin.Artifacts. It returns nil if the artifact does
 // not exist or has another owner than the caller.
-func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
-	owner, ok := rt.artifactOwner(c.By)
+func (h *ToolHost) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
+	owner, ok := h.rt.artifactOwner(c.By)
 	if !ok {
 		return nil, nil
 	}
-	a, content, err := rt.Artifact(ctx, ref)
+	a, content, err := h.rt.Artifact(ctx, ref)
 	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
 		return nil, nil
 	}

@@ -42,7 +42,7 @@ func (cfg fixtureConfig) openWithWorker(t *testing.T) workerFixture {
 // put stores a text as an artifact of the worker and returns its reference.
 func (fx workerFixture) put(t *testing.T, text string) string {
 	t.Helper()
-	ref, err := fx.PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), builtin.Artifact{Type: "t", Value: mustJSON(text)})
+	ref, err := fx.ToolHost().PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), builtin.Artifact{Type: "t", Value: mustJSON(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPutArtifact_EnforcesSizeLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.put.Type = "t"
-			ref, err := fx.PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), c.put)
+			ref, err := fx.ToolHost().PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), c.put)
 			if c.kind == "" {
 				if errcode.Of(err) != errcode.InvalidArguments {
 					t.Errorf("error %v, want invalid_arguments", err)
@@ -132,7 +132,7 @@ func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 	fx := fixtureConfig{}.openWithWorker(t)
 	call := newCall(identity.ByAgent(fx.worker))
 	for _, text := range []string{"first try", "second try"} { // a repeated call may store another content
-		if _, err := fx.PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: mustJSON(text)}); err != nil {
+		if _, err := fx.ToolHost().PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: mustJSON(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -363,7 +363,7 @@ func (fx workerFixture) putAndCollect(t *testing.T) (refs []string) {
 		if i < 2 {
 			call = again
 		}
-		if ref, err := fx.PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: mustJSON(text)}); err == nil {
+		if ref, err := fx.ToolHost().PutArtifact(t.Context(), call, builtin.Artifact{Type: "t", Value: mustJSON(text)}); err == nil {
 			refs = append(refs, ref)
 		}
 	}

@@ -126,7 +126,7 @@ func TestCaller_WorkspacePerUserAndRole(t *testing.T) {
 		t.Errorf("%d files are below callers, want %d", n, len(callers))
 	}
 	for _, by := range []identity.Principal{{}, operator, identity.ByAgent("a"), identity.ByCaller("", ann.Role)} {
-		if _, err := fx.Workspace(t.Context(), by); err == nil {
+		if _, err := fx.ToolHost().Workspace(t.Context(), by); err == nil {
 			t.Errorf("%s has a workspace", by)
 		}
 	}
@@ -242,7 +242,7 @@ func TestCaller_KeysAreUnambiguous(t *testing.T) {
 		}
 		seen[p.Key()] = true
 	}
-	_, err := fx.PutArtifact(t.Context(), newCall(identity.ByCaller("", "r")), builtin.Artifact{Type: "t"})
+	_, err := fx.ToolHost().PutArtifact(t.Context(), newCall(identity.ByCaller("", "r")), builtin.Artifact{Type: "t"})
 	if errcode.Of(err) != errcode.AgentNotFound {
 		t.Errorf("a caller without a name put an artifact: %v", err)
 	}

@@ -19,8 +19,8 @@ const contextWindow = 128_000
 // ContextUsage implements builtin.Contexts. It returns the tokens that the
 // provider counted for the last answer plus an estimate of what was added
 // since, or else an estimate of the whole request.
-func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
-	a, err := rt.activeActor(id)
+func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
+	a, err := h.rt.activeActor(id)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -37,8 +37,8 @@ func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used,
 
 // Compress implements builtin.Contexts. It changes what the model is sent,
 // never the journal, and does not separate a call from its results.
-func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
-	a, err := rt.activeActor(c.By.Agent)
+func (h *ToolHost) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
+	a, err := h.rt.activeActor(c.By.Agent)
 	if err != nil {
 		return builtin.Compression{}, err
 	}

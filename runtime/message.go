@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -22,20 +21,21 @@ const User = "user"
 // maxSendBytes bounds the total payload bytes of the messages of one call.
 const maxSendBytes = 8 << 20
 
-// Send sends one message. See SendAll.
-func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
-	sent, err := rt.SendAll(ctx, c, []string{to}, payload, delay)
+// Send sends one message. An agent may send to the agents that org.MayMessage
+// allows, to root and to the user. The operator may send to every agent, as the
+// user. A message with a delay is delivered when it is due. A repeated call
+// sends nothing again.
+func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
+	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
-		return builtin.Sent{}, err
+		return org.SendResult{}, err
 	}
 	return sent[0], nil
 }
 
-// SendAll implements builtin.Messages. An agent may send to the agents that
-// org.MayMessage allows, to root and to the user. The operator may send to
-// every agent, as the user. All messages are committed together or none is. A
-// message with a delay is delivered when it is due.
-func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]builtin.Sent, error) {
+// sendAll sends a message to each recipient, as Send does, in one commit. The
+// results are in the order of to.
+func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	c = withCallID(c)
 	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
 	messages, sent, err := rt.buildMessages(c, m, to)
@@ -78,7 +78,7 @@ func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Messag
 
 // buildMessages returns one copy of m per distinct recipient, and for each
 // entry of to the id of the message sent to it.
-func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (messages []model.Message, sent []builtin.Sent, err error) {
+func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (messages []model.Message, sent []org.SendResult, err error) {
 	known := map[string]string{}
 	for i, name := range to {
 		m.To = name
@@ -90,7 +90,7 @@ func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (mes
 			known[m.To] = m.ID
 			messages = append(messages, m)
 		}
-		sent = append(sent, builtin.Sent{MessageID: known[m.To]})
+		sent = append(sent, org.SendResult{MessageID: known[m.To]})
 	}
 	if n := len(messages); n > 1 && n*len(m.Payload) > maxSendBytes {
 		return nil, nil, errcode.New(errcode.InvalidArguments, "send %d bytes to %d agents: one call may send %d bytes in all; put the payload into an artifact and send its reference", len(m.Payload), n, maxSendBytes)
@@ -107,7 +107,7 @@ func messageID(call identity.CallID, i int) string {
 }
 
 // withDue sets the due time of messages, unless it is zero.
-func withDue(sent []builtin.Sent, due time.Time) []builtin.Sent {
+func withDue(sent []org.SendResult, due time.Time) []org.SendResult {
 	for i := range sent {
 		if !due.IsZero() {
 			sent[i].Due = &due

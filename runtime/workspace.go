@@ -16,8 +16,8 @@ import (
 // Workspace implements builtin.Workspaces. Agents of a task with a directory
 // share that directory. Otherwise an agent uses the directory of its ancestor
 // directly below root. An external caller has one directory per role.
-func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin.Workspace, error) {
-	dir, readOnly, err := rt.workspaceOf(by)
+func (h *ToolHost) Workspace(_ context.Context, by identity.Principal) (*builtin.Workspace, error) {
+	dir, readOnly, err := h.rt.workspaceOf(by)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*builtin
 	if err != nil {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
 	}
-	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: rt.quotas.Of(dir, rt.quota())}, nil
+	return &builtin.Workspace{Root: root, ReadOnly: readOnly, Space: h.rt.quotas.Of(dir, h.rt.quota())}, nil
 }
 
 // callerFolder contains the workspaces of callers. It is not a task id.
@@ -127,11 +127,6 @@ func resolveDir(dir string) (string, error) {
 // quota returns the current limits of a workspace.
 func (rt *Runtime) quota() builtin.Quota {
 	return builtin.Quota{Bytes: rt.settings.Load().Storage.WorkspaceBytes, Files: rt.settings.Load().Storage.WorkspaceFiles}
-}
-
-// CanCall implements builtin.Limits.
-func (rt *Runtime) CanCall(by identity.Principal, tool string) bool {
-	return rt.gate.Subject(by).Authorize(tool).Allowed()
 }
 
 // checkWorkspace rejects a workspace that contains the data directory: its

@@ -158,7 +158,7 @@ func (a *App) openModules() error {
 	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime)
 	a.loader.Log = a.options.Log
 	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.bounds.commands, Network: a.bounds.requests}
-	return errors.Join(builtin.Register(a.groups, a.Runtime, tools), a.registerModuleKinds())
+	return errors.Join(builtin.Register(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
 }
 
 // Handler returns the HTTP API. It does not check Host and Origin; ListenHTTP does.

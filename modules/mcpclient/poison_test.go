@@ -97,7 +97,7 @@ func newOrganization(t *testing.T) *organization {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	if err := builtin.Register(k.manager, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(k.manager, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	k.pins, k.loader = modules.NewPins(noting{rt, k.shelf.noted}), modules.NewLoader(rt)
