@@ -21,7 +21,7 @@ import (
 // handler for an Authenticate.
 func newQuarantineFixture(t *testing.T) (*fixture, *modules.Pins, func(gateway.Authenticate) http.Handler) {
 	f := newFixture(t, teamModel)
-	pins := modules.NewPins(f.rt)
+	pins := modules.NewPins(f.rt.OwnerStore())
 	pin := func(tool, description string) modules.Pin {
 		return modules.Pin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
 	}

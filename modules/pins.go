@@ -33,7 +33,7 @@ type Pins struct {
 
 // Owners is a Shelf that can say whose values it keeps.
 type Owners interface {
-	RecordOwners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
+	Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
 }
 
 // Pinned is what the record of an owner says.
@@ -152,7 +152,7 @@ func (p *Pins) Quarantine(ctx context.Context) ([]PendingTool, error) {
 		return nil, nil
 	}
 	var list []PendingTool
-	for owner, err := range owners.RecordOwners(ctx) {
+	for owner, err := range owners.Owners(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, err
 	if p.shelf == nil {
 		return pinRecord{}, errcode.New(errcode.Internal, "read the pins of %s: there is no shelf", owner)
 	}
-	value, err := p.shelf.OwnerRecord(ctx, owner)
+	value, err := p.shelf.Get(ctx, owner)
 	if err != nil {
 		return pinRecord{}, fmt.Errorf("read the pins of %s: %w", owner, err)
 	}
@@ -183,7 +183,7 @@ func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, err
 func (p *Pins) write(ctx context.Context, owner toolgroups.Owner, r pinRecord) error {
 	value, err := json.Marshal(r)
 	if err == nil {
-		err = p.shelf.SetOwnerRecord(ctx, owner, value)
+		err = p.shelf.Set(ctx, owner, value)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the pins of %s: %w", owner, err)

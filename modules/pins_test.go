@@ -20,16 +20,16 @@ import (
 // shelf keeps records in a map.
 type shelf map[toolgroups.Owner][]byte
 
-func (s shelf) OwnerRecord(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s shelf) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
 	return s[owner], nil
 }
 
-func (s shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s shelf) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	s[owner] = value
 	return nil
 }
 
-func (s shelf) RecordOwners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
 		for _, owner := range slices.Sorted(maps.Keys(s)) {
 			if !yield(owner, nil) {

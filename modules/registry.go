@@ -36,9 +36,9 @@ type Host struct {
 // Store keeps what owners of groups want to find again after a restart: one
 // value each. Methods are safe for concurrent use.
 type Store interface {
-	OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error) // nil when there is none
-	// SetOwnerRecord returns when the value is on disk; nil removes it.
-	SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error
+	Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error) // nil when there is none
+	// Set returns when the value is on disk; nil removes it.
+	Set(ctx context.Context, owner toolgroups.Owner, value []byte) error
 }
 
 // Decode reads the settings into a struct that holds the defaults. A setting

@@ -27,13 +27,13 @@ type shelf struct {
 	records map[toolgroups.Owner][]byte
 }
 
-func (s *shelf) OwnerRecord(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s *shelf) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records[owner], nil
 }
 
-func (s *shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s *shelf) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	defer s.noted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *shelf) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value 
 	return nil
 }
 
-func (s *shelf) RecordOwners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s *shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owners := slices.Sorted(maps.Keys(s.records))

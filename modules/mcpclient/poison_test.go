@@ -100,7 +100,7 @@ func newOrganization(t *testing.T) *organization {
 	if err := builtin.Register(k.manager, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	k.pins, k.loader = modules.NewPins(noting{rt, k.shelf.noted}), modules.NewLoader(rt)
+	k.pins, k.loader = modules.NewPins(noting{rt.OwnerStore(), k.shelf.noted}), modules.NewLoader(rt)
 	t.Cleanup(func() { _ = k.loader.Close(context.Background()) }) // before its runtime
 	k.load(k.child("fs", "real"))
 	all := toolgroups.All()
@@ -112,14 +112,14 @@ func newOrganization(t *testing.T) *organization {
 
 // noting is a Shelf that tells of changes.
 type noting struct {
-	*runtime.Runtime
+	*runtime.OwnerStore
 	noted func()
 }
 
-// SetOwnerRecord implements modules.Store.
-func (n noting) SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error {
+// Set implements modules.Store.
+func (n noting) Set(ctx context.Context, owner toolgroups.Owner, value []byte) error {
 	defer n.noted()
-	return n.Runtime.SetOwnerRecord(ctx, owner, value)
+	return n.OwnerStore.Set(ctx, owner, value)
 }
 
 // ask has an agent of a role work, or root for "", and gives all that models
