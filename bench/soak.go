@@ -206,7 +206,7 @@ func (s *soaking) changeRole(i int) {
 		made(s.DeleteRole(operator, guest.ID, false))
 	}
 	if i%64 == 63 {
-		made(s.CollectGarbage(context.Background(), false))
+		made(s.Artifacts().CollectGarbage(context.Background(), false))
 	}
 }
 

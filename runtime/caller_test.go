@@ -222,11 +222,11 @@ func TestCaller_ArtifactsAreIsolated(t *testing.T) {
 // artifact.
 func (fx *fixture) wantArtifacts(t *testing.T, ann identity.Principal, callerRef, agentRef string) {
 	t.Helper()
-	a, content, err := fx.Artifact(context.Background(), callerRef)
+	a, content, err := fx.Artifacts().Get(context.Background(), callerRef)
 	if err != nil || a.Caller != ann.String() || a.Owner != ann.Key() || a.Task != "" || a.By != "" || string(content) != `"ann's"` {
 		t.Errorf("%+v, %s, %v", a, content, err)
 	}
-	if a, _, err = fx.Artifact(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
+	if a, _, err = fx.Artifacts().Get(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

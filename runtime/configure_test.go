@@ -242,14 +242,14 @@ func TestConfigure_DefaultToolGroups(t *testing.T) {
 
 func TestPutBlob_ReadByHash(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
-	hash, err := fx.PutBlob([]byte("kind: role"))
+	hash, err := fx.Artifacts().PutBlob([]byte("kind: role"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := fx.Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
+	if got, err := fx.Artifacts().Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := fx.Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
+	if _, err := fx.Artifacts().Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
 		t.Errorf("unknown hash: %v", err)
 	}
 }

@@ -82,15 +82,15 @@ type Config struct {
 // Runtime runs an organization. All methods are safe for concurrent use. Close
 // it before its store.
 type Runtime struct {
-	config   Config
-	settings atomic.Pointer[settings] // the active settings; replaced whole by Configure
-	store    journal.Store
-	org      *org.Org
-	gate     *gate.Gate
-	log      *slog.Logger
-	quotas   builtin.QuotaManager
-	blobs    blobs
-	deltas   deltaHub
+	config    Config
+	settings  atomic.Pointer[settings] // the active settings; replaced whole by Configure
+	store     journal.Store
+	org       *org.Org
+	gate      *gate.Gate
+	log       *slog.Logger
+	quotas    builtin.QuotaManager
+	deltas    deltaHub
+	artifacts *ArtifactStore
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
@@ -148,6 +148,10 @@ func New(config Config) (*Runtime, error) {
 	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, storeSource{config.Store})
 	if err != nil {
 		return nil, fmt.Errorf("load organization: %w", err)
+	}
+	rt.artifacts = &ArtifactStore{
+		store: config.Store, org: rt.org, commit: rt.commit, now: rt.now,
+		limit: func() int64 { return rt.settings.Load().Storage.ArtifactBytes },
 	}
 	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn})
 	return rt, err

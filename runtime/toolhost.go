@@ -63,7 +63,7 @@ func (h *ToolHost) CanCall(by identity.Principal, tool string) bool {
 }
 
 // ArtifactLimit implements builtin.Limits.
-func (h *ToolHost) ArtifactLimit() int64 { return h.rt.settings.Load().Storage.ArtifactBytes }
+func (h *ToolHost) ArtifactLimit() int64 { return h.rt.artifacts.limit() }
 
 // MayReach implements builtin.Hosts, with the errors of org.MayReach.
 func (h *ToolHost) MayReach(_ context.Context, by identity.Principal, host hosts.Host) error {
