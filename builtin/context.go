@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -120,38 +121,10 @@ func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, e
 // withoutContext is what is told to those whose conversation is not kept here.
 const withoutContext = "your conversation is not kept here: do without"
 
-// levels are the thresholds of every context.
-var levels = thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
-
 func statusOf(used, limit int) contextStatus {
-	usage := share(used, limit)
-	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), levels.level(usage), levels}
-}
-
-// share says how full a context is; one without a known limit is empty.
-func share(used, limit int) float64 {
-	if limit <= 0 {
-		return 0
+	usage := model.WindowUsage{Used: used, Window: limit}
+	return contextStatus{
+		Used: used, Max: limit, Usage: usage.Share(), Percent: fmt.Sprintf("%.1f%%", 100*usage.Share()), Status: string(usage.Level()),
+		Thresholds: thresholds{Warning: model.WarningShare, Critical: model.CriticalShare, Exceeded: model.ExceededShare},
 	}
-	return float64(used) / float64(limit)
 }
-
-func (t thresholds) level(usage float64) string {
-	switch {
-	case usage >= t.Exceeded:
-		return "exceeded"
-	case usage >= t.Critical:
-		return "critical"
-	case usage >= t.Warning:
-		return "warning"
-	}
-	return ContextNormal
-}
-
-// ContextNormal is the level of a context with room.
-const ContextNormal = "normal"
-
-// ContextLevel says how full a context is, by the thresholds that
-// get_context_status answers: ContextNormal, "warning", "critical" or
-// "exceeded". Without a known limit it is normal.
-func ContextLevel(used, limit int) string { return levels.level(share(used, limit)) }

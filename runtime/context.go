@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
@@ -118,6 +119,28 @@ func (s *state) isCutSafe(at int) bool {
 		return s.items[at].Result == nil
 	}
 	return len(s.pending) == 0
+}
+
+// recentTokens returns how many estimated tokens of recent items stay
+// uncompressed: a quarter of what fits of a request. It is scaled by the
+// provider's count, which may be far larger than the estimate.
+func recentTokens(estimate, counted, window int) int {
+	const share = 4
+	return int(float64(estimate) * min(1, float64(window)/float64(max(1, counted))) / share)
+}
+
+// olderItems returns how many of the first items do not fit into the last
+// tokens. Messages that the model has not read yet always count as recent.
+func (s *state) olderItems(tokens int) int {
+	keep, unread := 0, true
+	for _, item := range slices.Backward(s.items) {
+		tokens -= chat.Tokens(item)
+		if unread = unread && item.Message != nil; !unread && tokens < 0 {
+			break
+		}
+		keep++
+	}
+	return s.cutIndex(keep)
 }
 
 // contextUsage is the length of a conversation in tokens.

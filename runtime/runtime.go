@@ -15,13 +15,15 @@
 //
 // The files by subject:
 //
-//   - model requests: request.go and prompt.go (what is sent), generate.go (the
-//     answer), compress.go and preview.go (what fits into the context window),
-//     deltas.go (live output);
+//   - model requests: generate.go (the flow from request to answer), request.go
+//     and prompt.go (what is sent), answer.go (what comes back), context.go and
+//     preview.go (what fits into the context window), deltas.go (live output);
 //   - working patterns and limits: plan.go, toolgated.go, repetition.go,
 //     budget.go;
 //   - scheduling: schedule.go, task.go, message.go;
-//   - callers from outside the organization: invoke.go, record_buffer.go.
+//   - callers from outside the organization: invoke.go, record_buffer.go;
+//   - what others use of a runtime: toolhost.go (built-in tools), artifact.go
+//     (artifacts and stored contents), owner.go (records of modules).
 //
 // The package makes no permission decision (see packages org and gate) and has
 // no storage format of its own (see journal.Store).
