@@ -24,7 +24,7 @@ var (
 
 // actor drives one agent while the agent is active. It is the only writer of
 // the agent's journal. Its fields belong to its goroutine, except those that
-// Runtime.mu guards.
+// tracker.mu guards.
 type actor struct {
 	rt   *Runtime
 	task identity.TaskID // never changes
@@ -37,9 +37,9 @@ type actor struct {
 
 	current *turnRecord // collects the request log of this turn; nil if there is none
 
-	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by Runtime.mu
-	newMessages bool                            // a message arrived since the inbox was last read; guarded by Runtime.mu
-	cancel      context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
+	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by tracker.mu
+	newMessages bool                            // a message arrived since the inbox was last read; guarded by tracker.mu
+	cancel      context.CancelCauseFunc         // ends the turn; guarded by tracker.mu
 }
 
 // run is the main loop of an agent: read the inbox, ask the model, run the tool
@@ -50,17 +50,17 @@ func (a *actor) run(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	for turn := a.rt.beginTurn(ctx, a); err == nil; {
+	for turn := a.rt.tracker.beginTurn(ctx, a); err == nil; {
 		err = a.step(turn)
 		if cause := context.Cause(turn); err != nil && err != errIdle && cause != nil {
 			err = cause
 		}
 		switch {
-		case err == errIdle && !a.rt.mayIdle(a):
+		case err == errIdle && !a.rt.tracker.mayIdle(a):
 			err = nil
 		case errors.Is(err, errAborted):
 			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
-			turn = a.rt.beginTurn(ctx, a)
+			turn = a.rt.tracker.beginTurn(ctx, a)
 		}
 	}
 	if err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
@@ -108,10 +108,7 @@ func (a *actor) load(ctx context.Context) error {
 	if a.state, err = a.rt.fold(ctx, stored.ID); err != nil {
 		return err
 	}
-	redo := maps.Clone(a.state.started)
-	a.rt.mu.Lock()
-	defer a.rt.mu.Unlock()
-	a.recovered = redo
+	a.rt.tracker.setRecovered(a, maps.Clone(a.state.started))
 	return nil
 }
 

@@ -61,7 +61,7 @@ type ArtifactStore struct {
 	org        *org.Org
 	commit     func(*journal.Batch) (uint64, error)
 	now        func() time.Time
-	limit      func() int64   // largest content of an artifact, in bytes
+	limits     func() Storage // the active limits
 	references blobReferences // that are not on disk yet
 }
 
@@ -100,6 +100,9 @@ func (s *ArtifactStore) List(ctx context.Context, task identity.TaskID) iter.Seq
 		}
 	}
 }
+
+// limit returns the largest permitted content of an artifact, in bytes.
+func (s *ArtifactStore) limit() int64 { return s.limits().ArtifactBytes }
 
 // ownerFields returns an Artifact with the owner fields of a principal set: the
 // task of an agent, or the caller. It returns false for other principals and

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -21,7 +20,7 @@ const contextWindow = 128_000
 // provider counted for the last answer plus an estimate of what was added
 // since, or else an estimate of the whole request.
 func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
-	a, err := h.rt.activeActor(id)
+	a, err := h.rt.tracker.activeActor(id)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -39,7 +38,7 @@ func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used,
 // Compress implements builtin.Contexts. It changes what the model is sent,
 // never the journal, and does not separate a call from its results.
 func (h *ToolHost) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
-	a, err := h.rt.activeActor(c.By.Agent)
+	a, err := h.rt.tracker.activeActor(c.By.Agent)
 	if err != nil {
 		return builtin.Compression{}, err
 	}
@@ -52,18 +51,6 @@ func (h *ToolHost) Compress(_ context.Context, c tool.Call, summary string, keep
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Call: c.ID, Summary: summary, Items: cut})}})
 	return a.state.compression.Compression, err
-}
-
-// activeActor returns the actor of an agent that is calling a tool. Its state
-// may be used: the actor's goroutine runs the call or waits for it.
-func (rt *Runtime) activeActor(id identity.AgentID) (*actor, error) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	a, ok := rt.active[id]
-	if !ok {
-		return nil, errcode.New(errcode.AgentNotFound, "read context of agent %q: the agent is not active", id)
-	}
-	return a, nil
 }
 
 // lastCompression describes the last compression and the call that requested

@@ -59,7 +59,7 @@ func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payloa
 // commitMessages commits the messages, all or none.
 func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Message, due time.Time) error {
 	for _, m := range messages {
-		if rt.acquireTask(m.Task) {
+		if rt.tracker.acquire(m.Task) {
 			defer rt.releaseTask(m.Task)
 		}
 	}
@@ -172,21 +172,14 @@ func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.M
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
 	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
 		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
-		rt.markNewMessages(m.Task)
+		rt.tracker.markNewMessages(m.Task)
 	}
 }
 
 // previouslySent returns the message that a call has sent before a restart, or
 // nil if it sent none.
 func (rt *Runtime) previouslySent(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
-	rt.mu.Lock()
-	a := rt.active[c.By.Agent]
-	again := false
-	if a != nil {
-		_, again = a.recovered[c.ID]
-	}
-	rt.mu.Unlock()
-	if !again {
+	if !rt.tracker.isRecovered(c.By.Agent, c.ID) {
 		return nil, nil
 	}
 	return rt.findSent(ctx, c)

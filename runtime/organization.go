@@ -165,7 +165,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 		a, err := rt.AgentRecord(rt.uncancelled, id) // called within the commit
 		return a, err == nil
 	}
-	if a, ok := rt.org.Agent(target); ok && rt.acquireTask(a.Task) {
+	if a, ok := rt.org.Agent(target); ok && rt.tracker.acquire(a.Task) {
 		defer rt.releaseTask(a.Task)
 	}
 	var ended []org.Termination
@@ -182,11 +182,11 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	gone := map[identity.AgentID]bool{}
 	for _, t := range ended {
 		gone[t.Agent] = true
-		rt.cancelTurn(t.Agent, errTerminated)
-		rt.evictAgent(t.Task, t.Agent)
+		rt.tracker.cancelTurn(t.Agent, errTerminated)
+		rt.tracker.evictAgent(t.Task, t.Agent)
 	}
 	if len(ended) > 0 {
-		rt.dropDelayed(ended[0].Task, gone)
+		rt.tracker.dropDelayed(ended[0].Task, gone)
 	}
 	return err
 }
@@ -216,15 +216,11 @@ func (rt *Runtime) Abort(id identity.AgentID) error {
 	if _, ok := rt.org.Agent(id); !ok {
 		return errcode.New(errcode.AgentNotFound, "abort agent %q: agent not found", id)
 	}
-	if !rt.cancelTurn(id, errAborted) {
+	if !rt.tracker.cancelTurn(id, errAborted) {
 		return errcode.New(errcode.Conflict, "abort agent %q: the agent is not active", id)
 	}
 	return nil
 }
 
 // Busy reports whether an agent is active.
-func (rt *Runtime) Busy(id identity.AgentID) bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return rt.active[id] != nil
-}
+func (rt *Runtime) Busy(id identity.AgentID) bool { return rt.tracker.isActive(id) }

@@ -42,7 +42,7 @@ func (a *actor) failTask(b *journal.Batch, cause error) error {
 	if err := a.commit(b); err != nil {
 		return err
 	}
-	a.rt.closeRun(task.ID, &task)
+	a.rt.tracker.end(task.ID, &task)
 	return errTerminated
 }
 

@@ -39,7 +39,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/fair"
@@ -84,51 +83,30 @@ type Config struct {
 // Runtime runs an organization. All methods are safe for concurrent use. Close
 // it before its store.
 type Runtime struct {
-	config    Config
-	settings  atomic.Pointer[settings] // the active settings; replaced whole by Configure
-	store     journal.Store
-	org       *org.Org
-	gate      *gate.Gate
-	log       *slog.Logger
-	quotas    builtin.QuotaManager
-	deltas    deltaHub
-	artifacts *ArtifactStore
+	config   Config
+	settings atomic.Pointer[settings] // the active settings; replaced whole by Configure
+	store    journal.Store
+	org      *org.Org
+	gate     *gate.Gate
+	log      *slog.Logger
+
+	tracker    *tracker // tasks and agents that this process is working on
+	artifacts  *ArtifactStore
+	workspaces *workspaces
+	deltas     deltaHub // live output for Watch
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
 	close       context.CancelCauseFunc
-	work        sync.WaitGroup // actors, deliveries and external calls
-	fatal       sync.Once      // guards the call of Config.Fatal
-	configureMu sync.Mutex     // held during Configure
-	advanceMu   sync.Mutex     // guards advanced
-	advanced    bool           // this process has advanced the epoch
+	fatal       sync.Once  // guards the call of Config.Fatal
+	configureMu sync.Mutex // held during Configure
+	advanceMu   sync.Mutex // guards advanced
+	advanced    bool       // this process has advanced the epoch
 
 	toolNames   toolNameCache
 	callerLocks fair.KeyedMutex // by caller: held by calls that change the caller's workflow state
 	buffer      recordBuffer    // events of external calls without effects
 	commits     atomic.Uint64   // number of commits of this process
-
-	mu           sync.Mutex // guards the fields below; never held during I/O
-	active       map[identity.AgentID]*actor
-	tasks        map[identity.TaskID]*taskRun
-	cachedAgents int // idle agents in the caches of all tasks
-}
-
-// taskRun is the state of a task that this process is working on. All fields
-// but id and done are guarded by Runtime.mu.
-type taskRun struct {
-	id          identity.TaskID
-	record      *org.Task         // as stored; nil if it must be read from the store
-	spent       taskUsage         // by the task's models
-	refs        int               // active agents and deliveries in progress
-	delayed     []journal.Message // sorted by Due, then Seq
-	timer       *time.Timer       // fires when the first of delayed is due
-	ended       bool
-	newMessages bool          // a message was sent since the task became idle
-	done        chan struct{} // closed when the task has ended
-
-	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
-	cached      map[identity.AgentID]*idleAgent // some of its idle agents
 }
 
 // New loads the organization from the store. No agent runs before Start or
@@ -137,11 +115,7 @@ func New(config Config) (*Runtime, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	rt := &Runtime{
-		config: config, store: config.Store, log: config.Log,
-		active: map[identity.AgentID]*actor{},
-		tasks:  map[identity.TaskID]*taskRun{},
-	}
+	rt := &Runtime{config: config, store: config.Store, log: config.Log}
 	rt.ctx, rt.close = context.WithCancelCause(context.Background())
 	rt.uncancelled = context.WithoutCancel(rt.ctx)
 	rt.buffer.commit = rt.commit
@@ -151,10 +125,10 @@ func New(config Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load organization: %w", err)
 	}
-	rt.artifacts = &ArtifactStore{
-		store: config.Store, org: rt.org, commit: rt.commit, now: rt.now,
-		limit: func() int64 { return rt.settings.Load().Storage.ArtifactBytes },
-	}
+	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
+	limits := func() Storage { return rt.settings.Load().Storage }
+	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}
+	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org}
 	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn})
 	return rt, err
 }
@@ -191,12 +165,7 @@ func (c *Config) complete() error {
 // more than once.
 func (rt *Runtime) Close() error {
 	rt.close(errClosing)
-	rt.mu.Lock()
-	for _, run := range rt.tasks {
-		run.stopTimer()
-	}
-	rt.mu.Unlock()
-	rt.work.Wait()
+	rt.tracker.wait()
 	return rt.buffer.close()
 }
 
@@ -231,7 +200,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 		if m.Due.IsZero() {
 			rt.wake(identity.AgentID(m.To))
 		} else {
-			rt.schedule(m)
+			rt.tracker.schedule(m)
 		}
 	}
 	for _, m := range b.Deliver {
